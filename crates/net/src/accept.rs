@@ -10,9 +10,10 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use wire::client_hello::{self, HelloBytes};
+use wire::client_hello::{self, HelloBytes, HelloFault};
 use wire::proxy_protocol::{self, Header, HeaderError, Read};
 
+use crate::tls::{RefusedHandshake, refuse};
 use crate::{SecureSession, Stream, Timer, TurnBudget};
 
 /// Where sessions come from: those towards servers, and in tests those of listening sockets.
@@ -65,7 +66,7 @@ pub async fn read_proxy_header(
 }
 
 /// Reads a TLS client's first message, and what comes with it, into `received`. `None`: the client
-/// does not begin with TLS.
+/// does not begin with TLS. An invalid first record or message is answered with an alert.
 pub async fn read_client_hello(
     stream: &mut Stream,
     received: &mut Vec<u8>,
@@ -73,6 +74,9 @@ pub async fn read_client_hello(
 ) -> Result<Option<Vec<u8>>, ProxyRefusal> {
     poll_fn(|cx| {
         loop {
+            if let Some(fault) = client_hello::fault(received) {
+                return Poll::Ready(Err(refuse_hello(stream, fault)));
+            }
             match client_hello::message(received) {
                 HelloBytes::Partial => {}
                 HelloBytes::NotTls => return Poll::Ready(Ok(None)),
@@ -95,6 +99,16 @@ pub async fn read_client_hello(
         }
     })
     .await
+}
+
+fn refuse_hello(stream: &mut Stream, fault: HelloFault) -> ProxyRefusal {
+    let (alert, text) = match fault {
+        HelloFault::RecordTooLong => (RefusedHandshake::RecordOverflow, "record too long"),
+        HelloFault::OtherMessage => (RefusedHandshake::UnexpectedMessage, "unexpected message"),
+        HelloFault::MessageTooLong => (RefusedHandshake::IllegalParameter, "message too long"),
+    };
+    refuse(stream, alert);
+    ProxyRefusal::Connection(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
 /// Why a connection that `pass` handed over is closed: it would need another session in its own.

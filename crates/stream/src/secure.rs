@@ -10,7 +10,7 @@ use net::accept::{self, ProxyRefusal};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{Stream, Timer, buffers};
 use observe::{Errno, Level};
-use wire::client_hello::ClientHello;
+use wire::client_hello::{self, ClientHello};
 use wire::host::Host;
 
 use crate::session::TcpSession;
@@ -90,7 +90,14 @@ async fn agree(
     timer: &Timer,
 ) -> Result<Option<Arc<OcspChecks>>, HandshakeRefusal> {
     let hello = accept::read_client_hello(stream, received, timer).await;
-    let hello = hello.map_err(HandshakeRefusal::Failed)?.ok_or(HandshakeRefusal::NotTls)?;
+    let hello = hello.map_err(HandshakeRefusal::Failed)?;
+    let Some(hello) = hello else {
+        // Whoever sends other records of TLS understands an alert.
+        if received.get(1) == Some(&client_hello::RECORD_VERSION_MAJOR) {
+            tls::refuse(stream, RefusedHandshake::UnexpectedMessage);
+        }
+        return Err(HandshakeRefusal::NotTls);
+    };
     let parsed = ClientHello::parse(&hello);
     let default = x.server;
     choose_server(x, parsed.and_then(|hello| hello.server_name));

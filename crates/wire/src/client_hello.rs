@@ -44,9 +44,12 @@ const MESSAGE_HEADER: usize = 4;
 /// Bytes of a message, at most.
 pub const MESSAGE_MAX: usize = 1 << 16;
 
+/// Bytes of a record that is not encrypted, at most (RFC 8446 section 5.1).
+const RECORD_MAX: usize = 1 << 14;
+
 const HANDSHAKE: u8 = 22;
 /// The first byte of a record's version, whatever the version of TLS.
-const RECORD_VERSION_MAJOR: u8 = 3;
+pub const RECORD_VERSION_MAJOR: u8 = 3;
 const CLIENT_HELLO: u8 = 1;
 
 const SERVER_NAME: u16 = 0;
@@ -54,6 +57,34 @@ const SUPPORTED_GROUPS: u16 = 10;
 const SIGNATURE_ALGORITHMS: u16 = 13;
 const PROTOCOLS: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
+
+/// Why a first record leads to no handshake, however much is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HelloFault {
+    /// The record is longer than one may be.
+    RecordTooLong,
+    /// The message is another.
+    OtherMessage,
+    /// The message is longer than any that is read.
+    MessageTooLong,
+}
+
+/// What is wrong with a first record of the handshake, as soon as its headers say so.
+pub fn fault(received: &[u8]) -> Option<HelloFault> {
+    let (header, payload) = received.split_first_chunk::<RECORD_HEADER>()?;
+    let [HANDSHAKE, _, _, high, low] = *header else { return None };
+    let record_length = usize::from(u16::from_be_bytes([high, low]));
+    if record_length > RECORD_MAX {
+        return Some(HelloFault::RecordTooLong);
+    }
+    let payload = &payload[..payload.len().min(record_length)];
+    if payload.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
+        return Some(HelloFault::OtherMessage);
+    }
+    // The handshake takes a body whose length fits into two bytes.
+    let is_too_long = message_length(payload)? >= MESSAGE_HEADER + MESSAGE_MAX;
+    is_too_long.then_some(HelloFault::MessageTooLong)
+}
 
 /// Collects the message from the records that it came in.
 pub fn message(received: &[u8]) -> HelloBytes<'_> {
@@ -247,6 +278,25 @@ mod tests {
     fn records(message: &[u8], size: usize) -> Vec<u8> {
         let record = |part: &[u8]| [&[HANDSHAKE, 3, 1][..], &list(2, part)].concat();
         message.chunks(size).flat_map(record).collect()
+    }
+
+    #[test]
+    fn a_first_record_that_cannot_become_a_client_hello_is_known_by_its_headers() {
+        let faults: [(&[u8], Option<HelloFault>); 9] = [
+            (&[22, 3, 1, 0xff], None),
+            (&[22, 3, 1, 0xff, 0xff], Some(HelloFault::RecordTooLong)),
+            (&[22, 3, 1, 0x40, 1], Some(HelloFault::RecordTooLong)),
+            (&[22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff], None),
+            (&[22, 3, 1, 0x40, 0, 1, 1, 0, 0], Some(HelloFault::MessageTooLong)),
+            (&[22, 3, 1, 0x40, 0, 2], Some(HelloFault::OtherMessage)),
+            // Bytes after the record are not part of the message.
+            (&[22, 3, 1, 0, 0, 22, 3, 1, 0, 1, 1], None),
+            (&[22, 3, 1, 0, 2, 1, 0, 22, 3], None),
+            (&[23, 3, 3, 0xff, 0xff, 2], None),
+        ];
+        for (received, expected) in faults {
+            assert_eq!(fault(received), expected, "{received:?}");
+        }
     }
 
     #[test]

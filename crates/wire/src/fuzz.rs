@@ -124,7 +124,10 @@ pub fn observed_hello(input: &[u8]) {
 /// Once a ClientHello is there, more bytes do not change it, and what it names lies within it.
 pub fn client_hello(input: &[u8]) {
     let mut complete = None;
+    let fault = client_hello::fault(input);
     for end in (0..=input.len()).rev().take(CUTS_MAX) {
+        let known = client_hello::fault(&input[..end]);
+        assert!(known.is_none() || known == fault, "{end}");
         match (client_hello::message(&input[..end]), &complete) {
             (HelloBytes::Complete(message), None) if end == input.len() => complete = Some(message),
             (HelloBytes::Complete(message), whole) => assert_eq!(Some(&message), whole.as_ref()),

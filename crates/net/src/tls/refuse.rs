@@ -9,6 +9,12 @@ use crate::Stream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RefusedHandshake {
+    /// The client began with something else.
+    UnexpectedMessage = 10,
+    /// A record is longer than one may be.
+    RecordOverflow = 22,
+    /// A message is longer than any that is read.
+    IllegalParameter = 47,
     /// Something is wrong here.
     InternalError = 80,
     /// There is no server with that name.

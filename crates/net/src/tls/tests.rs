@@ -93,6 +93,23 @@ fn exchange(client: &mut TlsClientStream<UnixStream>, bytes: &[u8]) {
 }
 
 #[test]
+fn a_client_that_cannot_begin_a_handshake_is_told_so_at_once() {
+    let beginnings: [(&[u8], u8); 3] = [
+        (&[22, 3, 1, 0xff, 0xff], 22),
+        (&[22, 3, 1, 0x40, 0, 1, 3, 0, 0], 47),
+        (&[22, 3, 1, 0, 100, 20], 10),
+    ];
+    for (beginning, alert) in beginnings {
+        let (mut near, server) = echo(plan());
+        near.write_all(beginning).unwrap();
+        let mut said = Vec::new();
+        near.read_to_end(&mut said).unwrap();
+        assert_eq!(said, [21, 3, 1, 0, 2, 2, alert]);
+        assert!(server.join().unwrap().unwrap_err().contains("InvalidData"));
+    }
+}
+
+#[test]
 fn bytes_come_and_go_in_both_versions() {
     for (client, record_max) in
         [(TlsClient::new(), PLAINTEXT_MAX), (TlsClient::tls12(), 1000), (TlsClient::new(), 1)]
