@@ -16,9 +16,14 @@ pub fn terminal_columns() -> Option<usize> {
 /// Bits that nobody can foretell.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
-    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    assert_eq!(filled, Ok(bytes.len()), "Linux has had this since 3.17, and it fills 8 bytes");
+    fill_random(&mut bytes);
     u64::from_ne_bytes(bytes)
+}
+
+/// Fills up to 256 bytes from the kernel's random number generator.
+pub(crate) fn fill_random(bytes: &mut [u8]) {
+    let filled = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());
+    assert_eq!(filled, Ok(bytes.len()), "Linux has had this since 3.17, and it fills 256 bytes");
 }
 
 /// The number of the present thread.

@@ -229,6 +229,7 @@ impl WorkerThread {
     ) {
         let (balancer, handed) = handle.begin();
         let Some(WorkerOrder::Serve(first)) = orders.next().await else { return };
+        net::tls::warm_up();
         let http = http::Worker::new(first.of_http());
         let acceptor = Acceptor::new(balancer, http.clone(), first.of_stream());
         let stream = acceptor.stream().clone();
@@ -238,6 +239,7 @@ impl WorkerThread {
         while let Some(order) = orders.next().await {
             match order {
                 WorkerOrder::Serve(share) => {
+                    net::tls::warm_up();
                     worker.http.replace(share.of_http());
                     worker.stream.replace(share.of_stream());
                     worker.set_sockets(share);

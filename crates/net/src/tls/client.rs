@@ -20,6 +20,7 @@ use super::server::{group_of, suite_of, versions};
 use super::server_trust::{ServerTrust, TlsServerName, verifier};
 use super::session::TlsSession;
 use super::side::ClientSide;
+use super::warm_up;
 use crate::SecureSession;
 use crate::accept::Transport;
 
@@ -62,6 +63,7 @@ pub struct ClientTls {
 impl ClientTls {
     /// Fails with a reason if no cipher suite and group is left.
     pub fn new(plan: ClientTlsPlan) -> Result<Self, String> {
+        warm_up::note_use();
         let provider = Arc::new(CryptoProvider {
             cipher_suites: plan.suites.iter().filter_map(|suite| suite_of(*suite)).collect(),
             kx_groups: plan.groups.iter().map(|group| group_of(*group)).collect(),

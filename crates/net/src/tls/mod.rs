@@ -23,6 +23,7 @@ mod session;
 mod session_cache;
 mod side;
 mod tickets;
+mod warm_up;
 
 pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCertificates};
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
@@ -42,6 +43,7 @@ pub(crate) use server_trust::ServerVerifier;
 pub use server_trust::{CertificateFault, ServerTrust, TlsServerName, TrustedRoots};
 pub use session_cache::TlsSessionCache;
 pub use tickets::{RotatingTicketKeys, TicketKey, TicketKeys};
+pub use warm_up::warm_up;
 
 #[cfg(test)]
 mod tests;

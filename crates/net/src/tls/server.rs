@@ -22,6 +22,7 @@ use super::session::TlsSession;
 use super::session_cache::{ServerSessions, TlsSessionCache};
 use super::side::{ServerHello, ServerSide};
 use super::tickets::{self, ServerTickets, TicketKeys};
+use super::warm_up;
 use crate::SecureSession;
 
 /// What a server is to be capable of.
@@ -85,6 +86,7 @@ pub const H2: &[u8] = b"h2";
 impl ServerTls {
     /// Fails with a reason if no cipher suite and group is left.
     pub fn new(plan: ServerTlsPlan) -> Result<Self, String> {
+        warm_up::note_use();
         let provider = Arc::new(CryptoProvider {
             cipher_suites: plan.suites.iter().filter_map(|suite| suite_of(*suite)).collect(),
             kx_groups: plan.groups.iter().map(|group| group_of(*group)).collect(),
