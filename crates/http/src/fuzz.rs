@@ -45,7 +45,7 @@ fn expanded(input: &[u8], ends: &[usize]) -> Result<Vec<u8>, BodyError> {
             if text.len() > TEXT_MAX {
                 return Ok(Vec::new());
             }
-            if !is_full {
+            if !is_full && !expansion.has_input() {
                 break;
             }
         }

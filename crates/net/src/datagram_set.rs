@@ -15,7 +15,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::SendFlags;
 use rustix::time::Timespec;
 
-use crate::event_loop::{Interest, Watched};
+use crate::event_loop::{Interest, Watched, defer};
 use crate::{ReceivedBatch, SocketProbe, epoll_failed};
 
 /// Events taken at once.
@@ -88,7 +88,7 @@ impl DatagramSet {
                 ready!(self.epoll.watch().poll_readable(cx));
                 if self.turn(&mut events, &mut batch.borrow_mut()) == EVENTS_PER_TURN {
                     // Others have their turn between.
-                    cx.waker().wake_by_ref();
+                    defer(cx.waker());
                     return Poll::Pending;
                 }
                 self.epoll.watch().clear_readable();

@@ -57,7 +57,9 @@ pub use connect::{Connect, Connecting};
 pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
 pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
-pub use event_loop::{Task, at_turn_end, spawn, spawn_if_running, yield_now};
+pub use event_loop::{
+    Task, at_turn_end, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
+};
 pub use idle_set::IdleSet;
 pub use lent_future::LentFuture;
 pub use listener::Listener;

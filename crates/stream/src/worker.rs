@@ -45,6 +45,8 @@ pub struct AdmittedClient {
 
 /// Batches of datagrams that are taken before others get their turn.
 const BATCHES_PER_TURN: u32 = 8;
+/// What the beginning of a session takes beside receiving its datagram, as bytes that are read.
+const COST_OF_SESSION: usize = 4096;
 /// How long nothing is received after the system has failed.
 const FAILED_PAUSE: Duration = Duration::from_millis(500);
 
@@ -178,6 +180,7 @@ impl StreamWorker {
         let server = listen.names.default;
         let flow = port.begin(datagram, generation.server(server).datagrams_max);
         let flow = BoundFlow(flow);
+        net::spend(COST_OF_SESSION);
         let (client, len) = (Rc::new(client), datagram.payload.len());
         let number = generation.number;
         self.tracker.spawn(number, serve_datagrams(generation, server, client, flow, len, held));

@@ -28,9 +28,6 @@ use crate::exchange::{
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
 
-/// Reads ahead before others get their turn.
-const READS_PER_TURN: u32 = 16;
-
 /// A server that is asked: the right to use it, and the connection to it, which are given back when
 /// the reply ends.
 pub(super) struct BusyServer {
@@ -483,12 +480,7 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        for _ in 0..READS_PER_TURN {
-            if !self.buffering || self.held.is_none() || self.poll_read(cx, true).is_pending() {
-                return self.remarks.pop_front();
-            }
-        }
-        cx.waker().wake_by_ref();
+        while self.buffering && self.held.is_some() && self.poll_read(cx, true).is_ready() {}
         self.remarks.pop_front()
     }
 }

@@ -26,9 +26,6 @@ pub(crate) const READING_HEAD: &str = "reading response header from upstream";
 /// Interim replies (1xx) before the final one. Each is as long as `buffer_size` at most.
 const INTERIM_REPLIES_MAX: u8 = 64;
 
-/// Reads before others get their turn.
-const READS_PER_TURN: u32 = 16;
-
 /// Why a server did not answer. What there was to say has been logged.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -83,7 +80,7 @@ pub(super) struct Calling<'a, P: ?Sized> {
     interim_replies: u8,
     /// Bytes of early hints so far.
     early_bytes: u32,
-    /// Whether others get their turn before the next read.
+    /// Whether others have their turn before the next read: there may be something to read.
     yields: bool,
 }
 
@@ -204,9 +201,10 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
         cx: &mut Context<'_>,
         caller: &mut impl Caller,
     ) -> Poll<Result<Answered, Trouble>> {
-        self.yields = false;
-        for _ in 0..READS_PER_TURN {
-            match ready!(self.poll_read(cx)) {
+        loop {
+            let read = self.poll_read(cx);
+            self.yields = read.is_pending() && !net::has_share();
+            match ready!(read) {
                 Ok(count @ 1..) => {
                     let received = self.call.received;
                     received.set(received.get() + count as u64);
@@ -227,9 +225,6 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
                 }
             }
         }
-        self.yields = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 
     /// Reads once. While nothing has come, no buffer is held.

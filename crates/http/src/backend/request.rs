@@ -157,6 +157,9 @@ impl<'a> Outgoing<'a> {
                     return Poll::Pending;
                 }
             }
+            if self.writes > 0 {
+                ready!(net::poll_share(cx));
+            }
             ready!(self.poll_write(cx, caller, stream))?;
         }
         Poll::Ready(Ok(()))
@@ -258,8 +261,10 @@ impl<'a> Outgoing<'a> {
             sent => sent,
         };
         let sent = sent.map_err(|error| Unsent::Call("sendfile()", error))? as u64;
+        self.writes = self.writes.saturating_add(1);
         self.written += sent;
         self.frame_written += sent;
+        net::spend(sent as usize);
         Poll::Ready(Ok(()))
     }
 }

@@ -23,6 +23,9 @@ use crate::files::{TempFile, TempFileEnd, TempPath};
 /// Bytes copied at once from a file that a reply was buffered in.
 const COPY_SIZE: u64 = 64 * 1024;
 
+/// Bytes of a file that are copied before the client is sent them.
+const COPIED_MAX: u64 = 256 * 1024;
+
 /// A file that is to be.
 struct Keeping {
     file: TempFile,
@@ -133,6 +136,7 @@ fn copy(slice: &FileSlice, file: &mut TempFile) -> io::Result<()> {
         slice.file.read_exact_at(&mut buffer[..count], start)?;
         file.append(&buffer[..count])?;
         start += count as u64;
+        net::spend(count);
     }
     Ok(())
 }
@@ -148,13 +152,15 @@ struct Storing {
 struct Pulling {
     source: Box<dyn BodyStream>,
     keeping: Option<Keeping>,
+    /// What follows of the file that is being copied.
+    rest: Option<FileSlice>,
     /// Whether the source has ended, one way or the other.
     is_over: bool,
 }
 
 impl Storing {
     fn new(source: Box<dyn BodyStream>, keeping: Keeping) -> Self {
-        let pulling = Pulling { source, keeping: Some(keeping), is_over: false };
+        let pulling = Pulling { source, keeping: Some(keeping), rest: None, is_over: false };
         Self { pulling: Some(pulling), next: None }
     }
 }
@@ -164,7 +170,11 @@ impl Pulling {
         if self.is_over {
             return Poll::Ready(Ok(None));
         }
-        let pulled = ready!(self.source.poll_chunk(cx));
+        let pulled = match self.rest.take() {
+            Some(rest) => Ok(Some(Chunk::File(rest))),
+            None => ready!(self.source.poll_chunk(cx)),
+        };
+        let pulled = pulled.map(|chunk| chunk.map(|chunk| self.limit(chunk)));
         self.is_over = !matches!(pulled, Ok(Some(_)));
         self.keeping = match (self.keeping.take(), &pulled) {
             (Some(keeping), Ok(Some(chunk))) => keeping.put(chunk),
@@ -177,10 +187,25 @@ impl Pulling {
         Poll::Ready(pulled)
     }
 
+    /// A piece that is copied at once: the beginning of a long one.
+    fn limit(&mut self, chunk: Chunk) -> Chunk {
+        match chunk {
+            Chunk::File(slice) if slice.len() > COPIED_MAX => {
+                self.rest = Some(slice.part(COPIED_MAX..slice.len()));
+                Chunk::File(slice.part(0..COPIED_MAX))
+            }
+            chunk => chunk,
+        }
+    }
+
     /// The rest, which nobody else wants.
     async fn drain(mut self) {
         while self.keeping.is_some() {
-            let _ = poll_fn(|cx| self.poll(cx)).await;
+            let _ = poll_fn(|cx| {
+                ready!(net::poll_share(cx));
+                self.poll(cx)
+            })
+            .await;
         }
     }
 }

@@ -112,7 +112,7 @@ impl Tunnel for Switched {
             return Poll::Ready(Ok(()));
         }
         if down == Stands::MayGoOn || up == Stands::MayGoOn {
-            cx.waker().wake_by_ref();
+            net::defer(cx.waker());
         }
         ready!(self.poll_timeout(cx, down_moved || up_moved, down, up));
         Poll::Ready(Err(TunnelError::UpstreamTimedOut))

@@ -495,7 +495,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             if chunk > 0 && self.turn >= chunk && self.outlet.gathered() > 0 {
                 self.turn = 0;
                 self.outlet.settle();
-                cx.waker().wake_by_ref();
+                net::defer(cx.waker());
                 return Poll::Pending;
             }
         }
@@ -533,6 +533,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
         let before = x.reply.bytes_sent;
         x.reply.bytes_sent += count;
         self.turn += count;
+        net::spend(count as usize);
         self.outlet.end_wait();
         match self.rate.delay_ms(before, x.reply.bytes_sent) {
             0 => {}

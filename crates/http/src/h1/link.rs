@@ -116,7 +116,7 @@ impl Link {
             return Poll::Ready(());
         }
         self.steps.set(0);
-        cx.waker().wake_by_ref();
+        net::defer(cx.waker());
         Poll::Pending
     }
 

@@ -185,7 +185,7 @@ async fn linger(context: &WorkerContext, mut stream: Stream, rules: Lingering) {
         if !is_shut && let Poll::Ready(shut) = stream.poll_shutdown(cx) {
             is_shut = shut.is_ok();
         }
-        loop {
+        for _ in 0..ROUNDS_PER_TURN {
             let mut buffer = Vec::new();
             let read = stream.poll_read(cx, &mut buffer);
             buffers::give_back(buffer);
@@ -199,6 +199,8 @@ async fn linger(context: &WorkerContext, mut stream: Stream, rules: Lingering) {
                 Poll::Pending => return timer.poll(cx),
             }
         }
+        cx.waker().wake_by_ref();
+        timer.poll(cx)
     })
     .await;
 }
@@ -257,12 +259,12 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
                 break;
             }
             if rounds == ROUNDS_PER_TURN {
-                cx.waker().wake_by_ref();
+                net::defer(cx.waker());
                 break;
             }
         }
         if !self.ready.end_turn() {
-            cx.waker().wake_by_ref();
+            net::defer(cx.waker());
         }
         Poll::Pending
     }

@@ -19,7 +19,9 @@ use rustix::time::Timespec;
 
 pub(crate) use self::events::{EventWatch, Interest, Watched};
 use self::tasks::NextTask;
-pub use self::tasks::{Task, spawn, spawn_if_running, yield_now};
+pub use self::tasks::{
+    Task, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
+};
 use crate::clock;
 
 /// Tasks polled between two looks at the descriptors while there is work left over.

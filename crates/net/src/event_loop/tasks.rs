@@ -12,8 +12,12 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use super::inbox::wake;
 use super::task_id::{TaskId, WorkerNumber};
 
-/// How often a task may go on without waiting, before others have their turn.
-const READY_PER_POLL: u32 = 128;
+/// Work that a task may do without waiting, before others have their turn: bytes read, or what
+/// takes as long. Of tiny pieces, which take longest, this is about a millisecond.
+const SHARE_BYTES: i64 = 256 * 1024;
+
+/// The cost of a step in addition to its bytes.
+const STEP_BYTES: i64 = 2048;
 
 /// The place of what the worker was started for, which is on the stack.
 const MAIN: u32 = 0;
@@ -23,8 +27,9 @@ type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 thread_local! {
     static WORKER: Cell<Option<WorkerNumber>> = const { Cell::new(None) };
     static TASKS: RefCell<TaskTable> = const { RefCell::new(TaskTable::new()) };
-    /// How often the task that runs may still go on without waiting.
-    static READY_LEFT: Cell<u32> = const { Cell::new(0) };
+    /// Work that the running task may still do before it yields. It falls below 0 when the last
+    /// step costs more than was left. Outside a worker there is no limit.
+    static SHARE_LEFT: Cell<i64> = const { Cell::new(i64::MAX) };
 }
 
 impl TaskId {
@@ -111,23 +116,34 @@ pub async fn yield_now() {
 }
 
 /// Wakes a task after the others have run and the descriptors have been looked at.
-fn defer(waker: &Waker) {
+pub fn defer(waker: &Waker) {
     TASKS.with_borrow_mut(|tasks| tasks.deferred.push(waker.clone()));
 }
 
-/// Whether a task may go on that need not wait. One that has had its share waits for the others.
+/// Ready while the running task has some of its share left; this counts as a step. A task that has
+/// used up its share is woken again once the other tasks have run.
+///
+/// Every loop that can go round without waiting asks this, or reads from a stream, which asks it.
 #[inline]
-pub(super) fn poll_share(cx: &mut Context<'_>) -> Poll<()> {
-    match READY_LEFT.get().checked_sub(1) {
-        Some(left) => {
-            READY_LEFT.set(left);
-            Poll::Ready(())
-        }
-        None => {
-            defer(cx.waker());
-            Poll::Pending
-        }
+pub fn poll_share(cx: &mut Context<'_>) -> Poll<()> {
+    if has_share() {
+        SHARE_LEFT.set(SHARE_LEFT.get() - STEP_BYTES);
+        return Poll::Ready(());
     }
+    defer(cx.waker());
+    Poll::Pending
+}
+
+/// Whether the task that runs has not had its share yet.
+#[inline]
+pub fn has_share() -> bool {
+    SHARE_LEFT.get() > 0
+}
+
+/// The task that runs has read so many bytes, or done what takes as long.
+#[inline]
+pub fn spend(bytes: usize) {
+    SHARE_LEFT.set(SHARE_LEFT.get().saturating_sub_unsigned(bytes as u64));
 }
 
 /// What can go on.
@@ -167,7 +183,7 @@ pub(super) fn resume_deferred() {
 pub(super) fn poll_main<T>(main: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     let worker = WORKER.get().expect("a worker runs");
     let generation = TASKS.with_borrow(|tasks| tasks.slots[MAIN as usize].generation);
-    READY_LEFT.set(READY_PER_POLL);
+    SHARE_LEFT.set(SHARE_BYTES);
     let waker = TaskId::new(worker, generation, MAIN).waker();
     main.poll(&mut Context::from_waker(&waker))
 }
@@ -178,7 +194,7 @@ pub(super) fn poll(index: u32) {
     else {
         return;
     };
-    READY_LEFT.set(READY_PER_POLL);
+    SHARE_LEFT.set(SHARE_BYTES);
     let waker = TaskId::new(worker, generation, index).waker();
     let polled = panic::catch_unwind(AssertUnwindSafe(move || {
         let is_over = is_stopped || task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();

@@ -209,3 +209,35 @@ fn a_task_that_need_not_wait_leaves_others_their_turn() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_socket_with_much_to_read_leaves_others_their_turn() {
+    const PIECE: usize = 512;
+    run(async {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        for end in [&near, &far] {
+            end.set_nonblocking(true).unwrap();
+        }
+        let mut written = 0;
+        while let Ok(count) = near.write(&[0; 4096]) {
+            written += count;
+        }
+        let mut stream = crate::Stream::new(far.into());
+        let (mut reads, mut polls) = (0, Vec::new());
+        let read_all = poll_fn(|cx| {
+            let before = reads;
+            while reads * PIECE < written {
+                let mut buffer = Vec::with_capacity(PIECE);
+                if stream.poll_read(cx, &mut buffer).is_pending() {
+                    polls.push(reads - before);
+                    return Poll::Pending;
+                }
+                reads += 1;
+            }
+            Poll::Ready(())
+        });
+        read_all.await;
+        assert!(polls.len() > 1 && polls.iter().all(|reads| *reads <= 128), "{polls:?}");
+    })
+    .unwrap();
+}

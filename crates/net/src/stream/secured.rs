@@ -2,7 +2,7 @@
 //! something waits in memory.
 
 use std::io::{self, IoSlice, Write};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::task::{Context, Poll, Waker, ready};
 
 use rustix::net::SendFlags;
@@ -12,8 +12,8 @@ use super::session_input::SessionInput;
 use super::socket::{PlainSocket, ReadResult, room_of};
 use crate::buffers;
 
-/// Reads without plaintext before others have their turn: a peer may send nothing else.
-const RECEIVES_PER_TURN: usize = 16;
+/// How many times unread input is read and discarded before a socket is closed.
+const READS_AT_CLOSE: usize = 16;
 
 pub(super) struct Secured {
     session: Box<dyn SecureSession>,
@@ -80,13 +80,14 @@ impl Secured {
         Poll::Ready(Ok(self.session.take_plaintext(buffer, room)))
     }
 
-    /// Ready once there is plaintext; `false`: there will be none.
+    /// Ready once there is plaintext; `false`: there will be none. A peer may send nothing else, so
+    /// the task's share ends this, as it does any loop that reads.
     pub(super) fn poll_plaintext(
         &mut self,
         cx: &mut Context<'_>,
         socket: &mut PlainSocket,
     ) -> Poll<io::Result<bool>> {
-        for _ in 0..RECEIVES_PER_TURN {
+        loop {
             // The session may have to answer. Whether it can is no matter here: reading tells
             // whether the connection is broken.
             let _ = self.poll_flush(cx, socket);
@@ -105,8 +106,6 @@ impl Secured {
                 }
             }
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 
     pub(super) fn poll_closed(
@@ -177,8 +176,13 @@ impl Secured {
         self.session.close();
         // Nobody waits, and nobody asks what came of it. What the other end's session has sent is
         // read: a socket that is closed with unread bytes is reset.
-        let mut cx = Context::from_waker(Waker::noop());
-        let _ = (self.poll_flush(&mut cx, socket), self.poll_plaintext(&mut cx, socket));
+        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);
+        for _ in 0..READS_AT_CLOSE {
+            let mut incoming = SessionInput::new(socket.as_fd());
+            if self.may_have_unread() || !matches!(self.session.receive(&mut incoming), Ok(1..)) {
+                break;
+            }
+        }
     }
 
     fn poll_receive(

@@ -7,6 +7,7 @@ use std::task::Poll;
 use rustix::net::RecvFlags;
 
 use super::socket::receive;
+use crate::event_loop::spend;
 
 /// A socket that a session reads.
 pub struct SessionInput<'s> {
@@ -39,6 +40,7 @@ impl Read for SessionInput<'_> {
         let recv = || rustix::net::recv(self.fd, &mut *buffer, RecvFlags::empty());
         let (count, _) = rustix::io::retry_on_intr(recv)?;
         self.emptied = count < room;
+        spend(count);
         Ok(count)
     }
 }

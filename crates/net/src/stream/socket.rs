@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::event_loop::{EventWatch, Interest};
+use crate::event_loop::{EventWatch, Interest, poll_share, spend};
 use crate::{buffers, epoll_failed};
 
 /// A connected socket without a session.
@@ -49,6 +49,9 @@ impl PlainSocket {
         cx: &mut Context<'_>,
         mut read: impl FnMut(BorrowedFd<'_>) -> Poll<io::Result<ReadResult>>,
     ) -> Poll<io::Result<usize>> {
+        if self.unread {
+            ready!(poll_share(cx));
+        }
         if self.unread || self.watched.is_none() {
             match read(self.as_fd()) {
                 Poll::Ready(done) => return Poll::Ready(self.note_received(done)),
@@ -209,6 +212,7 @@ pub(super) fn receive(
             };
         }
     };
+    spend(count);
     // SAFETY: the kernel has filled `count` bytes after the buffer's present end.
     unsafe { buffer.set_len(buffer.len() + count) };
     Poll::Ready(Ok(ReadResult { count, emptied: count < room }))

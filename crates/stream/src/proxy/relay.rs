@@ -128,7 +128,7 @@ impl Relay {
             });
         }
         if down == WayState::MayGoOn || up == WayState::MayGoOn {
-            cx.waker().wake_by_ref();
+            net::defer(cx.waker());
         }
         if let Err(reason) = self.shut_down(cx, client, server) {
             return Poll::Ready(reason);

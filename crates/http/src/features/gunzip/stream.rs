@@ -3,7 +3,7 @@
 //! One piece of output is all there is at a time, so a small body that expands to a huge one costs
 //! no memory. Of several gzip members in a row, each is expanded, as by nginx and by gzip itself.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use net::buffers::{self, BUFFER_SIZE, LentPart};
 use zlib_rs::{Inflate, InflateError, InflateFlush, Status};
@@ -12,6 +12,12 @@ use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk};
 
 /// zlib's number for a gzip head and end around the data, and the bits of its largest window.
 const GZIP_WINDOW_BITS: u8 = 16 + 15;
+
+/// Members that begin before others may have their turn.
+const MEMBERS_PER_RUN: usize = 32;
+
+/// What a member costs besides its bytes, as a number of bytes: memory for its window.
+const COST_OF_MEMBER: usize = 4096;
 
 /// zlib's number for an input that ends too early.
 const BUF_ERROR: i32 = -5;
@@ -39,12 +45,20 @@ impl BodyStream for Gunzipped {
                     None => self.next.take().unwrap_or(Ok(None)),
                 });
             }
+            // The source may be in memory or in a file, and expand to nothing.
+            ready!(net::poll_share(cx));
+            if self.expansion.has_input() {
+                continue;
+            }
             match self.source.poll_chunk(cx) {
                 Poll::Pending => {
                     let piece = self.expansion.take_output();
                     return piece.map_or(Poll::Pending, |p| Poll::Ready(Ok(Some(Chunk::Bytes(p)))));
                 }
-                Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) => self.expansion.feed(bytes),
+                Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) => {
+                    net::spend(bytes.len());
+                    self.expansion.feed(bytes);
+                }
                 Poll::Ready(Ok(end @ (None | Some(Chunk::Trailers(_))))) => {
                     self.next = Some(self.expansion.end().map(|()| end));
                 }
@@ -99,11 +113,22 @@ impl Expansion {
         (length > 0).then(|| Bytes::Lent(LentPart::new(output, 0..length)))
     }
 
-    /// Expands until the input has been taken, or the output is full.
+    /// Whether some of the input has not been taken yet.
+    pub(crate) fn has_input(&self) -> bool {
+        self.taken < self.input.len()
+    }
+
+    /// Expands until the input has been taken, or the output is full, or many members have ended.
     pub(crate) fn run(&mut self) -> Result<(), BodyError> {
-        while !self.is_full() && (self.has_more || self.taken < self.input.len()) {
-            if self.is_between_members && self.taken < self.input.len() {
+        let mut members = 0;
+        while !self.is_full() && (self.has_more || self.has_input()) {
+            if self.is_between_members && self.has_input() {
+                members += 1;
+                if members > MEMBERS_PER_RUN {
+                    break;
+                }
                 self.inflate = Inflate::new(true, GZIP_WINDOW_BITS);
+                net::spend(COST_OF_MEMBER);
                 self.is_between_members = false;
             }
             self.inflate_some()?;

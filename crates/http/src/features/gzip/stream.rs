@@ -25,6 +25,9 @@ use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, Fi
 /// Bytes gathered of a body of unknown length, in the hope that it ends.
 const GATHERED_MAX: usize = 64 * 1024;
 
+/// How many times longer a byte takes than reading it.
+const COST_OF_BYTE: usize = 8;
+
 /// Least room for output. A flush ends with a mark of five bytes, and zlib writes another one
 /// wherever the room ends with it: it would do so for ever in too small a room.
 const PIECE_MIN: usize = 64;
@@ -127,7 +130,10 @@ impl BodyStream for Gzipped {
                         self.state = GzipState::Ended;
                         None
                     }
-                    GzipStep::Hungry => ready!(self.poll_feed(cx))?,
+                    GzipStep::Hungry => {
+                        ready!(net::poll_share(cx));
+                        ready!(self.poll_feed(cx))?
+                    }
                 },
                 GzipState::Ended => {
                     return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
@@ -316,7 +322,9 @@ impl Streaming {
         self.output.resize(self.piece_max, 0);
         let (before_in, before_out) = (self.deflate.total_in(), self.deflate.total_out());
         let status = self.deflate.compress(input, &mut self.output[start..], self.flush);
-        self.taken += (self.deflate.total_in() - before_in) as usize;
+        let taken = (self.deflate.total_in() - before_in) as usize;
+        self.taken += taken;
+        net::spend(taken.saturating_mul(COST_OF_BYTE));
         self.output.truncate(start + (self.deflate.total_out() - before_out) as usize);
         match status {
             Ok(Status::StreamEnd) => self.is_ended = true,
