@@ -1,10 +1,11 @@
-//! `xtask attacks`: attacks on HTTP/2 against the program, plain and over TLS.
+//! `xtask attacks`: attacks on HTTP/2 against the program, plain and over TLS, and by backends.
 //!
 //! An attack is a row in [`ATTACKS`]. It runs on several connections at a time against a server
 //! with one worker, while another client asks on a connection of its own.
 
 mod attack;
 mod attacker;
+mod backends;
 mod bystander;
 mod frames;
 
@@ -59,9 +60,11 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let weir = weir.map_or_else(|| project::release("weir"), Ok)?;
     let mut wrong = Vec::new();
     attack_server(&weir, &only, |line| wrong.push(line))?;
+    backends::run(&weir, &only, |line| wrong.push(line))?;
     if let Some(nginx) = nginx {
         println!("\n{}", nginx.display());
         attack_server(&nginx, &only, |_| {})?;
+        backends::run(&nginx, &only, |_| {})?;
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }

@@ -162,9 +162,11 @@ fn certified() -> Result<StepOutcome, String> {
     certbot::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
+/// An attacker that the machine keeps from sending fast enough is none, so they are asked twice.
 fn attacked() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
-    attacks::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
+    let words = ["--weir".to_owned(), weir];
+    attacks::run(&words).or_else(|_| attacks::run(&words)).map(|()| StepOutcome::Done)
 }
 
 fn http2_cases() -> Result<StepOutcome, String> {

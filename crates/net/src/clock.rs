@@ -76,9 +76,9 @@ pub(crate) fn monotonic_of(elapsed_ms: u64) -> Duration {
     Duration::from_nanos(started_ns).saturating_add(Duration::from_millis(elapsed_ms))
 }
 
-/// Looks at the clock.
-pub fn refresh() {
-    CLOCK.with(Clock::refresh);
+/// Looks at the clock. Nanoseconds of the system's monotonic clock.
+pub fn refresh() -> u64 {
+    CLOCK.with(Clock::refresh)
 }
 
 /// Seconds and nanoseconds of a clock, neither below 0.
@@ -92,7 +92,8 @@ fn read(clock: libc::clockid_t) -> (u64, u64) {
     (time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u64)
 }
 
-fn monotonic_ns() -> u64 {
+/// What the system's monotonic clock says now.
+pub(crate) fn monotonic_ns() -> u64 {
     let (seconds, nanoseconds) = read(libc::CLOCK_MONOTONIC);
     seconds * 1_000_000_000 + nanoseconds
 }
@@ -113,17 +114,19 @@ impl Clock {
         clock
     }
 
-    fn refresh(&self) {
+    fn refresh(&self) -> u64 {
+        let now_ns = monotonic_ns();
         #[cfg(any(test, feature = "testing"))]
         if self.is_stopped.get() {
-            return;
+            return now_ns;
         }
-        self.elapsed_ms.set(monotonic_ns().saturating_sub(self.started_ns) / 1_000_000);
+        self.elapsed_ms.set(now_ns.saturating_sub(self.started_ns) / 1_000_000);
         let (seconds, nanoseconds) = read(libc::CLOCK_REALTIME);
         self.unix_ms.set(seconds * 1000 + nanoseconds / 1_000_000);
         self.passes.set(0);
         #[cfg(any(test, feature = "testing"))]
         self.add(self.added_ms.get());
+        now_ns
     }
 
     fn next_ms(&self) -> u64 {

@@ -113,6 +113,13 @@ pub(super) const ATTACKS: &[Attack] = &[
         |_| frame(HEADERS, END_HEADERS | END_STREAM, 1, b""),
         "sent too many frames without effect",
     ),
+    Attack {
+        name: "empty values",
+        begin: Vec::new,
+        again: |n| frame(HEADERS, END_HEADERS | END_STREAM, id(n), &[GET, &[0x90; 900]].concat()),
+        times: 500,
+        end: AttackEnd::Served,
+    },
     flood(
         "decoded size (HPACK bomb)",
         Vec::new,

@@ -7,6 +7,7 @@
 
 mod events;
 mod inbox;
+mod peaks;
 mod task_id;
 mod tasks;
 
@@ -18,6 +19,8 @@ use std::task::Poll;
 use rustix::time::Timespec;
 
 pub(crate) use self::events::{EventWatch, Interest, Watched};
+#[cfg(any(test, feature = "testing"))]
+pub use self::peaks::longest_poll;
 use self::tasks::NextTask;
 pub use self::tasks::{
     Task, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
@@ -37,6 +40,7 @@ thread_local! {
 pub(crate) fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     let worker = LoopThread::enter()?;
     let mut main = pin!(main);
+    let mut turn_began_ns = clock::monotonic_ns();
     loop {
         for _ in 0..TASKS_PER_TURN {
             match tasks::next() {
@@ -50,7 +54,7 @@ pub(crate) fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
                 NextTask::Nothing => break,
             }
         }
-        worker.look_at_events()?;
+        turn_began_ns = worker.look_at_events(turn_began_ns)?;
     }
 }
 
@@ -76,16 +80,17 @@ impl LoopThread {
         Ok(worker)
     }
 
-    /// Waits for events unless a task can go on.
-    fn look_at_events(&self) -> io::Result<()> {
+    /// Ends a turn: waits for events unless a task can go on. When the next turn began.
+    fn look_at_events(&self, turn_began_ns: u64) -> io::Result<u64> {
         if tasks::all_wait() {
             end_turn();
         }
         let timeout = if tasks::all_wait() { None } else { Some(&AT_ONCE) };
+        peaks::note_turn(turn_began_ns);
         events::take(timeout)?;
-        clock::refresh();
+        let began_ns = clock::refresh();
         tasks::resume_deferred();
-        Ok(())
+        Ok(began_ns)
     }
 }
 

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::inbox::wake;
+use super::peaks::note_poll;
 use super::task_id::{TaskId, WorkerNumber};
 
 /// Work that a task may do without waiting, before others have their turn: bytes read, or what
@@ -146,6 +147,12 @@ pub fn spend(bytes: usize) {
     SHARE_LEFT.set(SHARE_LEFT.get().saturating_sub_unsigned(bytes as u64));
 }
 
+/// How much the task that runs has done.
+#[inline]
+fn spent() -> u64 {
+    SHARE_BYTES.abs_diff(SHARE_LEFT.get())
+}
+
 /// What can go on.
 pub(super) enum NextTask {
     Main,
@@ -200,6 +207,7 @@ pub(super) fn poll(index: u32) {
         let is_over = is_stopped || task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
         (!is_over).then_some(task)
     }));
+    note_poll(spent());
     let watcher = TASKS.with_borrow_mut(|tasks| match polled {
         Ok(Some(task)) => {
             tasks.slots[index as usize].stage = TaskStage::Waits(task);

@@ -7,3 +7,4 @@ mod queue;
 mod replies;
 mod requests;
 mod store;
+mod turns;

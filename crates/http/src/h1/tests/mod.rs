@@ -59,6 +59,8 @@ enum Order {
     Serve(OwnedFd),
     /// Tells how many connections are parked.
     CountParked(Sender<usize>),
+    /// Tells the most work of a task in one go.
+    LongestPoll(Sender<u64>),
     /// Tells what is in the site's `e.log`.
     ReadLog(Sender<String>),
     Drain,
@@ -111,6 +113,9 @@ impl Server {
                         }
                         Order::CountParked(answer) => {
                             let _ = answer.send(worker.parked());
+                        }
+                        Order::LongestPoll(answer) => {
+                            let _ = answer.send(net::testing::longest_poll());
                         }
                         Order::ReadLog(answer) => {
                             let _ = answer.send(site.log("e.log"));
@@ -223,6 +228,13 @@ impl Server {
     pub(crate) fn parked(&self) -> usize {
         let (sender, answer) = channel();
         self.orders.send(Order::CountParked(sender));
+        answer.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// The most work that a task of the worker has done before others had their turn, in bytes.
+    pub(crate) fn longest_poll(&self) -> u64 {
+        let (sender, answer) = channel();
+        self.orders.send(Order::LongestPoll(sender));
         answer.recv_timeout(PATIENCE).unwrap()
     }
 
