@@ -14,7 +14,18 @@ use super::cgi::{CgiRest, describe, more_than_length};
 use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, Start, Taken};
 use crate::exchange::BodyMessage;
 
+/// What one request may write to the error log by stderr, in bytes of text and of lines around it.
+/// The rest is dropped.
+const STDERR_LOGGED_MAX: usize = 256 * 1024;
+/// What a line in the log has beside the text, roughly.
+const STDERR_LINE_BYTES: usize = 256;
+/// What an application may write to stderr before the head of its reply, in bytes of records: one
+/// that only complains is not waited for for ever.
+const STDERR_BEFORE_HEAD_MAX: usize = 1 << 20;
+
 const CLOSED_STDOUT: &str = "upstream prematurely closed FastCGI stdout";
+const TOO_MUCH_STDERR: &str = "upstream sent too much FastCGI stderr before header";
+const STDERR_DROPPED: &str = "FastCGI sent too much in stderr, the rest is not logged";
 const CLOSED_REQUEST: &str = "upstream prematurely closed FastCGI request";
 
 /// A request of FastCGI and its reply.
@@ -31,6 +42,10 @@ pub(crate) struct FastCgi {
     gap: usize,
     rest: CgiRest,
     progress: Progress,
+    /// Bytes of stderr that came before the head.
+    stderr_before_head: usize,
+    /// Bytes that stderr has come to in the log.
+    stderr_logged: usize,
 }
 
 /// What a request is sent with.
@@ -67,19 +82,36 @@ impl Start for FastcgiStart {
             gap: 0,
             rest: CgiRest::Unknown,
             progress: Progress::Reading,
+            stderr_before_head: 0,
+            stderr_logged: 0,
         }
     }
 }
 
 impl FastCgi {
-    /// Something for the error log; `Err`: it makes the reply worthless.
-    fn said(&self, text: &[u8]) -> Result<BodyMessage, Malformed> {
-        let remark = stderr_remark(text);
+    /// Something for the error log, before the head; `Err`: it makes the reply worthless.
+    fn said(&mut self, text: &[u8]) -> Result<Option<BodyMessage>, Malformed> {
         let mut patterns = self.request.catch_stderr.iter();
-        match patterns.any(|pattern| memchr::memmem::find(text, pattern).is_some()) {
-            true => Err(remark.text),
-            false => Ok(remark),
+        if patterns.any(|pattern| memchr::memmem::find(text, pattern).is_some()) {
+            return Err(stderr_remark(text).text);
         }
+        self.stderr_before_head += RECORD_HEAD_BYTES + text.len();
+        match self.stderr_before_head > STDERR_BEFORE_HEAD_MAX {
+            true => Err(TOO_MUCH_STDERR.into()),
+            false => Ok(self.remark(text)),
+        }
+    }
+
+    /// The log line for a piece of stderr; `None` past the limit on logged stderr.
+    fn remark(&mut self, text: &[u8]) -> Option<BodyMessage> {
+        if self.stderr_logged > STDERR_LOGGED_MAX {
+            return None;
+        }
+        self.stderr_logged += STDERR_LINE_BYTES + text.len();
+        Some(match self.stderr_logged > STDERR_LOGGED_MAX {
+            true => BodyMessage { level: Level::Error, text: STDERR_DROPPED.into() },
+            false => stderr_remark(text),
+        })
     }
 
     /// The head, if what was unwrapped has all of it.
@@ -143,7 +175,9 @@ impl Protocol for FastCgi {
                 }
                 RecordDecoded::Stderr(range) => {
                     self.gap += range.end;
-                    return self.said(&input[at..][range]).map(HeadEvent::Log);
+                    if let Some(remark) = self.said(&input[at..][range])? {
+                        return Ok(HeadEvent::Log(remark));
+                    }
                 }
                 RecordDecoded::StdoutEnd(_) => return Err(CLOSED_STDOUT.into()),
                 RecordDecoded::EndRequest(_) | RecordDecoded::Done(_) => {
@@ -180,7 +214,7 @@ impl Protocol for FastCgi {
                     range.end
                 }
                 RecordDecoded::Stderr(range) => {
-                    taken.remarks.push(stderr_remark(&buffer[at..][range.clone()]));
+                    taken.remarks.extend(self.remark(&buffer[at..][range.clone()]));
                     range.end
                 }
                 RecordDecoded::StdoutEnd(used) => {
@@ -373,6 +407,22 @@ mod tests {
             let expected = expected.map_err(Malformed::from);
             assert_eq!(read(request, &input, input.len()), expected, "{}", input.escape_ascii());
         }
+    }
+
+    #[test]
+    fn endless_stderr_is_logged_in_part_and_refused_before_the_head() {
+        let said = record(7, &[b'e'; 1000], 0);
+        let (after, before) = (out("Content-Length: 2\n\nhi", 0), said.repeat(1000));
+        let log = read(&request(), &[&after[..], &before].concat(), after.len()).unwrap();
+        assert!(log.starts_with("200 hi false "), "{log}");
+        assert!(log.ends_with(&format!("<{STDERR_DROPPED}>")), "{log}");
+        assert!(log.len() < STDERR_LOGGED_MAX, "{}", log.len());
+        let log = read(&request(), &[&before[..], &after].concat(), before.len()).unwrap();
+        assert!(log.starts_with("200 hi ") && log.ends_with(&format!("<{STDERR_DROPPED}>")));
+        let endless = said.repeat(STDERR_BEFORE_HEAD_MAX / 1000 + 1);
+        assert_eq!(read(&request(), &endless, endless.len()), Err(TOO_MUCH_STDERR.into()));
+        let short = record(7, b"e", 0).repeat(STDERR_BEFORE_HEAD_MAX / RECORD_HEAD_BYTES);
+        assert_eq!(read(&request(), &short, short.len()), Err(TOO_MUCH_STDERR.into()));
     }
 
     #[test]
