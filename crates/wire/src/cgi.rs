@@ -85,6 +85,8 @@ fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), CgiHeadError>
     let digits = value
         .first_chunk::<3>()
         .filter(|digits| digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit));
+    // Four digits are none, either; `403.1` is one of IIS.
+    let digits = digits.filter(|_| !value.get(3).is_some_and(u8::is_ascii_digit));
     let digits = digits.ok_or(CgiHeadError::Status(slice))?;
     head.status = digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
     if value.len() > digits.len() {
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn statuses_that_are_none() {
-        for value in ["", "20", "abc", "099", "20x OK"] {
+        for value in ["", "20", "abc", "099", "20x OK", "1000", "2000 OK"] {
             let text = alloc::format!("Status: {value}\n\n");
             let slice = Slice::new(8, 8 + value.len());
             assert_eq!(parsed(CgiHeadParser::default(), &text), Err(CgiHeadError::Status(slice)));

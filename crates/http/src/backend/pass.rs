@@ -212,7 +212,26 @@ impl<S: Start> Passing<'_, '_, S> {
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        answered
+        let answered = answered?;
+        self.check_final(x, &answered)?;
+        Ok(answered)
+    }
+
+    /// Refuses an interim status of a final reply: the client would wait for another reply. 101 is
+    /// final where the client has asked for it.
+    fn check_final(&self, x: &Exchange, answered: &Answered) -> Result<(), Trouble> {
+        let status = x.backends.head.status;
+        if status >= 200 || status == 101 && self.switches(x, answered) {
+            return Ok(());
+        }
+        x.log(Level::Error, format_args!("upstream sent unexpected status {status}"));
+        Err(Trouble::InvalidHeader)
+    }
+
+    /// Whether the connection speaks another protocol from now on.
+    fn switches(&self, x: &Exchange, answered: &Answered) -> bool {
+        let switches = self.protocol.as_ref().is_some_and(Protocol::switches);
+        switches && answered.sent && x.request.field(Known::Upgrade).is_some()
     }
 
     /// Makes the server's answer the exchange's; `Err`: another server is asked.
@@ -267,10 +286,8 @@ impl<S: Start> Passing<'_, '_, S> {
             ReplyLength::None => head_length(x),
             ReplyLength::Unknown => None,
         };
-        if x.reply.status == 101 {
+        if protocol.switches() {
             x.close_after(CloseReason::Switched);
-        }
-        if protocol.switches() && answered.sent && x.request.field(Known::Upgrade).is_some() {
             return switch(x, held, answered, conf);
         }
         let rate = match buffering {

@@ -154,9 +154,9 @@ fn a_client_that_takes_nothing_has_its_time() {
 fn what_nobody_asked_for_is_no_tunnel() {
     let backend = switching(|_| {});
     let server = proxy(&backend, "proxy_set_header Upgrade foo;");
-    let reply = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-    assert!(reply.starts_with("HTTP/1.1 101 Switching\r\n"), "{reply}");
-    assert!(reply.ends_with("\r\n\r\n"), "{reply}");
+    let reply = server.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    assert!(reply.starts_with("HTTP/1.1 502 "), "{reply}");
+    assert!(server.log()[0].starts_with("upstream sent unexpected status 101 "));
 }
 
 #[test]

@@ -141,3 +141,13 @@ fn other_servers_are_asked_for_the_reasons_that_nginx_has() {
     site("server { memcached_next_upstream error timeout invalid_response not_found off; }");
     site("server { proxy_next_upstream http_502 http_504; }");
 }
+
+#[test]
+fn a_final_reply_has_no_interim_status() {
+    for status in ["100", "101", "199", "1000"] {
+        let backend = application(&format!("Status: {status}\n\n"));
+        let server = server(&backend, "fastcgi_param HTTP_UPGRADE $http_upgrade;");
+        let reply = get(&server, "Upgrade: foo\r\n");
+        assert!(reply.starts_with("HTTP/1.1 502 "), "{status}: {reply}");
+    }
+}
