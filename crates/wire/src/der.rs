@@ -54,6 +54,14 @@ impl<'a> DerReader<'a> {
         Self { rest: bytes }
     }
 
+    /// Reads the elements of a sequence that nothing follows.
+    pub fn sequence(bytes: &'a [u8]) -> Result<Self, InvalidDer> {
+        let mut reader = Self::new(bytes);
+        let inside = reader.inside(tag::SEQUENCE)?;
+        reader.end()?;
+        Ok(inside)
+    }
+
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()

@@ -30,7 +30,7 @@ use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
 use crate::tls::{self, CipherList, GroupList};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
-use crate::x509::{RevocationListParts, TrustSettings, X509};
+use crate::x509::{NAME_COMPARISONS_MAX, RevocationListParts, TrustSettings, X509};
 use crate::{Known, Version};
 
 /// Panics where what must hold does not.
@@ -157,6 +157,9 @@ pub fn ocsp(input: &[u8]) {
 pub fn x509(input: &[u8]) {
     if let Ok(list) = RevocationListParts::parse(input) {
         let _ = list.revokes(&[1]);
+        if let Ok(certificate) = X509::parse(CERTIFICATE) {
+            let _ = list.scope_of(&certificate);
+        }
     }
     if let Ok((certificate, settings)) = TrustSettings::split(input) {
         assert!(input.starts_with(certificate));
@@ -175,7 +178,13 @@ pub fn x509(input: &[u8]) {
     assert!(x509.days_left(0) >= 0);
     let _ = (x509.ocsp_responder(), x509.may_sign_ocsp(), x509.may_issue(0));
     let _ = (x509.has_purpose(1), x509.has_unknown_critical(), x509.is_of_host(b"a.b.c"));
+    let _ = (x509.may_shake_hands(1), x509.has_invalid_extension(), x509.names_issuer(&x509));
+    let mut comparisons = NAME_COMPARISONS_MAX;
+    let _ = x509.keeps_to(&x509, true, &mut comparisons);
 }
+
+/// One with distribution points, for lists to speak of.
+const CERTIFICATE: &[u8] = include_bytes!("../../../fuzz/seeds/x509/listed");
 
 /// A reply's head means the same in pieces and in one, lies within its input, and nothing in its
 /// lines could end one.

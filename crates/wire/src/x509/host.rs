@@ -1,9 +1,7 @@
 //! Whether a certificate is a host's, as OpenSSL's `X509_check_host` decides it.
 
-use super::X509;
+use super::{SUBJECT_ALT_NAME, X509};
 use crate::der::{DerReader, tag};
-
-const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// `dNSName` of `GeneralName`.
 const DNS_NAME: u8 = tag::primitive(2);

@@ -3,14 +3,19 @@
 //! Deliberately absent: whether a certificate is to be trusted; rustls verifies.
 
 mod attributes;
+mod extensions;
 mod host;
+mod issuer;
 mod name;
+mod name_constraints;
+mod purpose;
 mod revocation;
 mod time;
 mod trust;
 
 pub use name::DistinguishedName;
-pub use revocation::RevocationListParts;
+pub use name_constraints::{NAME_COMPARISONS_MAX, NameFault};
+pub use revocation::{ListScope, RevocationListParts};
 pub use time::CertificateTime;
 pub use trust::{PurposeTrust, TrustSettings};
 
@@ -43,6 +48,8 @@ pub struct X509<'a> {
     pub signed: &'a [u8],
     /// How it was signed.
     pub signature: Signature<'a>,
+    /// How it was signed, as what was signed says.
+    signed_algorithm: &'a [u8],
 }
 
 /// A public key and its algorithm.
@@ -68,9 +75,6 @@ pub struct Signature<'a> {
 /// An extension's identifier and contents.
 pub type Extension<'a> = (&'a [u8], &'a [u8]);
 
-/// Extensions that are looked at, at most.
-const EXTENSIONS_MAX: usize = 100;
-
 /// Object identifiers.
 const AUTHORITY_INFORMATION_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
 const OCSP_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1];
@@ -80,20 +84,13 @@ const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const ANY_PURPOSE: &[u8] = &[0x55, 0x1d, 0x25, 0];
 /// `id-kp`
 const PURPOSES: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3];
-/// Critical extensions that are heeded, or that say nothing which matters here: policies.
-const HEEDED: [&[u8]; 8] = [
-    BASIC_CONSTRAINTS,
-    KEY_USAGE,
-    EXTENDED_KEY_USAGE,
-    &[0x55, 0x1d, 0x11],
-    &[0x55, 0x1d, 0x20],
-    &[0x55, 0x1d, 0x21],
-    &[0x55, 0x1d, 0x24],
-    &[0x55, 0x1d, 0x36],
-];
-/// Bits of the key's usage.
-const KEY_CERT_SIGN: u8 = 0x04;
-const CRL_SIGN: u8 = 0x02;
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+const NAME_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x1e];
+const DISTRIBUTION_POINTS: &[u8] = &[0x55, 0x1d, 0x1f];
+const SUBJECT_KEY_ID: &[u8] = &[0x55, 0x1d, 0x0e];
+const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 0x23];
+/// Netscape's.
+const CERTIFICATE_TYPE: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x86, 0xf8, 0x42, 1, 1];
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 
 impl<'a> X509<'a> {
@@ -112,7 +109,7 @@ impl<'a> X509<'a> {
             None => 1,
         };
         let serial = tbs.contents(tag::INTEGER)?;
-        tbs.element(tag::SEQUENCE)?;
+        let signed_algorithm = tbs.contents(tag::SEQUENCE)?;
         let issuer = DistinguishedName::new(tbs.element(tag::SEQUENCE)?);
         let mut validity = tbs.inside(tag::SEQUENCE)?;
         let not_before = CertificateTime::read(validity.any()?)?;
@@ -125,6 +122,7 @@ impl<'a> X509<'a> {
             Some(extensions) => DerReader::new(extensions.contents).contents(tag::SEQUENCE)?,
             None => &[],
         };
+        tbs.end()?;
         let signed = signed.whole;
         Ok(Self {
             der: whole.whole,
@@ -138,6 +136,7 @@ impl<'a> X509<'a> {
             extensions,
             signed,
             signature,
+            signed_algorithm,
         })
     }
 
@@ -185,90 +184,14 @@ impl<'a> X509<'a> {
         None
     }
 
-    /// Whether its issuer lets it sign OCSP responses (RFC 6960, section 4.2.2.2).
-    pub fn may_sign_ocsp(&self) -> bool {
-        self.extended_key_usage().is_some_and(|purposes| purposes.contains(&OCSP_SIGNING))
+    /// Whether the signature's algorithm matches the one in the signed part (RFC 5280, 4.1.1.2).
+    pub fn is_signed_as_said(&self) -> bool {
+        self.signature.algorithm == self.signed_algorithm
     }
 
     /// Whether it says who issued itself.
     pub fn is_self_issued(&self) -> bool {
         self.subject.der == self.issuer.der
-    }
-
-    /// Whether it may be used for this purpose, the last number of `id-kp`.
-    pub fn has_purpose(&self, purpose: u8) -> bool {
-        let Some(purposes) = self.extended_key_usage() else { return true };
-        let is =
-            |oid: &&[u8]| *oid == ANY_PURPOSE || oid.split_last() == Some((&purpose, PURPOSES));
-        purposes.iter().any(is)
-    }
-
-    /// Whether it may issue certificates, with so many issuers between it and the last one (RFC
-    /// 5280, sections 4.2.1.9 and 4.2.1.3).
-    pub fn may_issue(&self, below: usize) -> bool {
-        let constraints = self.extension(BASIC_CONSTRAINTS);
-        let Some(Ok(mut constraints)) =
-            constraints.map(|der| DerReader::new(der).inside(tag::SEQUENCE))
-        else {
-            return false;
-        };
-        let is_true = |value: Element<'_>| value.contents == [0xff];
-        let is_ca =
-            constraints.optional(tag::BOOLEAN).is_ok_and(|value| value.is_some_and(is_true));
-        let is_short =
-            constraints.is_empty() || constraints.number().is_ok_and(|most| below <= most as usize);
-        is_ca && is_short && self.has_key_usage(KEY_CERT_SIGN)
-    }
-
-    /// Whether its key may sign lists of revoked certificates.
-    pub fn may_sign_revocations(&self) -> bool {
-        self.has_key_usage(CRL_SIGN)
-    }
-
-    /// Whether an extension that has to be understood is none that verification heeds, or needs
-    /// not to.
-    pub fn has_unknown_critical(&self) -> bool {
-        let mut reader = DerReader::new(self.extensions);
-        while !reader.is_empty() {
-            let Ok(extension) = reader.inside(tag::SEQUENCE) else { return true };
-            let mut fields = extension;
-            let Ok(oid) = fields.contents(tag::OBJECT_IDENTIFIER) else { return true };
-            let is_critical =
-                matches!(fields.optional(tag::BOOLEAN), Ok(Some(value)) if value.contents != [0]);
-            if is_critical && !HEEDED.contains(&oid) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn has_key_usage(&self, bit: u8) -> bool {
-        let Some(usage) = self.extension(KEY_USAGE) else { return true };
-        match DerReader::new(usage).contents(tag::BIT_STRING) {
-            Ok([_, first, ..]) => first & bit != 0,
-            _ => false,
-        }
-    }
-
-    /// The purposes it is limited to.
-    fn extended_key_usage(&self) -> Option<Vec<&'a [u8]>> {
-        let mut reader = DerReader::new(self.extension(EXTENDED_KEY_USAGE)?);
-        let mut purposes = Vec::new();
-        let Ok(mut reader) = reader.inside(tag::SEQUENCE) else { return Some(purposes) };
-        while let Ok(purpose) = reader.contents(tag::OBJECT_IDENTIFIER) {
-            purposes.push(purpose);
-        }
-        Some(purposes)
-    }
-
-    fn extension(&self, oid: &[u8]) -> Option<&'a [u8]> {
-        self.extensions().find(|(other, _)| *other == oid).map(|(_, contents)| contents)
-    }
-
-    /// The extensions, as far as they can be read.
-    fn extensions(&self) -> impl Iterator<Item = Extension<'a>> {
-        let mut reader = DerReader::new(self.extensions);
-        core::iter::from_fn(move || read_extension(&mut reader).ok()).take(EXTENSIONS_MAX)
     }
 }
 
@@ -285,13 +208,6 @@ impl<'a> PublicKeyInfo<'a> {
         let algorithm = reader.contents(tag::SEQUENCE)?;
         Ok(Self { der: element.whole, algorithm, key: reader.bit_string()? })
     }
-}
-
-fn read_extension<'a>(reader: &mut DerReader<'a>) -> Result<Extension<'a>, InvalidDer> {
-    let mut extension = reader.inside(tag::SEQUENCE)?;
-    let oid = extension.contents(tag::OBJECT_IDENTIFIER)?;
-    extension.optional(tag::BOOLEAN)?;
-    Ok((oid, extension.contents(tag::OCTET_STRING)?))
 }
 
 /// The two's complement.

@@ -82,6 +82,33 @@ impl<'a> DistinguishedName<'a> {
         first.is_some_and(|attribute| attribute.write_text(out).unwrap_or(false))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.contents.is_empty()
+    }
+
+    /// The common names in UTF-8.
+    pub(super) fn common_name_texts(&self) -> Result<Vec<Vec<u8>>, InvalidDer> {
+        let texts = self.common_name_attributes().map(|attribute| {
+            let mut text = Vec::new();
+            if attribute.write_text(&mut text)? { Ok(text) } else { Err(InvalidDer) }
+        });
+        texts.collect()
+    }
+
+    /// The addresses for mail.
+    pub(super) fn mail_addresses(&self) -> Result<Vec<&'a [u8]>, InvalidDer> {
+        const MAIL_ADDRESS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1];
+        let mut addresses = Vec::new();
+        for attribute in self.attributes()? {
+            match attribute.value.tag {
+                _ if attribute.oid != MAIL_ADDRESS => {}
+                IA5_STRING => addresses.push(attribute.value.contents),
+                _ => return Err(InvalidDer),
+            }
+        }
+        Ok(addresses)
+    }
+
     fn common_name_attributes(&self) -> impl Iterator<Item = NameAttribute<'a>> {
         const COMMON_NAME: &[u8] = &[0x55, 4, 3];
         let attributes = self.attributes().unwrap_or_default().into_iter();
@@ -108,7 +135,46 @@ impl<'a> DistinguishedName<'a> {
     }
 }
 
+/// Whether the first sets of a name are those of the base (RFC 5280, section 7.1).
+pub(super) fn is_below(name: &[u8], base: &[u8]) -> Result<bool, InvalidDer> {
+    let (name, base) = (comparable(name)?, comparable(base)?);
+    Ok(name.starts_with(&base))
+}
+
+/// Its sets, each with its attributes in an order of their own, and texts as OpenSSL compares them.
+fn comparable(der: &[u8]) -> Result<Vec<Vec<ComparableAttribute<'_>>>, InvalidDer> {
+    let mut reader = DerReader::new(der);
+    let name = DistinguishedName::new(reader.element(tag::SEQUENCE)?);
+    reader.end()?;
+    let mut sets: Vec<Vec<_>> = Vec::new();
+    for attribute in name.attributes()? {
+        if sets.len() <= attribute.set {
+            sets.resize_with(attribute.set + 1, Vec::new);
+        }
+        let value = attribute.comparable_value()?;
+        sets[attribute.set].push((attribute.oid, value));
+    }
+    sets.iter_mut().for_each(|set| set.sort());
+    Ok(sets)
+}
+
+/// Its type and value.
+type ComparableAttribute<'a> = (&'a [u8], Vec<u8>);
+
 impl NameAttribute<'_> {
+    /// A text without its kind, its case and spaces that do not matter; of others, all.
+    fn comparable_value(&self) -> Result<Vec<u8>, InvalidDer> {
+        let is_text =
+            !matches!(self.value.tag, NUMERIC_STRING | tag::UTC_TIME | tag::GENERALIZED_TIME);
+        let mut text = Vec::new();
+        if !is_text || !self.write_text(&mut text)? {
+            return Ok(self.value.whole.to_vec());
+        }
+        let is_space = |byte: &u8| matches!(byte, b' ' | 9..=13);
+        let words: Vec<_> = text.split(is_space).filter(|word| !word.is_empty()).collect();
+        Ok(words.join(&b' ').to_ascii_lowercase())
+    }
+
     fn write_type(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
         match short_name(self.oid) {
             Some(name) => out.extend_from_slice(name.as_bytes()),

@@ -1,7 +1,14 @@
 //! Lists of revoked certificates (RFC 5280, section 5).
 
-use super::{CertificateTime, DistinguishedName, Signature};
-use crate::der::{DerReader, InvalidDer, tag};
+use super::extensions::{has_critical, read_extension};
+use super::{CertificateTime, DISTRIBUTION_POINTS, DistinguishedName, Signature, X509};
+use crate::der::{DerReader, Element, InvalidDer, tag};
+
+const ISSUING_DISTRIBUTION_POINT: &[u8] = &[0x55, 0x1d, 0x1c];
+const DELTA_INDICATOR: &[u8] = &[0x55, 0x1d, 0x1b];
+const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 0x23];
+/// Critical extensions that are heeded.
+const HEEDED: [&[u8]; 3] = [ISSUING_DISTRIBUTION_POINT, DELTA_INDICATOR, AUTHORITY_KEY_ID];
 
 /// The parts of a list.
 #[derive(Clone, Debug)]
@@ -17,14 +24,41 @@ pub struct RevocationListParts<'a> {
     /// How it was signed.
     pub signature: Signature<'a>,
     revoked: &'a [u8],
+    extensions: &'a [u8],
+}
+
+/// What a list says about a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListScope {
+    /// Whether it is revoked.
+    All,
+    /// Nothing: the list is about others.
+    Others,
+    /// Nothing that can be relied on: the list is a part of one, or of several authorities.
+    Partial,
+    /// Something has to be understood that is unknown here.
+    Unknown,
+}
+
+/// `IssuingDistributionPoint`.
+#[derive(Default)]
+struct IssuingDistributionPoint<'a> {
+    /// Where the list is published.
+    point: Option<&'a [u8]>,
+    only_users: bool,
+    only_authorities: bool,
+    only_attributes: bool,
+    /// Whether it has only some reasons, or is not of one authority.
+    is_partial: bool,
 }
 
 impl<'a> RevocationListParts<'a> {
     /// Reads a list.
     pub fn parse(der: &'a [u8]) -> Result<Self, InvalidDer> {
-        let mut outer = DerReader::new(der).inside(tag::SEQUENCE)?;
+        let mut outer = DerReader::sequence(der)?;
         let signed = outer.element(tag::SEQUENCE)?;
         let signature = Signature::read(&mut outer)?;
+        outer.end()?;
         let mut tbs = DerReader::new(signed.contents);
         tbs.optional(tag::INTEGER)?;
         tbs.element(tag::SEQUENCE)?;
@@ -35,7 +69,13 @@ impl<'a> RevocationListParts<'a> {
             _ => None,
         };
         let revoked = tbs.optional(tag::SEQUENCE)?.map_or(&[][..], |revoked| revoked.contents);
-        Ok(Self { issuer, this_update, next_update, signed: signed.whole, signature, revoked })
+        let extensions = match tbs.optional(tag::constructed(0))? {
+            Some(extensions) => DerReader::new(extensions.contents).contents(tag::SEQUENCE)?,
+            None => &[],
+        };
+        tbs.end()?;
+        let signed = signed.whole;
+        Ok(Self { issuer, this_update, next_update, signed, signature, revoked, extensions })
     }
 
     /// Whether the certificate with this number was revoked. A broken list revokes everything.
@@ -50,4 +90,92 @@ impl<'a> RevocationListParts<'a> {
         }
         false
     }
+
+    /// What it says about a certificate of its issuer (RFC 5280, sections 5.2 and 6.3.3).
+    pub fn scope_of(&self, certificate: &X509<'_>) -> ListScope {
+        let Ok(point) = self.issuing_point() else { return ListScope::Partial };
+        let is_ca = certificate.basic_constraints().is_some_and(|constraints| constraints.is_ca);
+        let is_for_others = point.only_attributes
+            || if is_ca { point.only_users } else { point.only_authorities }
+            || point.point.is_some_and(|point| !certificate.is_listed_at(point));
+        if point.is_partial || self.extension(DELTA_INDICATOR).is_some() {
+            ListScope::Partial
+        } else if is_for_others {
+            ListScope::Others
+        } else if has_critical(self.extensions, &HEEDED) || self.has_critical_entry() {
+            ListScope::Unknown
+        } else {
+            ListScope::All
+        }
+    }
+
+    fn issuing_point(&self) -> Result<IssuingDistributionPoint<'a>, InvalidDer> {
+        match self.extension(ISSUING_DISTRIBUTION_POINT) {
+            Some(der) => IssuingDistributionPoint::read(der),
+            None => Ok(IssuingDistributionPoint::default()),
+        }
+    }
+
+    fn extension(&self, oid: &[u8]) -> Option<&'a [u8]> {
+        let mut reader = DerReader::new(self.extensions);
+        core::iter::from_fn(|| read_extension(&mut reader).ok())
+            .find(|(other, _)| *other == oid)
+            .map(|(_, contents)| contents)
+    }
+
+    /// Whether an entry has an extension that has to be understood.
+    fn has_critical_entry(&self) -> bool {
+        let mut entries = DerReader::new(self.revoked);
+        while let Ok(mut entry) = entries.inside(tag::SEQUENCE) {
+            let is_skipped = entry.any().is_ok() && entry.any().is_ok();
+            let extensions = entry.optional(tag::SEQUENCE).ok().flatten();
+            if !is_skipped || extensions.is_some_and(|list| has_critical(list.contents, &[])) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl<'a> IssuingDistributionPoint<'a> {
+    fn read(der: &'a [u8]) -> Result<Self, InvalidDer> {
+        let mut fields = DerReader::sequence(der)?;
+        let point = fields.optional(tag::constructed(0))?.map(|point| point.contents);
+        let mut flag = |number| {
+            let is_true = |value: Element<'_>| value.contents != [0];
+            Ok(fields.optional(tag::primitive(number))?.is_some_and(is_true))
+        };
+        let (only_users, only_authorities) = (flag(1)?, flag(2)?);
+        let (has_only_some_reasons, is_indirect) = (flag(3)?, flag(4)?);
+        let only_attributes = flag(5)?;
+        fields.end()?;
+        let is_partial = has_only_some_reasons || is_indirect;
+        Ok(Self { point, only_users, only_authorities, only_attributes, is_partial })
+    }
+}
+
+impl X509<'_> {
+    /// Whether it names one of the places of a `DistributionPointName` for the list that it is in.
+    fn is_listed_at(&self, point: &[u8]) -> bool {
+        let Some(points) = self.extension(DISTRIBUTION_POINTS) else { return false };
+        let Ok(mut points) = DerReader::sequence(points) else { return false };
+        while let Ok(mut own) = points.inside(tag::SEQUENCE) {
+            let place = own.optional(tag::constructed(0)).ok().flatten();
+            // With only some reasons, or a list of another issuer, it is no place of this list.
+            let place = place.filter(|_| own.is_empty());
+            if place.is_some_and(|place| {
+                full_names(place.contents).any(|name| full_names(point).any(|other| other == name))
+            }) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The names of a `DistributionPointName`. One that is relative to an issuer has none here.
+fn full_names(point: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let names = DerReader::new(point).contents(tag::constructed(0)).unwrap_or_default();
+    let mut reader = DerReader::new(names);
+    core::iter::from_fn(move || reader.any().ok().map(|name| name.whole))
 }
