@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
-    attacks, certbot, compare, docs, examples, h2spec, packages, project, protocols, takeover, tidy,
+    attacks, certbot, chains, compare, docs, examples, h2spec, packages, project, protocols,
+    takeover, tidy,
 };
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
@@ -48,6 +49,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
     CheckStep { name: "certbot", slow: true, run: certified },
+    CheckStep { name: "chains", slow: true, run: chains_compared },
     CheckStep { name: "attacks", slow: true, run: attacked },
     CheckStep { name: "h2spec", slow: true, run: http2_cases },
     CheckStep { name: "generator", slow: true, run: generated },
@@ -160,6 +162,13 @@ fn taken_over() -> Result<StepOutcome, String> {
 fn certified() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
     certbot::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
+}
+
+fn chains_compared() -> Result<StepOutcome, String> {
+    if !chains::is_possible() {
+        return Ok(StepOutcome::Skipped("openssl is not installed".to_owned()));
+    }
+    chains::run(&[]).map(|()| StepOutcome::Done)
 }
 
 /// An attacker that the machine keeps from sending fast enough is none, so they are asked twice.

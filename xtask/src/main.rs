@@ -11,6 +11,7 @@ mod attacks;
 mod backends;
 mod bench;
 mod certbot;
+mod chains;
 mod check;
 mod clients;
 mod compare;
@@ -57,6 +58,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "clients", help: clients::HELP, run: clients::run },
     Command { name: "h2spec", help: h2spec::HELP, run: h2spec::run },
     Command { name: "attacks", help: attacks::HELP, run: attacks::run },
+    Command { name: "chains", help: chains::HELP, run: chains::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },

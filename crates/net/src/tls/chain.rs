@@ -3,8 +3,8 @@
 //! Not webpki's, which refuses what OpenSSL accepts and configurations for nginx rely on:
 //! certificates of version 1, self-signed ones that are themselves trusted, authorities as servers.
 //! Trust ends at a self-signed certificate of the trusted file, or at one with trust settings for
-//! the purpose; others in it only help to get there. Name constraints are not implemented: a
-//! critical one refuses the chain.
+//! the purpose; others in it only help to get there. What OpenSSL refuses is refused here too
+//! (`cargo xtask chains` compares them); the reverse does not hold.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use rustls::crypto::aws_lc_rs;
 use wire::pem::PemSections;
 use wire::x509::{
-    PublicKeyInfo, PurposeTrust, RevocationListParts, Signature, TrustSettings, X509,
+    ListScope, NAME_COMPARISONS_MAX, NameFault, PublicKeyInfo, PurposeTrust, RevocationListParts,
+    Signature, TrustSettings, X509,
 };
 
 use super::private_key::{CertificateSection, KeyError, read_certificate_sections};
@@ -67,6 +68,15 @@ pub enum ChainFault {
     WrongPurpose = 26,
     Rejected = 28,
     UnknownCritical = 34,
+    UnknownCriticalOfList = 36,
+    InvalidExtension = 41,
+    DifferentListScope = 44,
+    NotPermitted = 47,
+    Excluded = 48,
+    BoundedConstraint = 49,
+    UnknownConstraint = 51,
+    InvalidConstraint = 52,
+    InvalidName = 53,
     InvalidAuthority = 79,
 }
 
@@ -169,8 +179,31 @@ impl fmt::Display for ChainFault {
             Self::WrongPurpose => "unsuitable certificate purpose",
             Self::Rejected => "certificate rejected",
             Self::UnknownCritical => "unhandled critical extension",
+            Self::UnknownCriticalOfList => "unhandled critical CRL extension",
+            Self::InvalidExtension => "invalid or inconsistent certificate extension",
+            Self::DifferentListScope => "Different CRL scope",
+            Self::NotPermitted => "permitted subtree violation",
+            Self::Excluded => "excluded subtree violation",
+            Self::BoundedConstraint => "name constraints minimum and maximum not supported",
+            Self::UnknownConstraint => "unsupported name constraint type",
+            Self::InvalidConstraint => "unsupported or invalid name constraint syntax",
+            Self::InvalidName => "unsupported or invalid name syntax",
             Self::InvalidAuthority => "invalid CA certificate",
         })
+    }
+}
+
+impl From<NameFault> for ChainFault {
+    fn from(fault: NameFault) -> Self {
+        match fault {
+            NameFault::NotPermitted => Self::NotPermitted,
+            NameFault::Excluded => Self::Excluded,
+            NameFault::BoundedConstraint => Self::BoundedConstraint,
+            NameFault::UnknownKind => Self::UnknownConstraint,
+            NameFault::InvalidConstraint => Self::InvalidConstraint,
+            NameFault::InvalidName => Self::InvalidName,
+            NameFault::TooMany => Self::Unspecified,
+        }
     }
 }
 
@@ -246,16 +279,16 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         let trusted = trusted.iter().map(|(issuer, trust)| (issuer, *trust));
         let others = others.iter().map(|issuer| (issuer, PurposeTrust::Unspecified));
         for (issuer, trust) in trusted.chain(others) {
-            if issuer.subject.der != last.issuer.der
-                || chain.iter().any(|one| one.signed == issuer.signed)
-            {
+            if !last.names_issuer(issuer) || chain.iter().any(|one| one.signed == issuer.signed) {
                 continue;
             }
             self.signatures += 1;
             if self.signatures > SIGNATURES_MAX {
                 return false;
             }
-            if !is_signed(last.signed, &last.signature, &issuer.public_key) {
+            if !last.is_signed_as_said()
+                || !is_signed(last.signed, &last.signature, &issuer.public_key)
+            {
                 self.worst.get_or_insert(ChainFault::BadSignature);
                 continue;
             }
@@ -304,18 +337,10 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
             return Err(self.too_long(chain));
         }
         for (at, certificate) in chain.iter().enumerate() {
-            if certificate.has_unknown_critical() {
-                return Err(ChainFault::UnknownCritical);
-            }
-            let is_end = at + 1 == chain.len();
-            // A root of version 1 says nothing of itself, and is trusted by name.
-            let is_old_root = is_end && certificate.version == 1;
-            if at > 0 && !is_old_root && !certificate.may_issue(at - 1) {
-                return Err(ChainFault::InvalidAuthority);
-            }
-            if !certificate.has_purpose(self.purpose as u8) {
-                return Err(ChainFault::WrongPurpose);
-            }
+            self.check_use(certificate, at, at + 1 == chain.len())?;
+        }
+        check_names(chain)?;
+        for certificate in chain {
             if self.now_seconds < certificate.not_before.seconds() {
                 return Err(ChainFault::NotYetValid);
             }
@@ -327,6 +352,32 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
             Some(lists) => self.check_revoked(chain, lists),
             None => Ok(()),
         }
+    }
+
+    /// Checks what a certificate says of its use; there are so many below it in the chain.
+    fn check_use(
+        &self,
+        certificate: &X509<'_>,
+        below: usize,
+        is_end: bool,
+    ) -> Result<(), ChainFault> {
+        if certificate.has_unknown_critical() {
+            return Err(ChainFault::UnknownCritical);
+        }
+        if certificate.has_invalid_extension() {
+            return Err(ChainFault::InvalidExtension);
+        }
+        // A root of version 1 says nothing of itself, and is trusted by name.
+        let is_old_root = is_end && certificate.version == 1;
+        if below > 0 && !is_old_root && !certificate.may_issue(below - 1) {
+            return Err(ChainFault::InvalidAuthority);
+        }
+        let purpose = self.purpose as u8;
+        if !certificate.has_purpose(purpose) || below == 0 && !certificate.may_shake_hands(purpose)
+        {
+            return Err(ChainFault::WrongPurpose);
+        }
+        Ok(())
     }
 
     /// Each certificate's issuer has to have a list, which does not name it. OpenSSL reports the
@@ -345,14 +396,11 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
                 if list.issuer.der != certificate.issuer.der || !issuer.may_sign_revocations() {
                     continue;
                 }
-                if let Err(invalid) = self.check_list(&list, issuer) {
-                    fault = invalid;
-                    continue;
+                match self.check_list(&list, issuer, certificate) {
+                    Ok(()) => is_listed = true,
+                    Err(ChainFault::Revoked) => return Err(ChainFault::Revoked),
+                    Err(invalid) => fault = invalid,
                 }
-                if list.revokes(certificate.serial) {
-                    return Err(ChainFault::Revoked);
-                }
-                is_listed = true;
             }
             if !is_listed {
                 return Err(fault);
@@ -361,12 +409,20 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         Ok(())
     }
 
-    /// Whether the issuer signed a list, and it holds now.
+    /// Whether a list says that a certificate was not revoked: the issuer signed it, it holds now,
+    /// and it is about certificates like this one.
     fn check_list(
         &self,
         list: &RevocationListParts<'_>,
         issuer: &X509<'_>,
+        certificate: &X509<'_>,
     ) -> Result<(), ChainFault> {
+        let scope = list.scope_of(certificate);
+        match scope {
+            ListScope::Partial => return Err(ChainFault::NoRevocationList),
+            ListScope::Others => return Err(ChainFault::DifferentListScope),
+            ListScope::All | ListScope::Unknown => {}
+        }
         if !is_signed(list.signed, &list.signature, &issuer.public_key) {
             return Err(ChainFault::BadRevocationListSignature);
         }
@@ -376,7 +432,13 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         if list.next_update.is_some_and(|time| time.seconds() < self.now_seconds) {
             return Err(ChainFault::RevocationListExpired);
         }
-        Ok(())
+        if list.revokes(certificate.serial) {
+            return Err(ChainFault::Revoked);
+        }
+        match scope {
+            ListScope::Unknown => Err(ChainFault::UnknownCriticalOfList),
+            _ => Ok(()),
+        }
     }
 
     /// Why there is no chain.
@@ -401,6 +463,21 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
     }
 }
 
+/// Checks the names of each certificate against the constraints of all above it.
+fn check_names(chain: &[&X509<'_>]) -> Result<(), ChainFault> {
+    let mut comparisons = NAME_COMPARISONS_MAX;
+    for (at, certificate) in chain.iter().enumerate() {
+        // Constraints are not about an authority that has issued itself (RFC 5280, 4.2.1.10).
+        if at > 0 && certificate.is_self_issued() {
+            continue;
+        }
+        for issuer in &chain[at + 1..] {
+            certificate.keeps_to(issuer, at == 0, &mut comparisons)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether a key has made a signature, in one of the ways that TLS has for certificates.
 pub(super) fn is_signed(signed: &[u8], signature: &Signature<'_>, key: &PublicKeyInfo<'_>) -> bool {
     let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
@@ -411,5 +488,7 @@ pub(super) fn is_signed(signed: &[u8], signature: &Signature<'_>, key: &PublicKe
     })
 }
 
+#[cfg(test)]
+mod differential;
 #[cfg(test)]
 mod tests;

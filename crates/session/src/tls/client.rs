@@ -75,7 +75,7 @@ conf::directives! {
     /// A file with the certificates that are trusted, in PEM, for `proxy_ssl_verify`.
     ///
     /// Syntax: FILE
-    /// Differs: a chain whose certificates have critical name constraints is refused.
+    /// Differs: a wildcard is excluded with each name that it stands for (name constraints).
     trusted_certificate: Option<CertificateFile>,
     /// A file with lists of revoked certificates, in PEM. Each authority in a backend's chain must
     /// have one.

@@ -265,7 +265,7 @@ conf::directives! {
     /// in PEM. Their names are sent to clients, which choose a certificate by them.
     ///
     /// Syntax: FILE
-    /// Differs: a chain whose certificates have critical name constraints is refused.
+    /// Differs: a wildcard is excluded with each name that it stands for (name constraints).
     ///
     /// ```nginx
     /// ssl_client_certificate /etc/weir/clients.pem;

@@ -48,8 +48,8 @@ fn a_chain_ends_at_a_trusted_certificate() {
     assert_eq!(verify(&root, &["leaf", "direct", "int", "root"]), Ok(()));
     assert_eq!(verify(&root, &["direct"]), Ok(()));
     assert_eq!(verify(&rules(&["root", "int"], 1), &["leaf"]), Ok(()));
-    assert_eq!(verify(&root, &["root"]), Ok(()), "trusted itself");
-    assert_eq!(verify(&root, &["int"]), Ok(()), "an authority as a server");
+    assert_eq!(verify_limited(&["root"], None), Ok(()), "trusted itself");
+    assert_eq!(verify_limited(&["permits"], None), Ok(()), "an authority as a server");
 }
 
 #[test]
@@ -161,7 +161,8 @@ fn trust_settings_count() {
     ] {
         let rules = with_settings(&[("root", &settings(tag, purpose))], 1);
         assert_eq!(verify(&rules, &["leaf", "int"]), expected, "{tag:x} {purpose:?}");
-        assert_eq!(verify(&rules, &["root"]), expected, "{tag:x} {purpose:?}");
+        let of_root = expected.and(Err(ChainFault::WrongPurpose));
+        assert_eq!(verify(&rules, &["root"]), of_root, "{tag:x} {purpose:?}: its key only signs");
     }
     // A certificate that is trusted for the purpose needs no issuer.
     let end = with_settings(&[("int", &settings(trust, SERVER))], 1);
@@ -189,4 +190,103 @@ fn revoked_certificates_are_refused() {
     assert_eq!(verify(&root_only, &["leaf", "int"]), Err(ChainFault::NoRevocationList));
     assert_eq!(verify(&root_only, &["direct"]), Ok(()));
     assert!(matches!(RevocationLists::read(FILE), Err(KeyError::Missing)));
+}
+
+/// A root, two authorities with name constraints, and what these signed; then certificates of the
+/// root.
+const LIMITED: &[u8] = include_bytes!("../testdata/names.pem");
+const LIMITED_NAMES: [&str; 15] = [
+    "root",
+    "permits",
+    "permitted",
+    "other",
+    "other by its common name",
+    "excludes",
+    "not excluded",
+    "excluded host",
+    "excluded address",
+    "excluded mail",
+    "excluded name",
+    "unknown kind",
+    "signs only",
+    "any purpose",
+    "listed",
+];
+
+fn verify_limited(chain: &[&str], lists: Option<&[u8]>) -> Result<(), ChainFault> {
+    let certificates = read_certificates(LIMITED).expect("certificates");
+    let at = |name: &&str| LIMITED_NAMES.iter().position(|other| other == name).expect("a name");
+    let mut root = Vec::new();
+    wire::pem::encode("CERTIFICATE", &certificates[0], &mut root);
+    let trusted = TrustedCertificates::read(&root).expect("a root");
+    let revoked = lists.map(|lists| RevocationLists::read(lists).expect("lists"));
+    let rules = ChainRules { trusted, revoked, depth_max: 9 };
+    let chain: Vec<&[u8]> = chain.iter().map(|name| &*certificates[at(name)]).collect();
+    let verify = |purpose| rules.verify(chain[0], &chain[1..], purpose, NOW);
+    let result = verify(ChainPurpose::Server);
+    assert_eq!(verify(ChainPurpose::Client), result, "the same for clients");
+    result
+}
+
+#[test]
+fn authorities_keep_to_their_names() {
+    for (name, issuer, expected) in [
+        ("permitted", "permits", Ok(())),
+        ("other", "permits", Err(ChainFault::NotPermitted)),
+        ("other by its common name", "permits", Err(ChainFault::NotPermitted)),
+        ("not excluded", "excludes", Ok(())),
+        ("excluded host", "excludes", Err(ChainFault::Excluded)),
+        ("excluded address", "excludes", Err(ChainFault::Excluded)),
+        ("excluded mail", "excludes", Err(ChainFault::Excluded)),
+        ("excluded name", "excludes", Err(ChainFault::Excluded)),
+        ("unknown kind", "excludes", Err(ChainFault::UnknownConstraint)),
+    ] {
+        assert_eq!(verify_limited(&[name, issuer], None), expected, "{name}");
+    }
+}
+
+#[test]
+fn keys_are_used_for_what_they_are_meant_for() {
+    assert_eq!(verify_limited(&["signs only"], None), Err(ChainFault::WrongPurpose));
+    assert_eq!(verify_limited(&["any purpose"], None), Err(ChainFault::WrongPurpose));
+    assert_eq!(verify_limited(&["listed"], None), Ok(()));
+}
+
+#[test]
+fn lists_speak_of_the_certificates_in_their_scope() {
+    let text = include_bytes!("../testdata/lists.pem");
+    let sections = PemSections::new(text).map(|section| section.expect("a section").contents);
+    let no_list = Err(ChainFault::NoRevocationList);
+    let other_scope = Err(ChainFault::DifferentListScope);
+    let unknown = Err(ChainFault::UnknownCriticalOfList);
+    // The root, which the chain ends at, has to be listed as well.
+    let expected = [
+        ("all", Ok(())),
+        ("authorities alone", other_scope),
+        ("users alone", other_scope),
+        ("attributes", other_scope),
+        ("some reasons", no_list),
+        ("several authorities", no_list),
+        ("the certificate's own point", other_scope),
+        ("another point", other_scope),
+        ("delta", no_list),
+        ("unknown critical extension", unknown),
+        ("unknown critical extension of an entry", unknown),
+    ];
+    let lists: Vec<_> = sections.collect();
+    for ((what, expected), list) in expected.iter().zip(&lists) {
+        let mut pem = Vec::new();
+        wire::pem::encode("X509 CRL", list, &mut pem);
+        assert_eq!(verify_limited(&["listed"], Some(&pem)), *expected, "{what}");
+    }
+    let both = |first: usize, second: usize| {
+        let mut pem = Vec::new();
+        for at in [first, second] {
+            wire::pem::encode("X509 CRL", &lists[at], &mut pem);
+        }
+        verify_limited(&["listed"], Some(&pem))
+    };
+    assert_eq!(both(1, 2), Ok(()), "one of users and one of authorities");
+    assert_eq!(both(1, 6), Ok(()), "one of authorities and one of the point");
+    assert_eq!(both(1, 7), other_scope, "one of authorities and one of another point");
 }

@@ -1,0 +1,307 @@
+//! Random chains, verified here and by `openssl verify`: no chain may be accepted that OpenSSL
+//! refuses. `cargo xtask chains` runs it; the seed is fixed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs, process};
+
+use ::aws_lc_rs::rand::SystemRandom;
+use ::aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
+
+use super::*;
+
+const CHAINS: usize = 2000;
+/// 2030
+const NOW: i64 = 1_893_456_000;
+
+const ECDSA_SHA256: &[u8] = &[0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+const P256: &[u8] = &[
+    0x30, 0x13, 6, 7, 0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1,
+    7,
+];
+const HOSTS: [&str; 7] = ["a.test", "b.a.test", "*.a.test", "evil.test", "A.Test", "", ".a.test"];
+const MAILS: [&str; 5] = ["x@a.test", "y@b.a.test", "a.test", ".a.test", "nothing"];
+const URIS: [&str; 5] = ["https://a.test/", "https://b.a.test:1/x", "a.test", ".a.test", "urn:x"];
+const NAMES: [&str; 4] = ["weir", "Weir", "W E I R", "evil"];
+
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `count`.
+    fn roll(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % count
+    }
+
+    fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.roll(from.len())]
+    }
+}
+
+fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let contents = parts.concat();
+    let length = contents.len() as u16;
+    let [high, low] = length.to_be_bytes();
+    let head = if length < 0x80 { vec![tag, low] } else { vec![tag, 0x82, high, low] };
+    [head, contents].concat()
+}
+
+fn attribute(oid: &[u8], tag: u8, text: &str) -> Vec<u8> {
+    tlv(0x31, &[&tlv(0x30, &[&tlv(6, &[oid]), &tlv(tag, &[text.as_bytes()])])])
+}
+
+/// A name with a common name of its own; of a random organization and address for mail.
+fn name(dice: &mut Dice, common: &str) -> Vec<u8> {
+    let mut sets = Vec::new();
+    if dice.roll(2) == 0 {
+        let tag = [0x0c, 0x13][dice.roll(2)];
+        sets.push(attribute(&[0x55, 4, 10], tag, NAMES[dice.roll(4)]));
+    }
+    sets.push(attribute(&[0x55, 4, 3], 0x0c, common));
+    if dice.roll(8) == 0 {
+        let oid = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1];
+        sets.push(attribute(&oid, [0x16, 0x0c][dice.roll(8) / 7], MAILS[dice.roll(2)]));
+    }
+    tlv(0x30, &[&sets.concat()])
+}
+
+/// A `GeneralName`, or one as constraints have it.
+fn general_name(dice: &mut Dice, is_base: bool) -> Vec<u8> {
+    match dice.roll(if is_base { 9 } else { 8 }) {
+        0..=2 => tlv(0x82, &[HOSTS[dice.roll(HOSTS.len())].as_bytes()]),
+        3 => tlv(0x81, &[MAILS[dice.roll(if is_base { 5 } else { 2 })].as_bytes()]),
+        4 => tlv(0x86, &[URIS[dice.roll(5)].as_bytes()]),
+        5 if is_base => tlv(0x87, &[&[10, dice.roll(2) as u8, 0, 0, 255, 255, 0, 0]]),
+        5 => tlv(0x87, &[&[10, dice.roll(2) as u8, 1, 1][..[4, 4, 4, 3][dice.roll(4)]]]),
+        6 => {
+            let set = attribute(&[0x55, 4, 10], [0x0c, 0x13][dice.roll(2)], NAMES[dice.roll(4)]);
+            tlv(0xa4, &[&tlv(0x30, &[&set])])
+        }
+        7 => tlv(0x88, &[&[0x2a, 3]]),
+        _ => tlv(0x82, &[b"a.test"]),
+    }
+}
+
+fn extension(oid: &[u8], is_critical: bool, contents: &[u8]) -> Vec<u8> {
+    let critical: &[u8] = if is_critical { &[1, 1, 0xff] } else { &[] };
+    tlv(0x30, &[&tlv(6, &[oid]), critical, &tlv(4, &[contents])])
+}
+
+fn constraints(dice: &mut Dice) -> Vec<u8> {
+    let mut lists = Vec::new();
+    for tag in [0xa0, 0xa1] {
+        let subtrees: Vec<_> = (0..dice.roll(3))
+            .map(|_| {
+                let bounds: &[u8] = if dice.roll(20) == 0 { &[0x80, 1, 1] } else { &[] };
+                tlv(0x30, &[&general_name(dice, true), bounds])
+            })
+            .collect();
+        if !subtrees.is_empty() {
+            lists.push(tlv(tag, &[&subtrees.concat()]));
+        }
+    }
+    tlv(0x30, &[&lists.concat()])
+}
+
+/// Random extensions, most of which a chain needs.
+fn extensions(dice: &mut Dice, is_ca: bool) -> Vec<u8> {
+    let mut all = Vec::new();
+    let ca: [&[u8]; 5] =
+        [&[1, 1, 0xff], &[1, 1, 0xff, 2, 1, 0], &[1, 1, 0xff, 2, 1, 1], &[], &[2, 1, 0]];
+    let kind = if is_ca {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 1, 3][dice.roll(14)]
+    } else {
+        dice.roll(25)
+    };
+    if kind < ca.len() {
+        all.push(extension(BASIC, dice.roll(2) == 0, &tlv(0x30, &[ca[kind]])));
+    }
+    let usages: [u8; 8] = [0x80, 0x20, 0x08, 0x04, 0x80, 0xa0, 0x86, 0];
+    if dice.roll(3) == 0 {
+        let usage =
+            if is_ca { [0x06, 0x04, 0x86, 0x80][dice.roll(16) / 5] } else { usages[dice.roll(8)] };
+        all.push(extension(&[0x55, 0x1d, 0x0f], dice.roll(2) == 0, &[3, 2, 0, usage]));
+    }
+    if dice.roll(10) == 0 {
+        let purpose: &[u8] = dice.pick(&[
+            &[0x2b, 6, 1, 5, 5, 7, 3, 1][..],
+            &[0x2b, 6, 1, 5, 5, 7, 3, 2],
+            &[0x2b, 6, 1, 5, 5, 7, 3, 3],
+            &[0x55, 0x1d, 0x25, 0],
+        ]);
+        let purposes = tlv(0x30, &[&tlv(6, &[purpose])]);
+        all.push(extension(&[0x55, 0x1d, 0x25], dice.roll(2) == 0, &purposes));
+    }
+    if is_ca && dice.roll(3) == 0 {
+        all.push(extension(&[0x55, 0x1d, 0x1e], dice.roll(2) == 0, &constraints(dice)));
+    }
+    if dice.roll(if is_ca { 8 } else { 2 }) == 0 {
+        let names: Vec<_> = (0..=dice.roll(3)).map(|_| general_name(dice, false)).collect();
+        let names = tlv(0x30, &[&names.concat()]);
+        all.push(extension(&[0x55, 0x1d, 0x11], dice.roll(2) == 0, &names));
+    }
+    match dice.roll(30) {
+        0 => all.push(extension(&[0x2a, 3, 4], dice.roll(2) == 0, &[5, 0])),
+        1 => {
+            let kind = [3, 2, 0, [0x80, 0x40, 0x04, 0xc4][dice.roll(4)]];
+            all.push(extension(&[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 1, 1], false, &kind));
+        }
+        2 => all.push(extension(&[0x55, 0x1d, 0x0e], false, &[4, 1, dice.roll(2) as u8])),
+        3 => {
+            all.push(extension(&[0x55, 0x1d, 0x23], false, &[0x30, 3, 0x80, 1, dice.roll(2) as u8]))
+        }
+        4 if !all.is_empty() => all.push(all[dice.roll(all.len())].clone()),
+        _ => {}
+    }
+    all.concat()
+}
+
+const BASIC: &[u8] = &[0x55, 0x1d, 0x13];
+
+struct Issuer<'k> {
+    name: Vec<u8>,
+    key: &'k EcdsaKeyPair,
+}
+
+/// A certificate of the issuer, or of itself.
+fn certificate(dice: &mut Dice, own: &Issuer<'_>, issuer: &Issuer<'_>, is_ca: bool) -> Vec<u8> {
+    let (begin, end) = match dice.roll(40) {
+        0 => ("20200101000000Z", "20210101000000Z"),
+        1 => ("21000101000000Z", "21200101000000Z"),
+        _ => ("20200101000000Z", "21200101000000Z"),
+    };
+    let validity = tlv(0x30, &[&tlv(0x18, &[begin.as_bytes()]), &tlv(0x18, &[end.as_bytes()])]);
+    let key = tlv(0x30, &[P256, &tlv(3, &[&[0], own.key.public_key().as_ref()])]);
+    let extensions = match dice.roll(60) {
+        0 => Vec::new(),
+        _ => extensions(dice, is_ca),
+    };
+    let extensions = match extensions.is_empty() {
+        true => Vec::new(),
+        false => tlv(0xa3, &[&tlv(0x30, &[&extensions])]),
+    };
+    let serial = tlv(2, &[&[1, dice.roll(256) as u8, dice.roll(256) as u8]]);
+    let signed = tlv(
+        0x30,
+        &[
+            &[0xa0, 3, 2, 1, 2],
+            &serial,
+            ECDSA_SHA256,
+            &issuer.name,
+            &validity,
+            &own.name,
+            &key,
+            &extensions,
+        ],
+    );
+    let key = if dice.roll(80) == 0 { own.key } else { issuer.key };
+    let signature = key.sign(&SystemRandom::new(), &signed).expect("a signature");
+    tlv(0x30, &[&signed, ECDSA_SHA256, &tlv(3, &[&[0], signature.as_ref()])])
+}
+
+fn pem(certificates: &[Vec<u8>]) -> Vec<u8> {
+    let mut text = Vec::new();
+    certificates.iter().for_each(|der| wire::pem::encode("CERTIFICATE", der, &mut text));
+    text
+}
+
+/// From the peer's to the root.
+fn chain(dice: &mut Dice, keys: &[EcdsaKeyPair]) -> Vec<Vec<u8>> {
+    let mut issuer = Issuer { name: name(dice, "root"), key: &keys[0] };
+    let mut chain = vec![certificate(dice, &issuer, &issuer, true)];
+    for (at, key) in keys[1..].iter().enumerate().take(1 + dice.roll(3)) {
+        let common = ["leaf", "a.test", "b.a.test", "evil.test", "*.a.test"][dice.roll(5)];
+        let own = Issuer { name: name(dice, &format!("authority {at}")), key };
+        chain.insert(0, certificate(dice, &own, &issuer, true));
+        issuer = own;
+        if dice.roll(2) == 0 || at == 2 {
+            let own = Issuer { name: name(dice, common), key: &keys[4] };
+            chain.insert(0, certificate(dice, &own, &issuer, false));
+            break;
+        }
+    }
+    chain
+}
+
+/// A certificate chain with the purpose and names to verify it for.
+struct Question {
+    chain: Vec<Vec<u8>>,
+    purpose: ChainPurpose,
+    host: Option<&'static str>,
+}
+
+impl Question {
+    fn new(dice: &mut Dice, keys: &[EcdsaKeyPair]) -> Self {
+        let chain = chain(dice, keys);
+        let purpose = [ChainPurpose::Server, ChainPurpose::Client][dice.roll(2)];
+        let has_host = purpose == ChainPurpose::Server && dice.roll(4) == 0;
+        let host = has_host.then(|| ["a.test", "b.a.test"][dice.roll(2)]);
+        Self { chain, purpose, host }
+    }
+
+    fn ask_here(&self) -> Result<bool, ChainFault> {
+        let (leaf, others) = self.chain.split_first().expect("a leaf");
+        let (root, others) = others.split_last().unwrap_or((leaf, &[]));
+        let trusted = TrustedCertificates::read(&pem(std::slice::from_ref(root))).expect("a root");
+        let rules = ChainRules { trusted, revoked: None, depth_max: 9 };
+        let others: Vec<&[u8]> = others.iter().map(|der| &**der).collect();
+        rules.verify(leaf, &others, self.purpose, NOW)?;
+        let leaf = X509::parse(leaf).expect("a certificate that was verified");
+        Ok(self.host.is_none_or(|host| leaf.is_of_host(host.as_bytes())))
+    }
+
+    /// What OpenSSL complains of, if it does.
+    fn ask_openssl(&self, folder: &Path) -> Result<(), String> {
+        let end = self.chain.len() - 1;
+        let files = [("root", end..end + 1), ("others", 0..end), ("leaf", 0..1)];
+        for (name, certificates) in files {
+            fs::write(folder.join(name), pem(&self.chain[certificates])).expect("a file");
+        }
+        let purpose = match self.purpose {
+            ChainPurpose::Server => "sslserver",
+            ChainPurpose::Client => "sslclient",
+        };
+        let mut openssl = Command::new("openssl");
+        openssl.current_dir(folder).args(["verify", "-attime", &NOW.to_string()]);
+        openssl.args(["-CAfile", "root", "-untrusted", "others", "-purpose", purpose]);
+        openssl.args(self.host.iter().flat_map(|host| ["-verify_hostname", host]));
+        let output = openssl.arg("leaf").stdin(Stdio::null()).output().expect("openssl");
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+}
+
+#[test]
+#[ignore = "it starts openssl for each of thousands of chains: cargo xtask chains"]
+fn no_chain_is_accepted_that_openssl_refuses() {
+    let folder = env::temp_dir().join(format!("weir-chains-{}", process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let new_key = |_| EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).expect("a key");
+    let keys: Vec<_> = (0..5).map(new_key).collect();
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let (mut both, mut neither) = (0, 0);
+    let (mut stricter, mut wrong) = (Vec::new(), Vec::new());
+    for number in 0..CHAINS {
+        let question = Question::new(&mut dice, &keys);
+        match (question.ask_here(), question.ask_openssl(&folder)) {
+            (Ok(true), Ok(())) => both += 1,
+            (Ok(true), Err(complaint)) => {
+                let chain = String::from_utf8_lossy(&pem(&question.chain)).into_owned();
+                wrong.push(format!("{number}: {complaint}{chain}"));
+            }
+            (here, Ok(())) => stricter.push(format!("{here:?}")),
+            (_, Err(_)) => neither += 1,
+        }
+    }
+    let _ = fs::remove_dir_all(&folder);
+    stricter.sort();
+    let kinds = stricter.chunk_by(|one, other| one == other);
+    let kinds: Vec<_> = kinds.map(|kind| format!("{} x {}", kind.len(), kind[0])).collect();
+    println!("{both} accepted by both, {neither} refused by both, refused here alone: {kinds:?}");
+    assert!(both > CHAINS / 5, "too few chains are good ones: {both}");
+    assert!(wrong.is_empty(), "{} accepted here alone: {}", wrong.len(), wrong.concat());
+}
