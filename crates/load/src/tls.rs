@@ -125,6 +125,7 @@ impl TlsOptions {
                 None => vec![if is_http2 { HTTP_2 } else { HTTP_1_1 }.into()],
             },
             sends_name: true,
+            ignores_cut: false,
             resumes: self.resumes,
         })
     }

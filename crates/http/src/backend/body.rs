@@ -420,9 +420,11 @@ impl<P: Protocol> BackendBody<P> {
         }
     }
 
-    /// The server has closed the connection.
+    /// The server has closed the connection. Where that is the end of the reply, TLS has to say so,
+    /// unless the server is known not to: anybody on the path can send a FIN.
     fn closed(&mut self) {
-        match self.protocol.ends_at_close() {
+        let is_cut = self.held.as_mut().is_some_and(|held| held.stream().is_cut());
+        match self.protocol.ends_at_close() && !is_cut {
             true => self.end(false),
             false => self.fail(BodyError::UpstreamClosed),
         }

@@ -102,6 +102,18 @@ impl Stream {
         }
     }
 
+    /// Asked once a read has said that there is no more: whether a session has not been told so by
+    /// the other end (TLS without close_notify). Somebody on the path may have cut off the rest.
+    pub fn is_cut(&self) -> bool {
+        self.secured.as_ref().is_some_and(|secured| secured.session().is_cut())
+    }
+
+    /// From now on, [closing](Self::close_session) does not tell the other end that all was sent:
+    /// it sees an end of TLS without close_notify. A socket without a session is closed as ever.
+    pub fn break_off(&mut self) {
+        self.socket.is_broken_off = true;
+    }
+
     /// Whether bytes may be there that were not read: the last read took all it had room for, some
     /// came while [`poll_closed`](Self::poll_closed) was asked, or a session holds plaintext or
     /// waits for the end of the handshake.

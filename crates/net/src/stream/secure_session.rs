@@ -37,6 +37,12 @@ pub trait SecureSession: Send {
     /// before was taken.
     fn is_ended(&self) -> bool;
 
+    /// Asked at the end of what comes: whether the other end has not said so. Somebody else may
+    /// have cut off the rest.
+    fn is_cut(&self) -> bool {
+        !self.is_ended()
+    }
+
     /// Takes plaintext to send. How much; nothing only where there was nothing. Called only while
     /// there is nothing to [flush](Self::flush).
     fn send(&mut self, plaintext: &[IoSlice<'_>]) -> io::Result<usize>;

@@ -173,7 +173,9 @@ impl Secured {
     }
 
     pub(super) fn close(&mut self, socket: &mut PlainSocket) {
-        self.session.close();
+        if !socket.is_broken_off {
+            self.session.close();
+        }
         // Nobody waits, and nobody asks what came of it. What the other end's session has sent is
         // read: a socket that is closed with unread bytes is reset.
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);

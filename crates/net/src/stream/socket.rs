@@ -18,6 +18,8 @@ pub(super) struct PlainSocket {
     fd: OwnedFd,
     /// Whether the kernel may have bytes that no new readiness will tell of.
     pub(super) unread: bool,
+    /// Whether a session does not tell the other end that all was sent. Here it takes no memory.
+    pub(super) is_broken_off: bool,
 }
 
 /// What came of a read.
@@ -30,7 +32,7 @@ pub(crate) struct ReadResult {
 
 impl PlainSocket {
     pub(super) fn new(fd: OwnedFd) -> Self {
-        Self { watched: None, fd, unread: false }
+        Self { watched: None, fd, unread: false, is_broken_off: false }
     }
 
     /// Leaves the worker; the socket stays open.

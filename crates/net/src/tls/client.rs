@@ -48,6 +48,8 @@ pub struct ClientTlsPlan {
     pub protocols: Vec<Box<[u8]>>,
     /// Whether the server is told its name (SNI).
     pub sends_name: bool,
+    /// Whether an end without close_notify counts as one that the server has sent.
+    pub ignores_cut: bool,
     /// Whether earlier sessions are resumed.
     pub resumes: bool,
 }
@@ -57,6 +59,7 @@ pub struct ClientTlsPlan {
 pub struct ClientTls {
     config: Arc<ClientConfig>,
     record_max: usize,
+    ignores_cut: bool,
     resumes: bool,
 }
 
@@ -85,8 +88,8 @@ impl ClientTls {
         config.enable_sni = plan.sends_name;
         config.enable_secret_extraction = true;
         config.resumption = if plan.resumes { own_sessions() } else { Resumption::disabled() };
-        let (config, record_max) = (Arc::new(config), plan.record_max);
-        Ok(Self { config, record_max, resumes: plan.resumes })
+        let ClientTlsPlan { record_max, ignores_cut, resumes, .. } = plan;
+        Ok(Self { config: Arc::new(config), record_max, ignores_cut, resumes })
     }
 
     /// The same with another certificate of its own.
@@ -119,7 +122,8 @@ impl ClientTls {
     pub fn session(&self, name: &TlsServerName) -> io::Result<Box<dyn SecureSession>> {
         let connection = UnbufferedClientConnection::new(self.config.clone(), name.0.clone());
         let connection = connection.map_err(io::Error::other)?;
-        Ok(Box::new(TlsSession::new(ClientSide(connection), self.record_max, &[])))
+        let session = TlsSession::new(ClientSide(connection), self.record_max, &[]);
+        Ok(Box::new(session.ignoring_cut(self.ignores_cut)))
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) struct TlsSession<S: TlsSide> {
     is_new: bool,
     is_ended: bool,
     is_closed: bool,
+    ignores_cut: bool,
 }
 
 enum TlsPhase<S: TlsSide> {
@@ -69,7 +70,14 @@ impl<S: TlsSide> TlsSession<S> {
             is_new: true,
             is_ended: false,
             is_closed: false,
+            ignores_cut: false,
         }
+    }
+
+    /// Whether an end without close_notify counts as one that the peer has sent.
+    pub(crate) fn ignoring_cut(mut self, ignores_cut: bool) -> Self {
+        self.ignores_cut = ignores_cut;
+        self
     }
 
     /// Goes on with the handshake as far as what was received leads.
@@ -273,6 +281,11 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
 
     fn is_ended(&self) -> bool {
         self.is_ended && !self.has_plaintext()
+    }
+
+    fn is_cut(&self) -> bool {
+        let is_whole = self.is_ended() && !matches!(self.phase, TlsPhase::Failed);
+        !is_whole && !self.ignores_cut
     }
 
     fn send(&mut self, plaintext: &[IoSlice<'_>]) -> io::Result<usize> {

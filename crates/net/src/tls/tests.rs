@@ -204,6 +204,29 @@ fn a_key_that_was_asked_for_comes_once_and_before_data() {
 }
 
 #[test]
+fn an_end_without_close_notify_is_told_from_one_with_it() {
+    for says_so in [true, false] {
+        let (near, far) = UnixStream::pair().unwrap();
+        far.set_nonblocking(true).unwrap();
+        let server = thread::spawn(move || {
+            crate::run(async move {
+                let mut stream = Stream::new(far.into());
+                let echoed = serve_echo(&mut stream, &ServerTls::new(plan()).unwrap()).await;
+                (echoed, stream.is_cut())
+            })
+            .unwrap()
+        });
+        let mut client = TlsClient::new().connect("localhost", near);
+        exchange(&mut client, b"hello");
+        if says_so {
+            client.close().unwrap();
+        }
+        client.below().shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(server.join().unwrap(), (Ok(5), !says_so));
+    }
+}
+
+#[test]
 fn a_record_that_was_changed_ends_the_session() {
     let (near, server) = echo(plan());
     let mut client = TlsClient::new().connect("localhost", near);

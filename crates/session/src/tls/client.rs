@@ -119,10 +119,12 @@ conf::directives! {
     password_file: Option<PasswordFile>,
     /// A command of OpenSSL's configuration: `Ciphersuites`, `CipherString`, `Protocol`,
     /// `MinProtocol`, `MaxProtocol`, `Groups`, `Curves`, `Certificate` and `PrivateKey`. `Options
-    /// -SessionTicket` turns off resumption.
+    /// -SessionTicket` turns off resumption. `Options IgnoreUnexpectedEOF` is for backends that end
+    /// TLS without close_notify: a reply without a length is then taken as complete.
     ///
     /// Syntax: NAME VALUE
-    /// Differs: other commands have no effect, with a warning.
+    /// Differs: other commands have no effect, with a warning. nginx always ignores an unexpected
+    /// EOF.
     ///
     /// ```nginx
     /// proxy_ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
@@ -215,6 +217,7 @@ impl Conf {
             record_max: RECORD_MAX,
             protocols: Vec::new(),
             sends_name: self.server_name,
+            ignores_cut: choices.ignores_cut,
             resumes: self.session_reuse && choices.tickets.unwrap_or(true),
         };
         let tls = ClientTls::new(plan)

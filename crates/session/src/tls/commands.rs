@@ -31,6 +31,8 @@ pub enum ConfCommand {
         tickets: Option<bool>,
         /// `ServerPreference`
         server_preference: Option<bool>,
+        /// `IgnoreUnexpectedEOF`, of connections to backends
+        ignores_cut: Option<bool>,
     },
     /// `Certificate`
     Certificate(CertificateFile),
@@ -50,6 +52,8 @@ pub(super) struct TlsChoices {
     pub(super) tickets: Option<bool>,
     /// Whether the server's order of cipher suites counts, if a command says so.
     pub(super) server_preference: Option<bool>,
+    /// Whether an end without close_notify is one like any other.
+    pub(super) ignores_cut: bool,
     certificate: Option<CertificateFile>,
     key: Option<CertificateFile>,
 }
@@ -90,13 +94,15 @@ impl Value for ConfCommand {
 impl ConfCommand {
     /// A list such as `-SessionTicket,ServerPreference`.
     fn options(from: &Directive, load: &mut Load<'_>) -> Self {
-        let (mut tickets, mut server_preference) = (None, None);
+        let (mut tickets, mut server_preference, mut ignores_cut) = (None, None, None);
+        let is_of_backends = *from.name.text != *b"ssl_conf_command";
         let value = from.arg(1);
         for item in value.text.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             let (is_on, name) = switch(item);
             match &*name.to_ascii_lowercase() {
                 b"sessionticket" => tickets = Some(is_on),
                 b"serverpreference" => server_preference = Some(is_on),
+                b"ignoreunexpectedeof" if is_of_backends => ignores_cut = Some(is_on),
                 // Nobody renegotiates here.
                 b"norenegotiation" if is_on => {}
                 _ => {
@@ -107,7 +113,7 @@ impl ConfCommand {
                 }
             }
         }
-        Self::Options { tickets, server_preference }
+        Self::Options { tickets, server_preference, ignores_cut }
     }
 
     /// A list such as `-ALL,TLSv1.2`; `None`: a name is unknown.
@@ -168,6 +174,7 @@ impl TlsChoices {
             groups: groups.to_vec(),
             tickets: None,
             server_preference: None,
+            ignores_cut: false,
             certificate: None,
             key: None,
         };
@@ -185,7 +192,8 @@ impl TlsChoices {
                 *has_tls12 = tls12.unwrap_or(*has_tls12);
                 *has_tls13 = tls13.unwrap_or(*has_tls13);
             }
-            ConfCommand::Options { tickets, server_preference } => {
+            ConfCommand::Options { tickets, server_preference, ignores_cut } => {
+                self.ignores_cut = ignores_cut.unwrap_or(self.ignores_cut);
                 self.tickets = tickets.or(self.tickets);
                 self.server_preference = server_preference.or(self.server_preference);
             }

@@ -62,6 +62,7 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Str
         end
     });
     let end = end.await;
+    end.break_off(client, &mut connected.stream);
     finish(x, connected, end)
 }
 

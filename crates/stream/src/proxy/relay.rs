@@ -1,7 +1,9 @@
 //! Both directions between a client and a server, and when they are over.
 //!
 //! As in nginx, a session ends when one side has ended and what it sent is delivered; with
-//! `proxy_half_close`, when both sides have. An end that breaks counts as one that has ended.
+//! `proxy_half_close`, when both sides have. An end that breaks counts as one that has ended, also
+//! with `proxy_half_close`. Unlike in nginx, the other side is then not told over TLS that it was
+//! an end.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -51,6 +53,9 @@ pub(super) struct RelayEnd {
     pub(super) reason: RelayReason,
     client_failed: Option<io::Error>,
     pub(super) server_failed: Option<io::Error>,
+    /// Whether the client, or the server, has not sent all that it had to, as far as is known.
+    client_cut: bool,
+    server_cut: bool,
 }
 
 /// The reason alone.
@@ -94,6 +99,8 @@ impl Relay {
                 reason,
                 client_failed: self.client_failed.take(),
                 server_failed: self.server_failed.take(),
+                client_cut: self.up.is_cut,
+                server_cut: self.down.is_cut,
             }),
         }
     }
@@ -143,10 +150,14 @@ impl Relay {
     fn is_over(&self) -> bool {
         let (client_ended, server_ended) = (self.up.ended, self.down.ended);
         let (for_server, for_client) = (self.up.has_pending(), self.down.has_pending());
-        match self.half_close {
+        match self.half_close && !self.is_cut() {
             true => client_ended && server_ended && !for_server && !for_client,
             false => (client_ended || server_ended && !for_client) && (server_ended || !for_server),
         }
+    }
+
+    fn is_cut(&self) -> bool {
+        self.up.is_cut || self.down.is_cut
     }
 
     /// Passes on that one side has ended, where both ends are waited for.
@@ -156,7 +167,7 @@ impl Relay {
         client: &mut Stream,
         server: &mut Stream,
     ) -> Result<(), RelayReason> {
-        if !self.half_close {
+        if !self.half_close || self.is_cut() {
             return Ok(());
         }
         if self.up.ended
@@ -189,6 +200,25 @@ impl Relay {
 }
 
 impl RelayEnd {
+    /// Passes a break on as one: who has not got all that the other side would have sent is not
+    /// told that it was all.
+    pub(super) fn break_off(&self, client: &mut Stream, server: &mut Stream) {
+        let (client_broke, server_broke) = match self.reason {
+            RelayReason::TimedOut => (true, true),
+            RelayReason::Client(_) => (true, self.server_cut),
+            RelayReason::Server(_) => (self.client_cut, true),
+            RelayReason::ClientEnded | RelayReason::ServerEnded => {
+                (self.client_cut, self.server_cut)
+            }
+        };
+        if server_broke {
+            client.break_off();
+        }
+        if client_broke {
+            server.break_off();
+        }
+    }
+
     /// Logs it in nginx's words.
     pub(super) fn log(self, x: &mut TcpSession) {
         if let Some(error) = self.server_failed {

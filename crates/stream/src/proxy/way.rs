@@ -37,6 +37,8 @@ pub(super) struct RelayWay {
     pub(super) sent: u64,
     /// Whether the sender has ended.
     pub(super) ended: bool,
+    /// Whether it ended without saying so: it was reset, or cut off within TLS.
+    pub(super) is_cut: bool,
     /// Whether the receiver has been told so.
     shut: bool,
     pace: Option<Box<RateTimer>>,
@@ -83,6 +85,7 @@ impl RelayWay {
             received,
             sent: 0,
             ended: false,
+            is_cut: false,
             shut: false,
             pace: None,
         }
@@ -140,10 +143,10 @@ impl RelayWay {
             };
             match read {
                 Poll::Pending => return Ok(WayState::WaitsForMore),
-                Poll::Ready(Ok(0)) => self.ended = true,
+                Poll::Ready(Ok(0)) => (self.ended, self.is_cut) = (true, from.is_cut()),
                 Poll::Ready(Ok(read)) => self.note_read(read),
                 Poll::Ready(Err(error)) => {
-                    self.ended = true;
+                    (self.ended, self.is_cut) = (true, true);
                     return Err(WayError::Read(error));
                 }
             }
