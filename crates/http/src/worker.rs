@@ -18,6 +18,10 @@ use crate::site::Generation;
 /// Idle connections that end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
 
+/// The age of all connections: one may serve requests of any generation, which are cut one by one.
+/// Only the end of the worker cuts the connections themselves.
+const OF_ANY_GENERATION: u64 = u64::MAX - 1;
+
 /// One worker's HTTP.
 pub struct Worker {
     context: Rc<WorkerContext>,
@@ -67,10 +71,9 @@ impl Worker {
     /// Serves a connection that another listening socket has accepted.
     pub fn take_over(self: &Rc<Self>, passed: PassedConnection) {
         let PassedConnection { client, stream, received, open, permit } = passed;
-        let accepted_under = self.context.generation().number;
-        let held = ConnectionState { _open: open, _permit: permit, accepted_under };
+        let held = ConnectionState { _open: open, _permit: permit };
         let worker = self.clone();
-        self.tracker.spawn(accepted_under, async move {
+        self.tracker.spawn(OF_ANY_GENERATION, async move {
             let context = worker.context.clone();
             worker.park(accept::serve(context, Rc::new(client), stream, received, held).await);
         });
@@ -83,9 +86,8 @@ impl Worker {
 
     /// Goes on with a connection that was parked; perhaps only to end it.
     fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, reason: ResumeReason) {
-        let accepted_under = parked.accepted_under();
         let worker = self.clone();
-        self.tracker.spawn(accepted_under, async move {
+        self.tracker.spawn(OF_ANY_GENERATION, async move {
             let context = worker.context.clone();
             worker.park(accept::resume(context, stream, parked, reason).await);
         });
@@ -134,11 +136,10 @@ impl Worker {
         session::log::forget_old();
     }
 
-    /// Ends the connections accepted under earlier generations than this.
+    /// Ends the requests and tunnels that began under earlier generations than this. Connections
+    /// that wait, or whose request is newer, stay; with [`u64::MAX`] all of them end.
     pub fn cut_before(&self, generation: u64) {
-        if let Some(idle_set) = &self.idle_set {
-            idle_set.retain(|parked| parked.accepted_under() >= generation, |_, _| {});
-        }
+        self.context.cut_before(generation);
         self.tracker.cut_before(generation);
     }
 

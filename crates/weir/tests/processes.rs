@@ -243,14 +243,17 @@ fn the_shutdown_timeout_ends_what_does_not_end() {
 }
 
 #[test]
-fn the_shutdown_timeout_ends_old_connections_after_a_reload() {
+fn the_shutdown_timeout_ends_old_requests_after_a_reload_and_keeps_connections() {
     let server = Server::start("worker_shutdown_timeout 50ms;", &hello("one"));
-    let mut old = server.connect();
-    assert_eq!(ask(&mut old).unwrap(), "one");
+    let [mut kept, mut begun] = [(); 2].map(|()| server.connect());
+    assert_eq!(ask(&mut kept).unwrap(), "one");
+    assert_eq!(ask(&mut begun).unwrap(), "one");
+    begun.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    assert_eq!(server.get("/"), "one");
     server.configure("", &hello("two"));
     server.reload();
-    assert!(is_closed(&mut old));
-    assert_eq!(server.get("/"), "two");
+    assert!(is_closed(&mut begun));
+    assert_eq!(ask(&mut kept).unwrap(), "two");
 }
 
 #[test]

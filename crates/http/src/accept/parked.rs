@@ -30,14 +30,6 @@ impl ParkedConnection {
         }
     }
 
-    /// The generation it was accepted under.
-    pub(crate) fn accepted_under(&self) -> u64 {
-        match self {
-            Self::Http1(parked) => parked.held.accepted_under,
-            Self::Http2(_, held) => held.accepted_under,
-        }
-    }
-
     /// Whether its client is told before it is closed.
     pub(crate) fn has_last_words(&self) -> bool {
         matches!(self, Self::Http2(..))

@@ -42,6 +42,8 @@ pub(crate) struct WorkerContext {
     /// Whether idle connections can be parked.
     pub(crate) can_park: bool,
     leaving: Cell<bool>,
+    /// Requests that began under earlier generations than this end at once.
+    cut_before: Cell<u64>,
     /// How many connections that wait for another request are to end.
     wanted_back: Cell<usize>,
 }
@@ -56,6 +58,7 @@ impl WorkerContext {
             wait_budget: TurnBudget::new(WAITS_PER_TURN),
             can_park,
             leaving: Cell::new(false),
+            cut_before: Cell::new(0),
             wanted_back: Cell::new(0),
         })
     }
@@ -76,6 +79,17 @@ impl WorkerContext {
     /// From now on connections end with the reply under way.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
+    }
+
+    /// From now on requests that began under earlier generations end at once, when their
+    /// connections are woken.
+    pub(crate) fn cut_before(&self, generation: u64) {
+        self.cut_before.set(generation);
+    }
+
+    /// The oldest generation whose requests may go on.
+    pub(crate) fn oldest_served(&self) -> u64 {
+        self.cut_before.get()
     }
 
     /// Wants so many of the connections that wait for another request to end.

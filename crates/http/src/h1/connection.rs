@@ -44,8 +44,6 @@ pub(crate) struct ConnectionState {
     pub(crate) _open: OpenConnection,
     /// Its place among the worker's connections.
     pub(crate) _permit: ConnectionPermit,
-    /// The generation it was accepted under.
-    pub(crate) accepted_under: u64,
 }
 
 /// What becomes of a connection after an exchange.

@@ -29,7 +29,10 @@ pub(crate) mod tests;
 #[cfg(test)]
 pub(crate) use head::settle;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use net::{SocketProbe, Stream};
 
@@ -81,7 +84,15 @@ impl Connection {
                 }
             };
             let request = self.begin_request();
-            let after = self.exchange(&request, pipelined).await;
+            let begun_under = self.context.generation().number;
+            let after = {
+                let mut exchange = pin!(self.exchange(&request, pipelined));
+                poll_fn(|cx| match begun_under < self.context.oldest_served() {
+                    true => Poll::Ready(After::Close),
+                    false => exchange.as_mut().poll(cx),
+                })
+                .await
+            };
             self.end_request(request);
             if !matches!(after, After::Keep(_)) {
                 // Who sees the connection end may look for its line in the log.

@@ -52,6 +52,8 @@ pub(super) struct Http2Connection<F> {
     is_mute: bool,
     /// Nothing was read in the last round because the client does not read.
     pub(super) was_behind: bool,
+    /// The oldest generation whose streams go on.
+    oldest_served: u64,
     /// The connection has been idle long enough to be parked.
     pub(super) is_unused: bool,
     /// Others need its place: it ends without waiting for its client.
@@ -225,6 +227,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             is_deaf: false,
             is_mute: false,
             was_behind: false,
+            oldest_served: 0,
             is_unused: false,
             gives_way,
             writes: 0,
@@ -285,10 +288,15 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         }
     }
 
-    /// Sends GOAWAY if the worker is about to stop or the listening socket is gone.
+    /// Sends GOAWAY if the worker is about to stop or the listening socket is gone; ends streams
+    /// whose generation has had its time.
     fn check_leaving(&mut self) {
         if !self.context.keeps(&self.client) {
             self.go_away(Http2Code::NO_ERROR);
+        }
+        let oldest_served = self.context.oldest_served();
+        if std::mem::replace(&mut self.oldest_served, oldest_served) != oldest_served {
+            self.streams.cut_before(oldest_served);
         }
     }
 

@@ -92,7 +92,8 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         if !admits {
             self.go_away(Http2Code::NO_ERROR);
         }
-        self.streams.start(&self.shared, stream, end_stream, |link| run(link, end_stream));
+        let begun = (self.context.generation().number, end_stream);
+        self.streams.start(&self.shared, stream, begun, |link| run(link, end_stream));
     }
 
     /// A stream was reset, by the client or because of what it sent.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use wire::http2::StreamKey;
+use wire::http2::{Http2Code, StreamKey};
 
 use super::ready::{ReadyStreams, StreamWaker};
 use super::shared::Http2Shared;
@@ -26,6 +26,8 @@ pub(super) struct Http2Streams<F> {
 }
 
 struct StreamSlot<F> {
+    /// The generation that the stream began under.
+    generation: u64,
     link: Rc<StreamLink>,
     future: Pin<Box<Option<F>>>,
     waker: Waker,
@@ -45,7 +47,7 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         &mut self,
         shared: &Rc<Http2Shared>,
         key: StreamKey,
-        end_stream: bool,
+        (generation, end_stream): (u64, bool),
         run: impl FnOnce(Rc<StreamLink>) -> F,
     ) {
         let at = key.slot as usize;
@@ -56,13 +58,14 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         let slot = self.slots[at].get_or_insert_with(|| {
             let waker = StreamWaker::new(ready, key.slot);
             let link = Rc::new(StreamLink::new(shared.clone(), key, waker.clone()));
-            StreamSlot { link, future: Box::pin(None), waker: waker.into() }
+            StreamSlot { generation, link, future: Box::pin(None), waker: waker.into() }
         });
         // A subrequest of the last stream may still hold its link.
         if Rc::get_mut(&mut slot.link).is_none() {
             let waker = slot.link.waker.clone();
             slot.link = Rc::new(StreamLink::new(shared.clone(), key, waker));
         }
+        slot.generation = generation;
         slot.link.renew(key, end_stream);
         slot.future.set(Some(run(slot.link.clone())));
         self.open += 1;
@@ -89,12 +92,30 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         let mut cx = Context::from_waker(&slot.waker);
         let Some(future) = slot.future.as_mut().as_pin_mut() else { return };
         if future.poll(&mut cx).is_ready() {
-            slot.future.set(None);
-            slot.link.drop_input();
-            self.open -= 1;
-            if at as usize >= SLOTS_KEPT_MAX {
-                self.slots[at as usize] = None;
+            self.end(at as usize);
+        }
+    }
+
+    /// Ends the streams that began under earlier generations. An unfinished one is reset.
+    pub(super) fn cut_before(&mut self, generation: u64) {
+        for at in 0..self.slots.len() {
+            let Some(Some(slot)) = self.slots.get(at) else { continue };
+            if slot.future.is_none() || slot.generation >= generation {
+                continue;
             }
+            let link = slot.link.clone();
+            self.end(at);
+            link.release(Http2Code::INTERNAL_ERROR);
+        }
+    }
+
+    fn end(&mut self, at: usize) {
+        let Some(Some(slot)) = self.slots.get_mut(at) else { return };
+        slot.future.set(None);
+        slot.link.drop_input();
+        self.open -= 1;
+        if at >= SLOTS_KEPT_MAX {
+            self.slots[at] = None;
         }
     }
 

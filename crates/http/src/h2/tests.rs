@@ -467,6 +467,31 @@ fn a_worker_that_leaves_takes_no_further_streams() {
     assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
 }
 
+/// The streams of an old configuration end when it has had its time, newer ones go on.
+#[test]
+fn a_cut_resets_the_streams_of_older_generations() {
+    let server = server();
+    let mut client = Http2Client::connect(&server);
+    client.reads = false;
+    let [old, new] = [1, 2].map(|_| {
+        let stream = client.ask("/long", &[], true);
+        client.until(|client| client.answers[&stream.id].body.len() == 65_536);
+        server.reload();
+        server.advance(1);
+        stream
+    });
+    server.cut_before(2);
+    assert_eq!(client.reset(old.id), Http2Code::INTERNAL_ERROR);
+    assert_eq!(server.logged().0, 200);
+    client.reads = true;
+    client.endpoint.raise_window(new, 400_000);
+    assert_eq!(client.answer(new.id).1.len(), 300_000);
+    let next = client.get("/");
+    assert_eq!(client.answer(next).0, "200");
+    server.cut();
+    assert_eq!(client.end(), None);
+}
+
 #[test]
 fn keepalive_requests_hold_for_a_connection() {
     let site = "http2 on; keepalive_requests 2; server { return 200 $connection_requests; }";

@@ -133,8 +133,9 @@ conf::directives! {
     worker_rlimit_nofile: Option<Number>,
     /// The largest size of a core file.
     worker_rlimit_core: Option<Offset>,
-    /// How long a graceful shutdown or a reload waits for connections in use before it closes them.
-    /// 0 means no limit.
+    /// How long a graceful shutdown waits for connections in use before it closes them, and a
+    /// reload for requests, tunnels and sessions of the old configuration before it ends them.
+    /// Connections whose requests are newer stay open at a reload. 0 means no limit.
     ///
     /// ```nginx
     /// worker_shutdown_timeout 30s;

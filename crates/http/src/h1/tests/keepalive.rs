@@ -148,6 +148,32 @@ fn a_worker_that_stops_closes_what_is_idle() {
     least.expect_end();
 }
 
+/// When an old configuration has had its time, its requests end; connections live on.
+#[test]
+fn a_cut_ends_what_began_under_older_generations() {
+    let server = Server::start("server { location / { return 200 a; } }");
+    let [mut idle, mut old, mut new] = [(); 3].map(|()| server.connect());
+    for client in [&mut idle, &mut old, &mut new] {
+        client.head("GET / HTTP/1.1\nHost: a\n");
+        client.expect(&text("200 OK", "keep-alive", "a"));
+        server.logged();
+    }
+    old.send("GET / HTTP/1.1\r\n");
+    server.advance(1);
+    server.reload();
+    new.send("GET / HTTP/1.1\r\n");
+    server.advance(1);
+    server.cut_before(2);
+    old.expect_end();
+    new.head("Host: a\n");
+    idle.head("GET / HTTP/1.1\nHost: a\n");
+    for client in [&mut idle, &mut new] {
+        client.expect(&text("200 OK", "keep-alive", "a"));
+    }
+    server.cut();
+    new.expect_end();
+}
+
 #[test]
 fn the_future_of_a_connection_is_small() {
     let site = site_with("server { }", |_| {});
@@ -160,11 +186,8 @@ fn the_future_of_a_connection_is_small() {
         let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
         let arrival = net::Arrival { fd: near.into(), peer: None, slot: 0 };
         let permit = balancer.assign(arrival).ok().flatten().expect("room for one").permit;
-        let held = super::super::ConnectionState {
-            _open: context.counts.accept(),
-            _permit: permit,
-            accepted_under: 1,
-        };
+        let held =
+            super::super::ConnectionState { _open: context.counts.accept(), _permit: permit };
         size_of_val(&crate::accept::serve(context, client, stream, Vec::new(), held))
     });
     let size = size.unwrap();

@@ -26,7 +26,7 @@ use net::{Arrival, LentFuture, Stream};
 
 use crate::exchange::{Exchange, Flow};
 use crate::health::Health;
-use crate::site::Site;
+use crate::site::{Generation, Site};
 use crate::testing::{TestSite, handle, site_with, transport};
 use crate::worker::Worker;
 
@@ -68,8 +68,10 @@ enum Order {
     StartClock,
     /// Lets so many milliseconds pass.
     Advance(u64, Sender<()>),
-    /// Ends the connections accepted so far.
-    Cut,
+    /// Serves the same site as the next generation.
+    Reload,
+    /// Ends what began under earlier generations.
+    CutBefore(u64),
 }
 
 impl Server {
@@ -102,6 +104,7 @@ impl Server {
                 let health = Health::default();
                 health.serve(site.generation.configuration());
                 let worker = Worker::new(site.generation.clone());
+                let mut number = site.generation.number;
                 let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
                 while let Some(order) = mailbox.next().await {
                     match order {
@@ -129,7 +132,12 @@ impl Server {
                             net::testing::advance(delay_ms).await;
                             let _ = done.send(());
                         }
-                        Order::Cut => worker.cut_before(u64::MAX),
+                        Order::Reload => {
+                            number += 1;
+                            let site = site.generation.configuration().clone();
+                            worker.replace(Generation::new(site, number));
+                        }
+                        Order::CutBefore(number) => worker.cut_before(number),
                         Order::Drain => {
                             let worker = worker.clone();
                             net::spawn(async move { worker.leave().await });
@@ -220,9 +228,19 @@ impl Server {
         logged.expect("it is over some time")
     }
 
+    /// Serves the same site as the next generation.
+    pub(crate) fn reload(&self) {
+        self.orders.send(Order::Reload);
+    }
+
     /// Cuts the connections there are.
     pub(crate) fn cut(&self) {
-        self.orders.send(Order::Cut);
+        self.cut_before(u64::MAX);
+    }
+
+    /// Cuts what began under earlier generations than this.
+    pub(crate) fn cut_before(&self, generation: u64) {
+        self.orders.send(Order::CutBefore(generation));
     }
 
     pub(crate) fn parked(&self) -> usize {
