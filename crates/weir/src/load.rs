@@ -3,6 +3,7 @@
 //! Everything is read before anything is opened, so a configuration that fails leaves no trace. The
 //! worker process reads the same files again from the master's recording: it gets the same result.
 
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -112,8 +113,8 @@ impl Sites {
 
     /// Refuses an address that both have.
     fn check(&self) -> Result<()> {
-        let of_http = |own: &Address| self.http.listens().iter().any(|http| http.address == *own);
-        match self.stream.listens().iter().find(|listen| of_http(&listen.address)) {
+        let of_http: HashSet<_> = self.http.listens().iter().map(|http| &http.address).collect();
+        match self.stream.listens().iter().find(|listen| of_http.contains(&listen.address)) {
             None => Ok(()),
             Some(listen) => {
                 let message = "is listened on in http and in stream";

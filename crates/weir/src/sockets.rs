@@ -14,6 +14,7 @@
 //! listen itself once it is ready (`control`). A rejected configuration has not taken any
 //! connection.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -45,7 +46,12 @@ pub enum Prepared {
 #[derive(Default)]
 pub struct ListenSockets {
     slots: Vec<ListenSlot>,
+    /// The number of each address's slot. There may be thousands of addresses.
+    numbers: HashMap<Address, u32>,
 }
+
+/// Ports in use here, and whether of UDP.
+type PortsInUse = HashSet<(u16, bool)>;
 
 /// One address.
 struct ListenSlot {
@@ -92,18 +98,30 @@ impl ListenSockets {
             let text = format_args!("the inherited socket #{number} does not listen, ignored");
             return observe::log(Level::Crit, text);
         };
-        match self.slots.iter_mut().find(|slot| slot.address == address) {
-            Some(slot) => {
-                slot.sockets.push(socket);
-                slot.settled += 1;
+        if let Some(number) = self.numbers.get(&address) {
+            let slot = &mut self.slots[*number as usize];
+            slot.sockets.push(socket);
+            slot.settled += 1;
+            return;
+        }
+        self.put(ListenSlot {
+            address,
+            options: SocketOptions::default(),
+            sockets: vec![socket],
+            inherited: true,
+            settled: 1,
+        });
+    }
+
+    /// Adds a slot. An address that was listened on before has its number again, so that there are
+    /// no more slots than addresses however often the configuration changes.
+    fn put(&mut self, slot: ListenSlot) {
+        match self.numbers.get(&slot.address) {
+            Some(number) => self.slots[*number as usize] = slot,
+            None => {
+                self.numbers.insert(slot.address.clone(), self.slots.len() as u32);
+                self.slots.push(slot);
             }
-            None => self.slots.push(ListenSlot {
-                address,
-                options: SocketOptions::default(),
-                sockets: vec![socket],
-                inherited: true,
-                settled: 1,
-            }),
         }
     }
 
@@ -140,8 +158,9 @@ impl ListenSockets {
         let (general, specific): (Vec<_>, Vec<_>) =
             wanted.iter().partition(|(address, _)| address.is_wildcard());
         let mut tried = Ok(());
+        let mut ports = self.ports_in_use();
         for (address, options) in general.into_iter().chain(specific) {
-            if let Err(error) = self.bind(address, options, workers) {
+            if let Err(error) = self.bind(address, options, workers, &mut ports) {
                 let taken = tell(&error);
                 tried = Err(taken);
                 if !taken.0 {
@@ -185,46 +204,36 @@ impl ListenSockets {
         address: &Address,
         options: &SocketOptions,
         workers: usize,
+        ports: &mut PortsInUse,
     ) -> Result<(), ListenError> {
         let shared = !matches!(address, Address::Unix(_));
         let wanted = if shared { workers.max(1) } else { 1 };
         if self.slot(address).is_none() {
-            let first = bind(address, options, !self.has_port(address))?;
-            self.begin_slot(address, options, first);
+            let alone =
+                address.port().is_none_or(|port| !ports.contains(&(port, address.is_udp())));
+            let sockets = vec![bind(address, options, alone)?];
+            let (address, options) = (address.clone(), options.clone());
+            self.put(ListenSlot { address, options, sockets, inherited: false, settled: 0 });
         }
-        let Some(slot) = self.slots.iter_mut().find(|slot| slot.is(address)) else { return Ok(()) };
+        ports.extend(address.port().map(|port| (port, address.is_udp())));
+        let Some(number) = self.slot(address) else { return Ok(()) };
+        let slot = &mut self.slots[number as usize];
         while slot.sockets.len() < wanted && !slot.inherited {
             slot.sockets.push(bind(address, options, false)?);
         }
         Ok(())
     }
 
-    /// An address that was listened on before has its number again, so that there are no more slots
-    /// than addresses however often the configuration changes.
-    fn begin_slot(&mut self, address: &Address, options: &SocketOptions, first: OwnedFd) {
-        let slot = ListenSlot {
-            address: address.clone(),
-            options: options.clone(),
-            sockets: vec![first],
-            inherited: false,
-            settled: 0,
-        };
-        match self.slots.iter_mut().find(|slot| slot.address == *address) {
-            Some(given_up) => *given_up = slot,
-            None => self.slots.push(slot),
-        }
-    }
-
-    /// Whether a socket here has the port, so that another one must share it.
-    fn has_port(&self, address: &Address) -> bool {
-        let port = (address.port(), address.is_udp());
-        let has = |slot: &ListenSlot| (slot.address.port(), slot.address.is_udp()) == port;
-        port.0.is_some() && self.slots.iter().any(|slot| !slot.sockets.is_empty() && has(slot))
+    /// The ports of the sockets here, which another socket must share.
+    fn ports_in_use(&self) -> PortsInUse {
+        let open = self.slots.iter().filter(|slot| !slot.sockets.is_empty());
+        open.filter_map(|slot| Some((slot.address.port()?, slot.address.is_udp()))).collect()
     }
 
     /// The number of an address's slot.
     pub fn slot(&self, address: &Address) -> Option<u32> {
-        self.slots.iter().position(|slot| slot.is(address)).map(|number| number as u32)
+        let number = *self.numbers.get(address)?;
+        (!self.slots[number as usize].sockets.is_empty()).then_some(number)
     }
 
     /// The slots that the configuration in force listens on, for a process that has none of them.
@@ -242,13 +251,17 @@ impl ListenSockets {
         wanted: &[(&Address, &SocketOptions)],
         new: impl Fn(u32) -> bool,
     ) -> Vec<SlotEntry> {
-        let entry = |(slot, open): (u32, &ListenSlot)| {
+        let entry = |slot: u32| {
+            let open = &self.slots[slot as usize];
             let sockets = if new(slot) { open.sockets.len() as u32 } else { 0 };
             SlotEntry { slot, address: open.address.clone(), sockets }
         };
-        let slots = (0..).zip(&self.slots);
-        let open = slots.filter(|(_, slot)| wanted.iter().any(|(address, _)| slot.is(address)));
-        open.map(entry).collect()
+        self.numbers(wanted).into_iter().map(entry).collect()
+    }
+
+    /// The numbers of the slots of addresses, each once and in order.
+    pub fn numbers(&self, wanted: &[(&Address, &SocketOptions)]) -> BTreeSet<u32> {
+        wanted.iter().filter_map(|(address, _)| self.slot(address)).collect()
     }
 
     /// Copies of the sockets that the entries speak of, in their order.
@@ -268,9 +281,10 @@ impl ListenSockets {
 
     /// The configuration holds: applies its options, and gives up what it does not listen on.
     pub fn keep(&mut self, wanted: &[(&Address, &SocketOptions)]) {
+        let wanted: HashMap<_, _> = wanted.iter().copied().collect();
         for slot in self.slots.iter_mut().filter(|slot| !slot.sockets.is_empty()) {
-            match wanted.iter().find(|(address, _)| slot.is(address)) {
-                Some((_, options)) => slot.configure(options),
+            match wanted.get(&slot.address) {
+                Some(options) => slot.configure(options),
                 None => slot.give_up(),
             }
         }
@@ -319,10 +333,6 @@ fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<Owned
 }
 
 impl ListenSlot {
-    fn is(&self, address: &Address) -> bool {
-        !self.sockets.is_empty() && self.address == *address
-    }
-
     fn configure(&mut self, options: &SocketOptions) {
         self.settled = self.sockets.len();
         for socket in &self.sockets {

@@ -137,10 +137,8 @@ impl Master {
         let Some(child) = alive.filter(|_| can_change_in_place(&self.plan, &candidate.plan)) else {
             return self.hand_to_new(candidate, false);
         };
-        let held = self.plan.loaded.sites.listens();
-        let is_new =
-            |slot| !held.iter().any(|(address, _)| self.sockets.slot(address) == Some(slot));
-        match self.pack_new(&candidate, is_new) {
+        let held = self.sockets.numbers(&self.plan.loaded.sites.listens());
+        match self.pack_new(&candidate, |slot| !held.contains(&slot)) {
             Some(message) => {
                 child.send(message);
                 let pid = child.pid;
