@@ -9,6 +9,9 @@ use rustix::net::SocketFlags;
 
 use crate::event_loop::{Interest, Watched};
 
+/// A connection as the kernel gives it, and who its client is; `None` on Unix sockets.
+pub type AcceptedSocket = (OwnedFd, Option<SocketAddr>);
+
 /// A listening socket.
 pub struct Listener {
     fd: Watched,
@@ -20,19 +23,52 @@ impl Listener {
         Ok(Self { fd: Watched::new(fd, Interest::Read)? })
     }
 
-    /// The next connection, and who it is; `None` on Unix sockets. Errors of the connection itself
-    /// (aborted and the like) are passed over.
-    pub async fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    /// The next connection. Errors of the connection itself (aborted and the like) are passed over.
+    pub async fn accept(&self) -> io::Result<AcceptedSocket> {
         loop {
-            match self.fd.read(|fd| rustix::net::acceptfrom_with(fd, flags)).await {
-                Ok((fd, peer)) => {
-                    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                    return Ok((fd, peer));
-                }
+            match self.fd.read(accept).await {
                 Err(Errno::CONNABORTED | Errno::PROTO) => {}
-                Err(error) => return Err(error.into()),
+                accepted => return Ok(accepted?),
             }
         }
+    }
+
+    /// The next connection that is in the kernel's queue, if there is one.
+    pub fn accept_queued(&self) -> Option<AcceptedSocket> {
+        loop {
+            match accept(self.fd.get()) {
+                Err(Errno::CONNABORTED | Errno::PROTO | Errno::INTR) => {}
+                accepted => return accepted.ok(),
+            }
+        }
+    }
+}
+
+fn accept(fd: &OwnedFd) -> Result<AcceptedSocket, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (fd, peer) = rustix::net::acceptfrom_with(fd, flags)?;
+    Ok((fd, peer.and_then(|peer| SocketAddr::try_from(peer).ok())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn queued_connections_are_accepted_without_waiting() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let address = socket.local_addr().unwrap();
+        let peers = crate::run(async {
+            let listener = Listener::new(socket.into()).unwrap();
+            assert!(listener.accept_queued().is_none());
+            let clients = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+            let peers = std::iter::from_fn(|| listener.accept_queued()?.1).collect::<Vec<_>>();
+            assert_eq!(peers, clients.map(|client| client.local_addr().unwrap()));
+            peers.len()
+        });
+        assert_eq!(peers.unwrap(), 2);
     }
 }

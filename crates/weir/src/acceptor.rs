@@ -38,6 +38,8 @@ impl AcceptLimits {
     }
 }
 
+/// Connections that a worker which leaves takes from the queue of one socket.
+const QUEUED_MAX: usize = 4096;
 /// How often a worker looks for the configuration of a connection that was handed to it early.
 const EARLY_LOOKS_MAX: u32 = 1000;
 /// How long between.
@@ -92,7 +94,7 @@ impl Acceptor {
     }
 
     /// Accepts by a listening socket until the task is stopped.
-    pub async fn accept(self: Rc<Self>, listener: Listener, slot: u32) {
+    pub async fn accept(self: Rc<Self>, listener: Rc<Listener>, slot: u32) {
         loop {
             match listener.accept().await {
                 Ok((fd, peer)) => self.take(Arrival { fd, peer, slot }).await,
@@ -103,6 +105,16 @@ impl Acceptor {
                     net::sleep(pause).await;
                 }
             }
+        }
+    }
+
+    /// Starts the connections that wait in the queue of a socket which is about to be closed: the
+    /// kernel would reset them.
+    pub fn accept_queued(&self, listener: &Listener, slot: u32) {
+        let queued = std::iter::from_fn(|| listener.accept_queued());
+        for (fd, peer) in queued.take(QUEUED_MAX) {
+            let accepted = self.balancer.assign(Arrival { fd, peer, slot });
+            accepted.ok().flatten().into_iter().for_each(|accepted| self.start(accepted));
         }
     }
 

@@ -216,8 +216,15 @@ struct WorkerThread {
     http: Rc<http::Worker>,
     stream: Rc<stream::StreamWorker>,
     acceptor: Rc<Acceptor>,
-    /// Who accepts, by slot.
-    accept_tasks: Vec<(u32, Task)>,
+    accept_tasks: Vec<AcceptTask>,
+}
+
+/// Who accepts by one socket.
+struct AcceptTask {
+    slot: u32,
+    task: Task,
+    /// `None`: a socket of UDP.
+    listener: Option<Rc<Listener>>,
 }
 
 impl WorkerThread {
@@ -260,26 +267,24 @@ impl WorkerThread {
     fn set_sockets(&mut self, share: Share) {
         let Share { owners, sockets, limits, .. } = share;
         self.acceptor.set_limits(limits);
-        let (kept, closed) = self.accept_tasks.drain(..).partition(|(slot, _)| owners.has(*slot));
+        let (kept, closed) = self.accept_tasks.drain(..).partition(|task| owners.has(task.slot));
         self.accept_tasks = kept;
-        stop(closed);
+        closed.iter().for_each(|closed: &AcceptTask| closed.task.stop());
         for (slot, socket) in sockets {
-            let task = match listening::is_datagram(socket.as_fd()) {
-                true => Ok(net::spawn(self.acceptor.clone().receive(socket, slot))),
-                false => Listener::new(socket)
-                    .map(|listener| net::spawn(self.acceptor.clone().accept(listener, slot))),
-            };
-            match task {
-                Ok(task) => self.accept_tasks.push((slot, task)),
+            match AcceptTask::start(&self.acceptor, socket, slot) {
+                Ok(task) => self.accept_tasks.push(task),
                 Err(error) => alert!("epoll_ctl() failed{}", Errno(&error)),
             }
         }
     }
 
-    /// Stops accepting, and ends with the last connection, be it one that another worker has just
-    /// handed over.
+    /// Accepts what is in the queues and no more, and ends with the last connection, be it one that
+    /// another worker has just handed over.
     fn leave(&mut self, own: MailboxSender<WorkerOrder>) {
-        stop(std::mem::take(&mut self.accept_tasks));
+        for AcceptTask { slot, task, listener } in std::mem::take(&mut self.accept_tasks) {
+            task.stop();
+            listener.inspect(|listener| self.acceptor.accept_queued(listener, slot));
+        }
         self.acceptor.close();
         let (http, stream) = (self.http.clone(), self.stream.clone());
         let acceptor = self.acceptor.clone();
@@ -296,8 +301,16 @@ impl WorkerThread {
     }
 }
 
-fn stop(accept_tasks: Vec<(u32, Task)>) {
-    accept_tasks.iter().for_each(|(_, task)| task.stop());
+impl AcceptTask {
+    fn start(acceptor: &Rc<Acceptor>, socket: OwnedFd, slot: u32) -> std::io::Result<Self> {
+        if listening::is_datagram(socket.as_fd()) {
+            let task = net::spawn(acceptor.clone().receive(socket, slot));
+            return Ok(Self { slot, task, listener: None });
+        }
+        let listener = Rc::new(Listener::new(socket)?);
+        let task = net::spawn(acceptor.clone().accept(listener.clone(), slot));
+        Ok(Self { slot, task, listener: Some(listener) })
+    }
 }
 
 impl Share {

@@ -231,6 +231,20 @@ fn graceful_end_answers_what_was_asked() {
     server.await_log("exited with code 0", 1);
 }
 
+/// Workers that are told to end before they have accepted anything serve who waits in the queue.
+#[test]
+fn clients_that_wait_when_it_ends_are_served() {
+    for _ in 0..4 {
+        let server = Server::start_any("events {}", &hello("hello"));
+        let mut waiting = server.connect();
+        waiting.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        server.signal("QUIT");
+        let mut reply = String::new();
+        waiting.read_to_string(&mut reply).unwrap();
+        assert!(reply.ends_with("hello"), "{reply}");
+    }
+}
+
 #[test]
 fn the_shutdown_timeout_ends_what_does_not_end() {
     let server = Server::start("worker_shutdown_timeout 50ms;", &hello("hello"));
