@@ -29,6 +29,7 @@ mod template;
 mod tree;
 pub mod units;
 mod value;
+mod word_set;
 mod zones;
 
 pub use cidr::{Cidr, address, address_port, address_v4};
@@ -56,4 +57,5 @@ pub use value::{
     Bounded, Buffers, Milliseconds, Number, Offset, Predicates, Present, Seconds, Size,
     SizeTemplate, Text,
 };
+pub use word_set::add_words;
 pub use zones::Zones;

@@ -21,7 +21,6 @@ mod h2;
 mod header_text;
 mod health;
 pub mod limits;
-mod mask;
 mod mime_types;
 mod paths;
 mod phases;

@@ -2,9 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use conf::{Directive, Load, Result, Template, Value};
-
-use crate::mask::mask;
+use conf::{Directive, Load, Result, Template, Value, add_words};
 
 /// When another server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +19,7 @@ const REASONS: [Reason; 13] = [
     Reason::new("http_503", 1 << 6),
     Reason::new("http_504", 1 << 7).only_of(&["proxy_"]),
     Reason::new("http_403", 1 << 8),
-    Reason::new("http_404", 1 << 9),
+    Reason::new("http_404", NextUpstream::NOT_FOUND),
     Reason::new("http_429", 1 << 10),
     Reason::new("updating", 1 << 11),
     Reason::new("off", NextUpstream::OFF),
@@ -60,6 +58,8 @@ impl NextUpstream {
     pub const INVALID_HEADER: u16 = 4;
     /// Whatever the request may have done already.
     pub const NON_IDEMPOTENT: u16 = 8;
+    /// The status 404.
+    pub const NOT_FOUND: u16 = 1 << 9;
     /// Nothing.
     pub const OFF: u16 = 1 << 15;
 
@@ -76,7 +76,7 @@ impl NextUpstream {
             503 => 1 << 6,
             504 => 1 << 7,
             403 => 1 << 8,
-            404 => 1 << 9,
+            404 => Self::NOT_FOUND,
             429 => 1 << 10,
             _ => 0,
         }
@@ -91,9 +91,14 @@ impl NextUpstream {
 impl Value for NextUpstream {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut reasons = Self(0);
+        reasons.repeat(from, load)?;
+        Ok(reasons)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let allowed = REASONS.iter().filter(|reason| reason.is_allowed(&from.name.text));
-        let words: Vec<_> = allowed.map(|reason| (reason.word.as_bytes(), reason.bit)).collect();
-        Ok(Self(mask(from, &words, load)?))
+        let words: Vec<_> = allowed.map(|reason| (reason.word, reason.bit)).collect();
+        add_words(&mut self.0, from, &words, load)
     }
 }
 
@@ -101,16 +106,16 @@ impl Value for NextUpstream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IgnoredFields(u16);
 
-const IGNORED: [(&[u8], u16); 9] = [
-    (b"X-Accel-Redirect", IgnoredFields::REDIRECT),
-    (b"X-Accel-Expires", 2),
-    (b"X-Accel-Limit-Rate", IgnoredFields::LIMIT_RATE),
-    (b"X-Accel-Buffering", IgnoredFields::BUFFERING),
-    (b"X-Accel-Charset", IgnoredFields::CHARSET),
-    (b"Expires", 32),
-    (b"Cache-Control", 64),
-    (b"Set-Cookie", 128),
-    (b"Vary", 256),
+const IGNORED: [(&str, u16); 9] = [
+    ("X-Accel-Redirect", IgnoredFields::REDIRECT),
+    ("X-Accel-Expires", 2),
+    ("X-Accel-Limit-Rate", IgnoredFields::LIMIT_RATE),
+    ("X-Accel-Buffering", IgnoredFields::BUFFERING),
+    ("X-Accel-Charset", IgnoredFields::CHARSET),
+    ("Expires", 32),
+    ("Cache-Control", 64),
+    ("Set-Cookie", 128),
+    ("Vary", 256),
 ];
 
 impl IgnoredFields {
@@ -132,7 +137,12 @@ impl IgnoredFields {
 impl Value for IgnoredFields {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Ok(Self(mask(from, &IGNORED, load)?))
+        let mut fields = Self(0);
+        fields.repeat(from, load)?;
+        Ok(fields)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        add_words(&mut self.0, from, &IGNORED, load)
     }
 }
 

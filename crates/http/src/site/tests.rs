@@ -162,3 +162,45 @@ fn names_warned_of() {
     ];
     assert_eq!(site.warnings, expected);
 }
+
+/// nginx's directives of `ngx_conf_set_bitmask_slot`, as far as they are supported.
+#[test]
+fn several_lines_of_a_set_of_words_add_up() {
+    let table = [
+        ("proxy_next_upstream", "error", "non_idempotent"),
+        ("fastcgi_next_upstream", "error", "http_500"),
+        ("scgi_next_upstream", "error", "http_404"),
+        ("uwsgi_next_upstream", "off", "http_404"),
+        ("memcached_next_upstream", "error", "not_found"),
+        ("proxy_ignore_headers", "Set-Cookie", "Cache-Control"),
+        ("fastcgi_ignore_headers", "X-Accel-Redirect", "Vary"),
+        ("scgi_ignore_headers", "Expires", "Vary"),
+        ("uwsgi_ignore_headers", "Expires", "Vary"),
+        ("ssl_protocols", "TLSv1.2", "TLSv1.3"),
+        ("proxy_ssl_protocols", "TLSv1.3", "TLSv1.2"),
+        ("uwsgi_ssl_protocols", "TLSv1.2", "TLSv1.3"),
+        ("gzip_proxied", "off", "any"),
+        ("keepalive_disable", "none", "safari"),
+        ("userid_flags", "off", "secure"),
+    ];
+    for (name, one, other) in table {
+        let lines = format!("{name} {one};\n{name} {other};\nserver {{ }}");
+        assert_eq!(site(&lines).warnings, [""; 0], "{lines}");
+        let again = format!("{name} {one};\n{name} {other} {one};\nserver {{ }}");
+        let warning = format!("duplicate value \"{one}\":2");
+        assert_eq!(site(&again).warnings, [warning], "{again}");
+        let wrong = format!("{name} {one};\n{name} nothing;");
+        refused(&wrong, "invalid value \"nothing\":2");
+    }
+}
+
+#[test]
+fn the_last_of_several_lines_counts_where_nginx_takes_it() {
+    for lines in [
+        "upstream u { zone a 64k; zone b 64k; server 127.0.0.1:1; }",
+        "server { location / { fastcgi_split_path_info ^(a)(b)$; fastcgi_split_path_info (c)(d); \
+         } }",
+    ] {
+        assert_eq!(site(lines).warnings, [""; 0], "{lines}");
+    }
+}

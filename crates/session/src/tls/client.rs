@@ -210,8 +210,8 @@ impl Conf {
         let plan = ClientTlsPlan {
             trust: self.trust(prefix, at, load)?,
             credential: of_command.or(fixed),
-            has_tls12: choices.protocols.has_tls12,
-            has_tls13: choices.protocols.has_tls13,
+            has_tls12: choices.protocols.has_tls12(),
+            has_tls13: choices.protocols.has_tls13(),
             suites: choices.suites(),
             groups: choices.groups,
             record_max: RECORD_MAX,

@@ -188,9 +188,7 @@ impl TlsChoices {
             ConfCommand::Ciphers(list) => self.tls12_suites.clone_from(&list.0),
             ConfCommand::Groups(list) => self.groups.clone_from(&list.0),
             ConfCommand::Protocols { tls12, tls13 } => {
-                let TlsProtocols { has_tls12, has_tls13 } = &mut self.protocols;
-                *has_tls12 = tls12.unwrap_or(*has_tls12);
-                *has_tls13 = tls13.unwrap_or(*has_tls13);
+                self.protocols.change(*tls12, *tls13);
             }
             ConfCommand::Options { tickets, server_preference, ignores_cut } => {
                 self.ignores_cut = ignores_cut.unwrap_or(self.ignores_cut);

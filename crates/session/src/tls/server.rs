@@ -131,8 +131,8 @@ impl Conf {
         let plan = ServerTlsPlan {
             resumption,
             credentials,
-            has_tls12: choices.protocols.has_tls12,
-            has_tls13: choices.protocols.has_tls13,
+            has_tls12: choices.protocols.has_tls12(),
+            has_tls13: choices.protocols.has_tls13(),
             suites: choices.suites(),
             groups: choices.groups,
             prefers_own_suites: choices.server_preference.unwrap_or(self.prefer_server_ciphers),

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use conf::{Directive, Error, Load, Result, Value, Word};
+use conf::{Directive, Error, Load, Result, Value, Word, add_words};
 use wire::tls::{CipherList, GroupList, TlsGroup, TlsSuite};
 
 /// A file with certificates or a key.
@@ -45,42 +45,70 @@ conf::words! {
 
 /// Versions of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TlsProtocols {
-    /// TLS 1.2
-    pub has_tls12: bool,
-    /// TLS 1.3
-    pub has_tls13: bool,
-}
+pub struct TlsProtocols(u16);
 
-const PROTOCOLS: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
+const TLS12: u16 = 1 << 4;
+const TLS13: u16 = 1 << 5;
+
+const PROTOCOLS: [(&str, u16); 6] = [
+    ("SSLv2", 1),
+    ("SSLv3", 1 << 1),
+    ("TLSv1", 1 << 2),
+    ("TLSv1.1", 1 << 3),
+    ("TLSv1.2", TLS12),
+    ("TLSv1.3", TLS13),
+];
 
 impl Value for TlsProtocols {
     const SYNTAX: &'static str = "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]";
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut protocols = Self { has_tls12: false, has_tls13: false };
-        let mut lacking = Vec::new();
-        for word in &from.args {
-            let is = |name: &&&str| word.text.eq_ignore_ascii_case(name.as_bytes());
-            match PROTOCOLS.iter().find(is) {
-                Some(&"TLSv1.2") => protocols.has_tls12 = true,
-                Some(&"TLSv1.3") => protocols.has_tls13 = true,
-                Some(name) => lacking.push((*name, word)),
-                None => {
-                    let error = from.error_at(word, format!("invalid value \"{word}\""));
-                    return Err(error.meant(&word.text, PROTOCOLS));
-                }
-            }
-        }
-        let Some((name, word)) = lacking.pop() else { return Ok(protocols) };
+        let mut protocols = Self(0);
+        protocols.repeat(from, load)?;
+        Ok(protocols)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        add_words(&mut self.0, from, &PROTOCOLS, load)?;
+        let lacking = from.args.iter().rev().find_map(|word| Some((word, lacking(word)?)));
+        let Some((word, name)) = lacking else { return Ok(()) };
         let reason = "it is broken, and rustls does not have it";
-        if protocols == (Self { has_tls12: false, has_tls13: false }) {
+        if !self.has_tls12() && !self.has_tls13() {
             let message =
                 format!("no protocol of \"{}\" is supported: {name}: {reason}", from.name);
             return Err(from.error_at(word, message).help("use TLSv1.2 and TLSv1.3"));
         }
         load.warn(from.error_at(word, format!("{name} is ignored: {reason}")));
-        Ok(protocols)
+        Ok(())
+    }
+}
+
+/// The name of a protocol that is not supported.
+fn lacking(word: &Word) -> Option<&'static str> {
+    let supported = TLS12 | TLS13;
+    let known = PROTOCOLS.iter().filter(|(_, bit)| bit & supported == 0);
+    known.map(|(name, _)| *name).find(|name| word.text.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+impl TlsProtocols {
+    /// TLS 1.2
+    pub fn has_tls12(self) -> bool {
+        self.0 & TLS12 != 0
+    }
+
+    /// TLS 1.3
+    pub fn has_tls13(self) -> bool {
+        self.0 & TLS13 != 0
+    }
+
+    /// Turns versions on or off.
+    pub fn change(&mut self, tls12: Option<bool>, tls13: Option<bool>) {
+        for (bit, choice) in [(TLS12, tls12), (TLS13, tls13)] {
+            match choice {
+                Some(true) => self.0 |= bit,
+                Some(false) => self.0 &= !bit,
+                None => {}
+            }
+        }
     }
 }
 

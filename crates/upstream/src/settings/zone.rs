@@ -36,4 +36,9 @@ impl Value for GroupZone {
         load.zones.mention::<Self>(&name.text, size, from)?;
         Ok(Self { name: name.text.clone() })
     }
+    /// The last one counts.
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        *self = Self::parse(from, load)?;
+        Ok(())
+    }
 }

@@ -49,6 +49,11 @@ impl Value for SplitPathInfo {
             _ => Err(from.error_at(word, format!("pattern \"{word}\" must have 2 captures"))),
         }
     }
+    /// The last one counts.
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        *self = Self::parse(from, load)?;
+        Ok(())
+    }
 }
 
 impl ScriptNames {

@@ -3,11 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use conf::{Directive, Load, Result, Value};
+use conf::{Directive, Load, Result, Value, add_words};
 use wire::{Known, date};
 
 use crate::exchange::{Exchange, FieldName, Reply};
-use crate::mask::mask;
 
 /// A set of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,26 +22,27 @@ const NO_CACHE: u16 = 64;
 const NO_STORE: u16 = 128;
 const PRIVATE: u16 = 256;
 
-const WORDS: [(&[u8], u16); 9] = [
-    (b"off", OFF),
-    (b"expired", EXPIRED),
-    (b"no-cache", NO_CACHE),
-    (b"no-store", NO_STORE),
-    (b"private", PRIVATE),
-    (b"no_last_modified", NO_LAST_MODIFIED),
-    (b"no_etag", NO_ETAG),
-    (b"auth", AUTH),
-    (b"any", ANY),
+const WORDS: [(&str, u16); 9] = [
+    ("off", OFF),
+    ("expired", EXPIRED),
+    ("no-cache", NO_CACHE),
+    ("no-store", NO_STORE),
+    ("private", PRIVATE),
+    ("no_last_modified", NO_LAST_MODIFIED),
+    ("no_etag", NO_ETAG),
+    ("auth", AUTH),
+    ("any", ANY),
 ];
 
 impl Value for Proxied {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        Ok(Self(mask(from, &WORDS, load)?))
+        let mut replies = Self(0);
+        replies.repeat(from, load)?;
+        Ok(replies)
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        self.0 |= mask(from, &WORDS, load)?;
-        Ok(())
+        add_words(&mut self.0, from, &WORDS, load)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Milliseconds, Number, Result, Value, Word, advice, units};
+use conf::{Directive, Load, Milliseconds, Number, Result, Value, Word, add_words, advice, units};
 
 use crate::site::LocationBuilder;
 use crate::site::policy::{Browsers, Keepalive, MSIE6, SAFARI};
@@ -87,7 +87,8 @@ impl Value for Timeout {
     }
 }
 
-const NAMES: [(&[u8], u8); 3] = [(b"none", 0), (b"msie6", MSIE6), (b"safari", SAFARI)];
+/// `none` has a bit as well, so that repeating it is a warning.
+const NAMES: [(&str, u16); 3] = [("none", 4), ("msie6", MSIE6), ("safari", SAFARI)];
 
 impl Value for Browsers {
     const ARGS: RangeInclusive<usize> = 1..=2;
@@ -97,18 +98,6 @@ impl Value for Browsers {
         Ok(browsers)
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        for word in &from.args {
-            let known = NAMES.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
-            let (_, bit) = known.ok_or_else(|| invalid(from, word))?;
-            if self.0 & bit != 0 {
-                load.warn(from.error_at(word, format!("duplicate value \"{word}\"")));
-            }
-            self.0 |= bit;
-        }
-        Ok(())
+        add_words(&mut self.0, from, &NAMES, load)
     }
-}
-
-fn invalid(from: &Directive, word: &Word) -> Error {
-    from.error_at(word, format!("invalid value \"{word}\""))
 }

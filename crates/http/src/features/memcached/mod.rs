@@ -8,7 +8,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use conf::{Directive, Inherited, Load, Milliseconds, Number, Result, Size, Template, Value};
+use conf::{
+    Directive, Inherited, Load, Milliseconds, Number, Result, Size, Template, Value, add_words,
+};
 use observe::Level;
 use wire::Method;
 
@@ -23,7 +25,6 @@ use crate::backend::{
 use crate::exchange::{Exchange, Flow, LocationBackend};
 use crate::files::TempPath;
 use crate::health::Checkable;
-use crate::mask::mask;
 use crate::site::LocationBuilder;
 
 conf::directives! {
@@ -108,19 +109,25 @@ impl Value for MemcachedLine {
 
 /// When another server is asked.
 #[derive(Clone, Copy)]
-pub struct Reasons(NextUpstream);
+pub struct Reasons(u16);
+
+const REASONS: [(&str, u16); 5] = [
+    ("error", NextUpstream::ERROR),
+    ("timeout", NextUpstream::TIMEOUT),
+    ("invalid_response", NextUpstream::INVALID_HEADER),
+    ("not_found", NextUpstream::NOT_FOUND),
+    ("off", NextUpstream::OFF),
+];
 
 impl Value for Reasons {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let words: [(&[u8], u16); 5] = [
-            (b"error", NextUpstream::ERROR),
-            (b"timeout", NextUpstream::TIMEOUT),
-            (b"invalid_response", NextUpstream::INVALID_HEADER),
-            (b"not_found", NextUpstream::of_status(404)),
-            (b"off", NextUpstream::OFF),
-        ];
-        Ok(Self(NextUpstream::of(mask(from, &words, load)?)))
+        let mut reasons = Self(0);
+        reasons.repeat(from, load)?;
+        Ok(reasons)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        add_words(&mut self.0, from, &REASONS, load)
     }
 }
 
@@ -161,7 +168,7 @@ impl Conf {
             send_timeout: self.send_timeout,
             read_timeout: self.read_timeout,
             buffer_size: self.buffer_size,
-            next_upstream: self.next_upstream.0,
+            next_upstream: NextUpstream::of(self.next_upstream.0),
             next_upstream_tries: self.next_upstream_tries,
             next_upstream_timeout: self.next_upstream_timeout,
         }

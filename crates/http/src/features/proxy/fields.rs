@@ -99,7 +99,8 @@ impl Compiled {
         for one in set {
             compiled.drop_name(&one.name);
             if one.name.eq_ignore_ascii_case(b"Host") {
-                compiled.host.get_or_insert_with(|| one.clone());
+                // Other fields given twice are sent twice; of `Host` the last line counts.
+                compiled.host = Some(one.clone());
             } else if one.value.as_fixed() != Some(b"") {
                 compiled.set.push(one.clone());
             }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use conf::{Directive, Load, Result, Value, units};
+use conf::{Directive, Load, Result, Value, add_words, units};
 use wire::date;
 
 conf::words! {
@@ -85,11 +85,19 @@ impl UseridExpires {
 
 /// Attributes of the cookie.
 #[derive(Clone, Copy)]
-pub struct UseridFlags(u8);
+pub struct UseridFlags(u16);
 
 /// In the order in which they are sent.
-const FLAGS: [&[u8]; 6] =
-    [b"off", b"secure", b"httponly", b"samesite=strict", b"samesite=lax", b"samesite=none"];
+const FLAGS: [(&str, u16); 6] = [
+    ("off", OFF),
+    ("secure", 2),
+    ("httponly", 4),
+    ("samesite=strict", 8),
+    ("samesite=lax", 16),
+    ("samesite=none", 32),
+];
+
+const OFF: u16 = 1;
 
 impl Value for UseridFlags {
     const ARGS: RangeInclusive<usize> = 1..=3;
@@ -99,28 +107,16 @@ impl Value for UseridFlags {
         Ok(flags)
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        for word in &from.args {
-            let known = FLAGS.iter().position(|flag| word.text.eq_ignore_ascii_case(flag));
-            let Some(at) = known else {
-                return Err(from.error_at(word, format!("invalid value \"{word}\"")));
-            };
-            if self.0 & 1 << at != 0 {
-                load.warn(from.error_at(word, format!("duplicate value \"{word}\"")));
-            }
-            self.0 |= 1 << at;
-        }
-        Ok(())
+        add_words(&mut self.0, from, &FLAGS, load)
     }
 }
 
 impl UseridFlags {
     /// Appends the attributes.
     pub(super) fn write(self, out: &mut Vec<u8>) {
-        for (at, flag) in FLAGS.iter().enumerate().skip(1) {
-            if self.0 & 1 << at != 0 {
-                out.extend_from_slice(b"; ");
-                out.extend_from_slice(flag);
-            }
+        for (flag, _) in FLAGS.iter().filter(|(_, bit)| self.0 & !OFF & bit != 0) {
+            out.extend_from_slice(b"; ");
+            out.extend_from_slice(flag.as_bytes());
         }
     }
 }

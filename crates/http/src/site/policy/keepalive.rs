@@ -38,10 +38,10 @@ impl Keepalive {
 
 /// A set of browsers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Browsers(pub(crate) u8);
+pub(crate) struct Browsers(pub(crate) u16);
 
-pub(crate) const MSIE6: u8 = 1;
-pub(crate) const SAFARI: u8 = 2;
+pub(crate) const MSIE6: u16 = 1;
+pub(crate) const SAFARI: u16 = 2;
 impl Browsers {
     /// MSIE may wait after a POST whose connection is kept; Safari may send a POST through a
     /// connection that it knows to be closed (https://bugs.webkit.org/show_bug.cgi?id=5760).
