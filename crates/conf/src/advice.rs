@@ -20,7 +20,16 @@ pub(crate) fn on(line: &Directive) -> Option<String> {
     if let Some(quote) = words().find_map(typographic) {
         return Some(format!("{quote} is not a quote; use \" or '"));
     }
-    unfinished(line)
+    unfinished(line).or_else(|| other_sticky(line))
+}
+
+/// `sticky` as nginx-sticky-module-ng has it: without one of nginx's methods.
+fn other_sticky(line: &Directive) -> Option<String> {
+    let method = line.args.first().map(|word| &*word.text);
+    let is_nginx = matches!(method, Some(b"cookie" | b"route" | b"learn"));
+    (&*line.name.text == b"sticky" && !is_nginx).then(|| {
+        "this form belongs to nginx-sticky-module-ng; nginx's own is \"sticky cookie NAME\"".into()
+    })
 }
 
 fn typographic(word: &Word) -> Option<char> {
@@ -101,6 +110,16 @@ mod tests {
         assert_eq!(advice("root\n/srv\n\nindex x;"), lacks(2));
         for fine in ["listen 80 root;", "log_format\n 'root'\n \"index\";", "root\n/srv;"] {
             assert_eq!(advice(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn another_modules_sticky_is_told_from_nginxs() {
+        for line in ["sticky;", "sticky name=srv_id expires=1h;", "sticky hash=sha1 no_fallback;"] {
+            assert!(advice(line).unwrap().contains("nginx-sticky-module-ng"), "{line}");
+        }
+        for line in ["sticky cookie;", "sticky route $a;", "sticky learn create=$a;", "root a b;"] {
+            assert_eq!(advice(line), None, "{line}");
         }
     }
 

@@ -265,6 +265,9 @@ fn the_default_server_has_the_connections_of_an_address() {
 fn nginx_refuses_in_these_words() {
     let table = [
         ("server { }", "no \"listen\" is defined for server:1"),
+        ("upstream a { server 1.2.3.4; }", "no port in upstream \"1.2.3.4\":1"),
+        ("upstream a { server localhost; }", "no port in upstream \"localhost\":1"),
+        ("upstream a { server [::1]; }", "no port in upstream \"[::1]\":1"),
         ("server { listen 127.0.0.1; }", "no port in \"127.0.0.1\" of the \"listen\" directive:1"),
         ("server { listen 1 frob; }", "invalid parameter \"frob\":1"),
         ("server { listen 1; listen 1; }", "a duplicate listen 0.0.0.0:1:1"),
@@ -279,6 +282,7 @@ fn nginx_refuses_in_these_words() {
             "upstream u { server a:1; keepalive 2; }",
             "\"keepalive\" directive is not allowed here:1",
         ),
+        ("upstream u { server a:1; check; }", "unknown directive \"check\":1"),
         ("upstream u { server 127.0.0.1:1; } upstream u { }", "duplicate upstream \"u\":1"),
         ("server { listen 1; limit_conn a 1; }", "zero size shared memory zone \"a\""),
         ("limit_conn_status 429;", "\"limit_conn_status\" directive is not allowed here:1"),

@@ -35,6 +35,13 @@ pub struct ParsedAddress {
     pub port_said: bool,
 }
 
+impl ParsedAddress {
+    /// Whether there should be a port and is none.
+    pub fn lacks_port(&self) -> bool {
+        !self.port_said && !matches!(self.place, Endpoint::At(Address::Unix(_)))
+    }
+}
+
 /// Why a text is no address, in nginx's words.
 pub type AddressRefusal = &'static str;
 

@@ -66,8 +66,9 @@ impl UserFiles {
         let prefix = said(&command.prefix).unwrap_or(Path::new(name.prefix));
         let mut defaults = name.defaults();
         if command.prefix.is_some() {
-            defaults.client_body_temp = prefix.join("client_body_temp");
-            defaults.proxy_temp = prefix.join("proxy_temp");
+            // They are put after the prefix when they are used.
+            defaults.client_body_temp = "client_body_temp".into();
+            defaults.proxy_temp = "proxy_temp".into();
         }
         if let Some(log) = said(&command.error_log) {
             defaults.error_log = is_named(log).then(|| prefix.join(log));
@@ -298,6 +299,6 @@ mod tests {
     fn temporary_files_are_debians_or_below_the_prefix_that_is_named() {
         let temp = |words| places(&name::NGINX, true, words).defaults.client_body_temp;
         assert_eq!(temp(""), Path::new("/var/lib/nginx/body"));
-        assert_eq!(temp("-p /srv/"), Path::new("/srv/client_body_temp"));
+        assert_eq!(temp("-p /srv/"), Path::new("client_body_temp"));
     }
 }

@@ -14,6 +14,7 @@ conf::directives! {
         /// of the clients. `*` takes the rest.
         ///
         /// Syntax: STRING $VARIABLE
+        /// Differs: a line inside must have exactly two words; nginx ignores more.
         ///
         /// ```nginx
         /// split_clients $remote_addr $variant {

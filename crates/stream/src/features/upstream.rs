@@ -32,7 +32,12 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
             false => layers.set(UPSTREAM, line, load),
         };
         let read = match read {
-            Ok(false) => load.without_feature(line, block).map(drop),
+            Ok(false) => load.without_feature(line, block).map(drop).map_err(|error| {
+                match line.name.text.starts_with(b"check") && is_of_http(&line.name.text) {
+                    true => error.help("servers of stream are checked by \"health_check\""),
+                    false => error,
+                }
+            }),
             read => read.map(drop),
         };
         load.tolerate(read)?;

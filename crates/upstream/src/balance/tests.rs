@@ -209,7 +209,7 @@ fn the_faster_server_is_preferred() {
 fn in_stream_the_times_until_connections_and_first_bytes_count() {
     for (method, until) in [("connect", Until::Connect), ("first_byte", Until::FirstByte)] {
         for inflight in ["", " inflight"] {
-            let servers = "server 10.0.0.1; server 10.0.0.2;";
+            let servers = "server 10.0.0.1:80; server 10.0.0.2:80;";
             let lines = format!("least_time {method}{inflight}; {servers}");
             let (group, _) =
                 load_of(Subsystem::Stream, &lines.replace([' ', ';'], "_"), &lines).unwrap();

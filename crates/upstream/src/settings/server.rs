@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Value, Word, units};
+use conf::{Directive, Load, Result, Subsystem, Value, Word, units};
 
 use super::method::GroupReading;
 use crate::address::{self, Endpoint};
@@ -52,6 +52,10 @@ impl Value for ServerLine {
         }
         if line.service.is_some() && matches!(parsed.place, Endpoint::At(_)) {
             return Err(of_service("requires domain name"));
+        }
+        let needs_port = load.subsystem == Subsystem::Stream && line.service.is_none();
+        if needs_port && parsed.lacks_port() {
+            return Err(from.error_at(text, format!("no port in upstream \"{text}\"")));
         }
         line.place = parsed.place;
         Ok(line)
