@@ -4,6 +4,7 @@
 //! map may be used above the line that declares it.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
@@ -284,7 +285,12 @@ impl HttpPlan {
         load.zones.check()?;
         upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
-        let mut compiler = Compiler { locations: Vec::new(), server_names: Arc::default(), load };
+        let mut compiler = Compiler {
+            locations: Vec::new(),
+            server_names: Arc::default(),
+            pool_numbers: PoolNumbers::default(),
+            load,
+        };
         let main = outermost.child(self.main, false);
         let mut site = Site::default();
         let mut sockets = Sockets::default();
@@ -458,11 +464,37 @@ fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
     parts
 }
 
+/// Numbers locations by server and name, so that a reload that adds others changes no number.
+/// Blocks that have both in common are counted.
+#[derive(Default)]
+struct PoolNumbers {
+    /// Of the server that is being compiled.
+    server: u64,
+    counts: HashMap<u64, u32>,
+}
+
+impl PoolNumbers {
+    fn next(&mut self, name: &[u8]) -> u64 {
+        let number = hash(&(self.server, name));
+        let count = self.counts.entry(number).or_default();
+        *count += 1;
+        hash(&(number, *count)).max(1)
+    }
+}
+
+/// The same in every process of this program.
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Numbers locations as it compiles them.
 struct Compiler<'a, 'f> {
     locations: Vec<Location>,
     /// Of the server that is being compiled.
     server_names: Arc<[ServerName]>,
+    pool_numbers: PoolNumbers,
     load: &'a mut Load<'f>,
 }
 
@@ -470,6 +502,7 @@ impl Compiler<'_, '_> {
     fn server(&mut self, scope: Scope, at: Span, inner: Vec<Block>) -> Result<Server> {
         let reading = scope.server.reading();
         let (identity, names) = (identity(&scope), scope.resolver.policy());
+        self.pool_numbers.server = hash(&identity);
         let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity, names, self.load)?;
         let http2 = scope.http2.policy();
         self.server_names = scope.server.names().into();
@@ -504,9 +537,10 @@ impl Compiler<'_, '_> {
                 BlockKind::Server => unreachable!("servers are not nested"),
             }
         }
+        let pool_number = self.pool_numbers.next(&name);
         let mut place = LocationBuilder::new(self.load, at, name, self.server_names.clone(), ifs);
         scope.install(&mut place)?;
-        let location = place.finish(Locations::default(), limit_except);
+        let location = place.finish(Locations::default(), limit_except, pool_number);
         self.locations.push(location);
         let id = LocationId(self.locations.len() as u32 - 1);
         let adds_slash = |id: LocationId| self.locations[id.0 as usize].adds_slash;

@@ -45,8 +45,17 @@ pub struct PooledConnection {
 pub struct PoolKey {
     /// The server.
     pub to: Address,
-    /// How it was connected to; `None`: in the plainest way.
+    /// Which of its connections.
+    pub class: PoolClass,
+}
+
+/// The connections to a server that may be exchanged for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolClass {
+    /// How they are made; `None`: in the plainest way.
     pub origin: Option<Arc<PoolOrigin>>,
+    /// Whose they are, if locations have connections of their own; else 0.
+    pub location: u64,
 }
 
 /// How a connection was made.
@@ -296,7 +305,7 @@ mod tests {
         let group = group("server 10.0.0.1; keepalive 2;");
         let (near, far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let key = PoolKey { to: group.servers()[0].address().clone(), origin: None };
+        let key = PoolKey { to: group.servers()[0].address().clone(), class: PoolClass::default() };
         let opened_ms = clock::now_ms();
         let stream = OwnedFd::from(near).into();
         let handoff = Handoff { stream, key: key.clone(), requests: 1, opened_ms };

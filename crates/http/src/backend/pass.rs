@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ::upstream::pool::PoolOrigin;
+use ::upstream::pool::{PoolClass, PoolOrigin};
 use ::upstream::{Attempt, Group, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
@@ -79,7 +79,7 @@ struct Passing<'p, 'a, S: Start> {
     origin: Option<Arc<PoolOrigin>>,
     attempt: Attempt,
     /// How many servers have been asked.
-    tries: u64,
+    tries: u32,
     begun_ms: u64,
     is_first: bool,
     /// Whether a server has been sent any of the request, or the client's body taken for it.
@@ -152,8 +152,18 @@ impl<S: Start> Passing<'_, '_, S> {
         let anew = std::mem::take(&mut self.is_first);
         let attempt = x.backends.begin(AskedBackend::Server(lease.server().clone()), anew);
         attempt.queue_ms.set(waited_ms);
-        self.server = Some(BusyServer::new(lease, attempt, self.origin.clone()));
+        self.server = Some(BusyServer::new(lease, attempt, self.class(x)));
         Ok(())
+    }
+
+    /// The connections that may be used. nginx compares the address of the location's settings;
+    /// this number also outlives a reload.
+    fn class(&self, x: &Exchange) -> PoolClass {
+        let location = match self.plan.group.pool().settings().local {
+            true => x.location().pool_number,
+            false => 0,
+        };
+        PoolClass { origin: self.origin.clone(), location }
     }
 
     fn server(&mut self) -> &mut BusyServer {
@@ -181,7 +191,7 @@ impl<S: Start> Passing<'_, '_, S> {
             &server.lease,
             conf,
             self.plan.tls.as_ref(),
-            self.origin.clone(),
+            &server.class,
             &timer,
         )
         .await?;
@@ -367,7 +377,7 @@ impl<S: Start> Passing<'_, '_, S> {
         let timeout_ms = conf.next_upstream_timeout.0;
         let too_late = timeout_ms > 0 && clock::now_ms() - self.begun_ms >= timeout_ms;
         let tries_max = conf.next_upstream_tries.0;
-        let too_often = tries_max > 0 && self.tries >= tries_max;
+        let too_often = tries_max > 0 && u64::from(self.tries) >= tries_max;
         let streamed = self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed);
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
     }

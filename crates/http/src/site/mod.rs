@@ -107,6 +107,8 @@ pub struct Location {
     pub(crate) limit_except: Option<(u32, LocationId)>,
     /// Whether who asks for its name without the slash it ends with is sent here.
     pub(crate) adds_slash: bool,
+    /// Whose the idle connections of `keepalive N local` are. The same after a reload; never 0.
+    pub(crate) pool_number: u64,
     /// What the core and the driver ask for.
     pub core: Policy,
 }

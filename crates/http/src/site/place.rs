@@ -138,6 +138,7 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         self,
         inner: Locations,
         limit_except: Option<(u32, LocationId)>,
+        pool_number: u64,
     ) -> Location {
         let phases = PhaseOrder::new(|phase| match phase {
             Phase::Preaccess => self.preaccess.is_empty(),
@@ -161,6 +162,7 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             ends: self.ends.into(),
             loggers: self.loggers.into(),
             limit_except,
+            pool_number,
             core: self.core,
         }
     }

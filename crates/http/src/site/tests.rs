@@ -163,6 +163,21 @@ fn names_warned_of() {
     assert_eq!(site.warnings, expected);
 }
 
+#[test]
+fn the_numbers_of_pools_outlive_a_reload_that_adds_locations() {
+    let numbers = |locations: &str| {
+        let site = site(&format!(
+            "server {{ listen 80; location /a {{ }} {locations} location /b {{ if ($uri) {{ }} }} }}
+             server {{ listen 81; location /a {{ }} }}"
+        ));
+        let numbers = site.generation.locations.iter().map(|place| place.pool_number);
+        numbers.collect::<std::collections::BTreeSet<_>>()
+    };
+    let (before, after) = (numbers(""), numbers("location /new { }"));
+    assert_eq!((before.len(), after.len()), (6, 7), "all are different");
+    assert!(before.is_subset(&after));
+}
+
 /// nginx's directives of `ngx_conf_set_bitmask_slot`, as far as they are supported.
 #[test]
 fn several_lines_of_a_set_of_words_add_up() {

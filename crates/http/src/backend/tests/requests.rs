@@ -1,5 +1,6 @@
 //! Bodies of requests on their way: from memory, from files, as they come.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
 
@@ -148,6 +149,35 @@ fn a_body_that_is_streamed_is_in_no_file() {
         let reply = server.ask(&format!("{}abcabc", put(6)));
         assert!(reply.contains("\r\nX: []\r\n"), "{reply}");
     }
+}
+
+#[test]
+fn locations_with_connections_of_their_own_share_none() {
+    let count = AtomicUsize::new(0);
+    let backend = TestBackend::playing(move |mut peer| {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        while peer.request().is_some() {
+            peer.send(&format!("HTTP/1.1 200 OK\nContent-Length: 2\n\n{number}."));
+        }
+    });
+    let address = backend.address();
+    let server = Server::start(format!(
+        "upstream own {{ server {address}; keepalive 8 local; }}
+         upstream shared {{ server {address}; keepalive 8; }}
+         upstream unsaid {{ server {address}; }}
+         server {{ location /a/ {{ proxy_pass http://$arg_u; }}
+             location /b/ {{ proxy_pass http://$arg_u; }}
+             location /a/c/ {{ proxy_pass http://$arg_u; }} }}"
+    ));
+    let numbers = |group: &str| {
+        ["/a/", "/a/", "/b/", "/a/c/", "/b/", "/a/"].map(|path| {
+            let reply = server.ask(&format!("GET {path}?u={group} HTTP/1.0\r\n\r\n"));
+            reply.rsplit('\n').next().unwrap().to_owned()
+        })
+    };
+    assert_eq!(numbers("own"), ["1.", "1.", "2.", "3.", "2.", "1."]);
+    assert_eq!(numbers("shared"), ["4."; 6]);
+    assert_eq!(numbers("unsaid"), ["5.", "5.", "6.", "7.", "6.", "5."]);
 }
 
 #[test]
