@@ -225,7 +225,9 @@ impl CheckCall<'_> {
         let is_whole = match self.body_max.is_some() || self.keeps {
             true => {
                 let reading = CheckBody { check: self, timer, connection: &mut connection };
-                reading.body(&mut *protocol, &mut checker, &mut body_bytes).await?
+                let read = reading.body(&mut *protocol, &mut checker, &mut body_bytes).await;
+                // Where the head decides, a body that fails or takes too long costs the connection.
+                if self.body_max.is_some() { read? } else { read.unwrap_or(false) }
             }
             false => false,
         };

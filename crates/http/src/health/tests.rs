@@ -338,6 +338,54 @@ fn tengines_connections_are_kept_for_so_many_requests() {
     assert!((3..=4).contains(&connections.load(SeqCst)));
 }
 
+/// A server whose checks ask for `/check` and are answered so, and whose pages say `hi`.
+fn answering_checks(check: &'static str, lines: &str) -> (Server, TestBackend, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    let backend = TestBackend::playing(move |mut peer| {
+        counted.fetch_add(1, SeqCst);
+        while let Some(request) = peer.request() {
+            if !request.starts_with("GET /check ") {
+                return peer.send("HTTP/1.0 200 OK\n\nhi");
+            }
+            peer.send(check);
+        }
+    });
+    let server = serve(&format!(
+        "upstream u {{ server {}; check type=http {lines} }}
+         server {{ location / {{ proxy_pass http://u; }} }}",
+        backend.address(),
+    ));
+    (server, backend, connections)
+}
+
+#[test]
+fn a_body_that_does_not_end_costs_the_connection_and_not_the_server() {
+    let (server, backend, connections) = answering_checks(
+        "HTTP/1.1 200 OK\nContent-Length: 10\n\nhalf",
+        r#"interval=10 fall=1 rise=1 timeout=50; check_keepalive_requests 9;
+           check_http_send "GET /check HTTP/1.1\r\n\r\n";"#,
+    );
+    await_answer(&server, "hi");
+    let before = connections.load(SeqCst);
+    for _ in 0..4 {
+        assert_eq!(get(&server), "hi");
+        while !backend.asked().starts_with("GET /check ") {}
+    }
+    assert!(connections.load(SeqCst) >= before + 6, "each check has a connection of its own");
+}
+
+#[test]
+fn a_websocket_is_healthy_with_101() {
+    let (server, ..) = answering_checks(
+        "HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: upgrade\n\n",
+        r#"interval=10 rise=2 timeout=10000; check_keepalive_requests 2;
+           check_http_expect_alive http_1xx;
+           check_http_send "GET /check HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";"#,
+    );
+    await_answer(&server, "hi");
+}
+
 #[test]
 fn a_mere_connection_is_enough_for_tcp() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::lacking::Class;
-use conf::{Directive, Load, Result, Value, Word, units};
+use conf::{Directive, Load, Result, Value, Word, add_words, units};
 
 use crate::health::{Begin, CheckTerms};
 
@@ -60,11 +60,16 @@ pub struct HttpSend {
 
 /// Classes of statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alive(u8);
+pub struct Alive(u16);
 
 impl Alive {
-    const WORDS: [(&'static [u8], u16); 4] =
-        [(b"http_2xx", 2), (b"http_3xx", 3), (b"http_4xx", 4), (b"http_5xx", 5)];
+    const WORDS: [(&'static str, u16); 5] = [
+        ("http_1xx", 1 << 1),
+        ("http_2xx", 1 << 2),
+        ("http_3xx", 1 << 3),
+        ("http_4xx", 1 << 4),
+        ("http_5xx", 1 << 5),
+    ];
 
     /// Whether a status is among them.
     pub fn has(self, status: u16) -> bool {
@@ -75,18 +80,12 @@ impl Alive {
 impl Value for Alive {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut alive = 0;
-        for word in &from.args {
-            let class = Self::WORDS.iter().find(|(text, _)| text.eq_ignore_ascii_case(&word.text));
-            let Some((_, class)) = class else {
-                return Err(from.error_at(word, format!("invalid value \"{word}\"")));
-            };
-            if alive & 1 << class != 0 {
-                load.warn(from.error_at(word, format!("duplicate value \"{word}\"")));
-            }
-            alive |= 1 << class;
-        }
-        Ok(Self(alive))
+        let mut alive = Self(0);
+        alive.repeat(from, load)?;
+        Ok(alive)
+    }
+    fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        add_words(&mut self.0, from, &Self::WORDS, load)
     }
 }
 
@@ -258,7 +257,7 @@ mod tests {
             ),
             ("check_http_send x;", "invalid check_http_send should set [check] first"),
             ("check; check_http_send x;", "invalid check_http_send for type \"tcp\""),
-            ("check_http_expect_alive http_1xx;", "invalid value \"http_1xx\""),
+            ("check_http_expect_alive http_6xx;", "invalid value \"http_6xx\""),
             ("check_keepalive_requests 0;", "value must be between 1 and 4294967295"),
         ];
         for (lines, expected) in table {

@@ -325,7 +325,7 @@ conf::directives! {
     ///
     /// Syntax: TEXT
     /// Default: "GET / HTTP/1.0\r\n\r\n"
-    /// Differs: not in nginx's sources; as in Tengine.
+    /// Differs: not in nginx's sources; as in Tengine, but it may precede `check`.
     ///
     /// ```nginx
     /// upstream app {
@@ -337,7 +337,7 @@ conf::directives! {
     check_http_send: Option<HttpSend>,
     /// The classes of statuses that pass a check with `type=http`.
     ///
-    /// Syntax: http_2xx | http_3xx | http_4xx | http_5xx ...
+    /// Syntax: http_1xx | http_2xx | http_3xx | http_4xx | http_5xx ...
     /// Differs: not in nginx's sources; as in Tengine.
     ///
     /// ```nginx
