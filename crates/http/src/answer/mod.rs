@@ -82,8 +82,8 @@ fn forget_body(x: &mut Exchange) {
 fn follow(x: &mut Exchange, page: &ErrorPage) -> Flow {
     if let Some(status) = page.overwrite {
         x.error_status = status;
-        x.reply.without_continue |= !matches!(status, 0 | 200);
     }
+    x.reply.without_continue |= !matches!(page.overwrite, Some(0 | 200));
     let target = x.render(&page.target);
     match target.first() {
         Some(b'/') => {

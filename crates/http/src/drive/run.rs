@@ -4,6 +4,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
+use wire::Method;
+
 use super::cut::{dropped, gone};
 use super::send::{self, send};
 use super::tunnel::tunnel;
@@ -36,7 +38,11 @@ async fn reply<O: Outlet>(
 ) -> Result<(), CutReply> {
     let mut ran = match refused.or_else(|| secure::refusal(x)) {
         None => phases::run(x),
-        Some(status) => phases::step(x, Flow::Status(status)),
+        Some(status) => {
+            // A bad head may be refused before its method was processed.
+            x.request.header_only |= x.request.head.method == Method::Head;
+            phases::step(x, Flow::Status(status))
+        }
     };
     loop {
         ran = match ran {
