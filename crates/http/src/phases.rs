@@ -43,9 +43,9 @@ pub(crate) fn run(x: &mut Exchange) -> Ran {
 /// What was asked for, for whoever debugs a configuration.
 #[cold]
 fn log_request(x: &Exchange) {
-    x.debug(format_args!("http request line: \"{}\"", observe::Text(x.request.line())));
-    x.debug(format_args!("http uri: \"{}\"", observe::Text(&x.request.uri)));
-    x.debug(format_args!("http args: \"{}\"", observe::Text(&x.request.args)));
+    x.debug(format_args!("http request line: \"{}\"", Text(x.request.line())));
+    x.debug(format_args!("http uri: \"{}\"", Text(&x.request.uri)));
+    x.debug(format_args!("http args: \"{}\"", Text(&x.request.args)));
 }
 
 /// Goes on with what a wait, or an outer event, came to.
@@ -272,7 +272,7 @@ fn log_cycle(x: &Exchange, jump: &Jump) {
             ("redirect to named location", &x.generation.location(*location).name[..])
         }
     };
-    let target = String::from_utf8_lossy(target);
+    let target = Text(target);
     let cycle = "rewrite or internal redirection cycle";
     x.log(Level::Error, format_args!("{cycle} while {doing} \"{target}\""));
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::text::{STAND_IN_LEN, find_raw};
+
 /// The maximum length of a line including its end; a longer line is truncated, as in nginx.
 pub const LINE_MAX: usize = 2048;
 
@@ -97,7 +99,13 @@ impl Default for LineBuffer {
 
 impl fmt::Write for LineBuffer {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.push(text.as_bytes());
+        let mut rest = text.as_bytes();
+        while let Some((at, byte)) = find_raw(rest) {
+            self.push(&rest[..at]);
+            self.push(&[byte]);
+            rest = &rest[at + STAND_IN_LEN..];
+        }
+        self.push(rest);
         Ok(())
     }
 }

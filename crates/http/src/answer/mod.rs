@@ -119,7 +119,7 @@ pub(crate) fn to_named(x: &mut Exchange, name: &[u8]) -> Flow {
         None => "could not find",
     };
     x.redirects_left = x.redirects_left.saturating_sub(1);
-    let name = String::from_utf8_lossy(name);
+    let name = Text(name);
     x.log(Level::Error, format_args!("{complaint} named location \"{name}\""));
     with_status(x, 500)
 }

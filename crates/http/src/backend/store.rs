@@ -6,12 +6,13 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::task::{Context, Poll, ready};
 
 use conf::bytes_path;
-use observe::{Errno, Level};
+use observe::{Errno, Level, Text};
 
 use super::Conf;
 use super::values::Store;
@@ -114,7 +115,8 @@ impl Keeping {
         let Self { file, place, mode, log, .. } = self;
         let from = file.path().to_owned();
         let Err((call, error)) = file.move_to(&place, mode) else { return };
-        let (from, place, errno) = (from.display(), place.display(), Errno(&error));
+        let (from, place, errno) =
+            (from.display(), Text(place.as_os_str().as_bytes()), Errno(&error));
         let what = match call {
             "rename()" => format!("{call} \"{from}\" to"),
             _ => call.to_owned(),

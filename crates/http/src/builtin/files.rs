@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use conf::bytes_path;
-use observe::{Errno, Level};
+use observe::{Errno, Level, Text};
 
 use crate::exchange::Exchange;
 use crate::variables::{BuiltIn, some};
@@ -27,7 +27,7 @@ fn realpath_root(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
             some(out, real.as_os_str().as_bytes())
         }
         Err(error) => {
-            let (path, reason) = (String::from_utf8_lossy(&out[start..]), Errno(&error));
+            let (path, reason) = (Text(&out[start..]), Errno(&error));
             x.log(Level::Crit, format_args!("realpath() \"{path}\" failed{reason}"));
             out.truncate(start);
             false

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use net::buffers;
-use observe::{Errno, InRequest, Level};
+use observe::{Errno, InRequest, Level, Text};
 use wire::http1::framing::{BodyLength, RequestFraming};
 use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::{Method, Slice, Version};
@@ -286,7 +286,7 @@ fn log_ignored(x: &Exchange) {
         return;
     }
     for line in &x.request.head.ignored {
-        let line = String::from_utf8_lossy(x.request.text(*line));
+        let line = Text(x.request.text(*line));
         x.log(Level::Info, format_args!("client sent invalid header line: \"{line}\""));
     }
 }
@@ -297,5 +297,5 @@ fn log_refused(x: &Exchange, error: &HeadError) {
     }
     let mut message = Vec::new();
     error.write_message(&x.request.received, &mut message);
-    x.log(Level::Info, format_args!("{}", String::from_utf8_lossy(&message)));
+    x.log(Level::Info, format_args!("{}", Text(&message)));
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use net::{buffers, clock};
-use observe::{Errno, ErrorLog, Level};
+use observe::{Errno, ErrorLog, Level, Text};
 
 use super::connection::Connection;
 use super::idle::{Idle, WaitOutcome};
@@ -119,7 +119,7 @@ impl Connection {
                 self.log_first_end(log, woken, address);
             }
             (Idle::Kept { .. }, Woken::Closed) => {
-                let client = String::from_utf8_lossy(self.client.address());
+                let client = Text(self.client.address());
                 let message = format_args!("client {client} closed keepalive connection");
                 log.write(Level::Info, self.client.source(), message, |_| {});
             }

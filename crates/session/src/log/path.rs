@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use conf::{Directive, Load, Result, Template, Word};
-use observe::{Errno, Level, Stamps};
+use observe::{Errno, Level, Stamps, Text};
 
 use super::cache::LogFileCache;
 use super::logged::LoggedSession;
@@ -41,7 +41,7 @@ impl LogPath {
         let file = match cache.open(&path) {
             Ok(file) => file,
             Err(error) => {
-                let (path, reason) = (String::from_utf8_lossy(&path), Errno(&error));
+                let (path, reason) = (Text(&path), Errno(&error));
                 x.log(Level::Crit, format_args!("open() \"{path}\" failed{reason}"));
                 return;
             }
@@ -61,7 +61,7 @@ impl LogPath {
             return;
         }
         self.told_second.store(second, Ordering::Relaxed);
-        let path = String::from_utf8_lossy(path);
+        let path = Text(path);
         match outcome {
             PathOutcome::Failed(error) => {
                 let reason = Errno(&error);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use conf::{Result, bytes_path};
-use observe::{Errno, Level};
+use observe::{Errno, Level, Text};
 use session::builtin::now;
 use session::decimal;
 use session::log::{self, AccessLog, AccessLogs, LogFileCache, LogVariable, LoggedSession};
@@ -111,7 +111,7 @@ fn root_exists(x: &mut Exchange) -> bool {
         Err(error) => Some(error),
     };
     if let Some(error) = &error {
-        let (path, reason) = (String::from_utf8_lossy(&root), Errno(error));
+        let (path, reason) = (Text(&root), Errno(error));
         x.log(Level::Error, format_args!("testing \"{path}\" existence failed{reason}"));
     }
     x.give_scratch(root);

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Absent, Directive, Error, Load, Number, Result, Value, Word};
-use observe::Text;
 
 use crate::site::LocationBuilder;
 use crate::site::policy::{Types, extension_order};
@@ -116,11 +115,12 @@ impl Types {
             Ok(at) => at,
         };
         let previous = std::mem::replace(&mut sorted[at].1, content_type.clone());
+        let shown = String::from_utf8_lossy;
         let message = format!(
             "duplicate extension \"{}\", content type: \"{}\", previous content type: \"{}\"",
-            Text(&lower),
-            Text(content_type),
-            Text(&previous)
+            shown(&lower),
+            shown(content_type),
+            shown(&previous)
         );
         load.warn(line.error_at(extension, message));
     }
