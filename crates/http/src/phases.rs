@@ -13,7 +13,9 @@ use net::LentFuture;
 use observe::{Level, Text};
 
 use crate::credentials;
-use crate::exchange::{Exchange, FieldName, Filtered, Flow, Jump, Phase, Reach, Role, Stage, Wait};
+use crate::exchange::{
+    Exchange, FieldName, Filtered, Flow, Jump, JumpArgs, Phase, Reach, Role, Stage, Wait,
+};
 use crate::site::{Exclusive, LocationId, Site};
 use crate::{admit, answer, site};
 
@@ -237,9 +239,16 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
         Jump::Relocate => enter(x, Phase::FindLocation),
         Jump::Internal { uri, args } => {
             x.request.uri = uri;
-            if let Some(args) = args {
-                x.request.has_args = !args.is_empty();
-                x.request.args = args;
+            match args {
+                JumpArgs::Kept => {}
+                JumpArgs::None => {
+                    x.request.has_args = false;
+                    x.request.args.clear();
+                }
+                JumpArgs::New(args) => {
+                    x.request.has_args = true;
+                    x.request.args = args;
+                }
             }
             x.request.valid_location = true;
             x.add_uri_to_alias = false;

@@ -7,7 +7,7 @@ mod page;
 
 use observe::{Level, Text};
 
-use crate::exchange::{Bytes, CloseReason, Exchange, FieldName, Flow, Jump};
+use crate::exchange::{Bytes, CloseReason, Exchange, FieldName, Flow, Jump, JumpArgs};
 use crate::site::policy::ErrorPage;
 
 /// Answers with a status: by `error_page`, or with the built-in page.
@@ -103,11 +103,11 @@ fn internal(mut uri: Vec<u8>) -> Jump {
         Some(at) => {
             let args = uri[at + 1..].to_vec();
             uri.truncate(at);
-            args
+            JumpArgs::New(args)
         }
-        None => Vec::new(),
+        None => JumpArgs::None,
     };
-    Jump::Internal { uri, args: Some(args) }
+    Jump::Internal { uri, args }
 }
 
 /// On to the location `@name`. That it is there is known only here, as in nginx.

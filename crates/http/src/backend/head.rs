@@ -8,7 +8,7 @@ use wire::{Method, Slice};
 use super::Conf;
 use super::values::IgnoredFields;
 use crate::exchange::Backends;
-use crate::exchange::{Exchange, Fields, Flow, Jump, Reply};
+use crate::exchange::{Exchange, Fields, Flow, Jump, JumpArgs, Reply};
 
 /// Which fields of replies a location passes on.
 #[derive(Default)]
@@ -303,12 +303,19 @@ fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
     if target.first() == Some(&b'@') {
         return crate::answer::to_named(x, &target);
     }
-    if x.request.head.method != Method::Head {
-        x.request.head.method = Method::Get;
-    }
     let mut uri = Vec::new();
     match wire::uri::parse_unsafe(&target, &mut uri) {
-        Some(args) => Flow::Jump(Jump::Internal { uri, args: Some(args.to_vec()) }),
+        Some(args) => {
+            let args = match args.is_empty() {
+                true => JumpArgs::None,
+                false => JumpArgs::New(args.to_vec()),
+            };
+            // Only now: a refused URI leaves `$request_method` as it was.
+            if x.request.head.method != Method::Head {
+                x.request.head.method = Method::Get;
+            }
+            Flow::Jump(Jump::Internal { uri, args })
+        }
         None => {
             x.log(Level::Error, format_args!("unsafe URI \"{}\" was detected", Text(&target)));
             Flow::Status(404)

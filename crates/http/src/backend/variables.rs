@@ -21,7 +21,12 @@ pub(crate) const TABLE: &[BuiltIn] = &[
         write_times(x, out, |asked| asked.response_ms.get())
     }),
     BuiltIn::fresh("upstream_response_length", |x, out| {
-        write_each(x, out, |asked, out| decimal::write(asked.response_length.get(), out))
+        // Until the head is sent, nothing of the body counts, and of a reply without one nothing
+        // ever does.
+        let counts = (x.reply.head_sent || x.is_subrequest()) && !x.request.header_only;
+        write_each(x, out, |asked, out| {
+            decimal::write(if counts { asked.response_length.get() } else { 0 }, out);
+        })
     }),
     BuiltIn::prefix("upstream_http_", http),
     BuiltIn::prefix("upstream_trailer_", trailer),
@@ -34,6 +39,10 @@ fn http(name: Box<[u8]>) -> Getter {
         let fields = x.backends.head.fields.iter();
         let named = fields.filter(|field| is_named(field.name.of(text), &name));
         join(named.map(|field| field.value.of(text)), b", ", out)
+            // nginx adds them to a reply of HTTP, empty, to know that none is to be sent.
+            || (matches!(&*name, b"server" | b"date")
+                && x.backends.are_http()
+                && x.backends.head.status != 0)
     })
 }
 

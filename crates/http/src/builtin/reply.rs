@@ -30,8 +30,11 @@ pub(super) const TABLE: &[BuiltIn] = &[
         x.reply.content_length.is_some_and(|length| number(out, length))
     }),
     BuiltIn::cached("sent_http_last_modified", |x, out| {
-        named(&x.reply.fields, b"last_modified", out)
-            || x.reply.last_modified.is_some_and(|time| some(out, &wire::date::http(time)))
+        // nginx forgets it as the head is sent, though a backend's field is passed on.
+        let is_forgotten = x.reply.head_sent && !matches!(x.reply.status, 200 | 206 | 304);
+        !is_forgotten
+            && (named(&x.reply.fields, b"last_modified", out)
+                || x.reply.last_modified.is_some_and(|time| some(out, &wire::date::http(time))))
     }),
     BuiltIn::cached("sent_http_location", |x, out| {
         let location = &x.reply.location;

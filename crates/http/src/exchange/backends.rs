@@ -94,6 +94,11 @@ impl Backends {
         (self.used, self.schema) = (true, schema);
     }
 
+    /// Whether they speak HTTP.
+    pub(crate) fn are_http(&self) -> bool {
+        self.schema.starts_with("http")
+    }
+
     /// The same in a protocol that names neither host nor path.
     pub(crate) fn begin_unnamed_request(&mut self, schema: &'static str) {
         self.begin_request();

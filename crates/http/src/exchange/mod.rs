@@ -132,11 +132,22 @@ pub enum Jump {
     Internal {
         /// The new path, decoded.
         uri: Vec<u8>,
-        /// The new arguments; `None` leaves them.
-        args: Option<Vec<u8>>,
+        /// The new arguments.
+        args: JumpArgs,
     },
     /// To the named location.
     Named(LocationId),
+}
+
+/// The arguments of an internal request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JumpArgs {
+    /// The arguments there are.
+    Kept,
+    /// None, which logs show as `-`.
+    None,
+    /// These, even if they are empty.
+    New(Vec<u8>),
 }
 
 /// What a filter found.

@@ -227,6 +227,8 @@ fn refuse(x: &mut Exchange, parser: &RequestHeadParser, refused: BadHead) -> u16
         }
         BadHead::Path => {
             x.log(Level::Info, format_args!("client sent invalid request"));
+            // As in nginx, `$request_uri` is empty.
+            x.request.head.target = Slice::default();
             note_length(x, parser.parsed_to() as u32);
             400
         }

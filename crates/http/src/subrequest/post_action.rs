@@ -7,7 +7,7 @@ use observe::Text;
 use wire::Version;
 
 use crate::answer;
-use crate::exchange::{Exchange, Flow, Jump, Role};
+use crate::exchange::{Exchange, Flow, Jump, JumpArgs, Role};
 use crate::phases::{self, Ran};
 
 /// Whether the location has one that is still to be done.
@@ -45,7 +45,7 @@ fn begin(x: &mut Exchange) -> Flow {
     x.request.header_only = true;
     x.outlives_client.set(true);
     match target.first() {
-        Some(b'/') => Flow::Jump(Jump::Internal { uri: target.to_vec(), args: Some(Vec::new()) }),
+        Some(b'/') => Flow::Jump(Jump::Internal { uri: target.to_vec(), args: JumpArgs::None }),
         _ => answer::to_named(x, &target),
     }
 }

@@ -57,7 +57,7 @@ impl<X: Backed> BackendVariables<X> {
 pub fn write_each<X: Backed>(
     x: &X,
     out: &mut Vec<u8>,
-    write: fn(&UpstreamAttempt, &mut Vec<u8>),
+    write: impl Fn(&UpstreamAttempt, &mut Vec<u8>),
 ) -> bool {
     x.attempts().each(out, write)
 }

@@ -10,7 +10,7 @@ use conf::{Directive, Load, Result, Template, Value};
 use observe::{Errno, Level, Text};
 use wire::Method;
 
-use crate::exchange::{Exchange, Flow, Jump};
+use crate::exchange::{Exchange, Flow, Jump, JumpArgs};
 use crate::files::PathError;
 use crate::paths;
 use crate::site::LocationBuilder;
@@ -102,7 +102,7 @@ fn find(names: &IndexNames, x: &mut Exchange, path: &mut Vec<u8>) -> Flow {
 }
 
 fn redirect(uri: Vec<u8>) -> Flow {
-    Flow::Jump(Jump::Internal { uri, args: None })
+    Flow::Jump(Jump::Internal { uri, args: JumpArgs::Kept })
 }
 
 /// Whether the next name may be tried, else the status that this one came to. A file is looked for

@@ -10,7 +10,7 @@ use conf::Result;
 use observe::Level;
 use wire::Method;
 
-use crate::exchange::{Exchange, Flow, Jump};
+use crate::exchange::{Exchange, Flow, Jump, JumpArgs};
 use crate::files::PathError;
 use crate::paths;
 use crate::site::LocationBuilder;
@@ -46,7 +46,7 @@ fn handle(x: &mut Exchange) -> Flow {
         Ok(names) => {
             let mut uri = std::mem::take(&mut x.request.uri);
             uri.extend_from_slice(&names[any_below(names.len())]);
-            Flow::Jump(Jump::Internal { uri, args: None })
+            Flow::Jump(Jump::Internal { uri, args: JumpArgs::Kept })
         }
         Err(status) => Flow::Status(status),
     }

@@ -10,7 +10,7 @@ use conf::{Directive, Inherited, Load, Result, Template, Value, units};
 use observe::Level;
 
 use crate::answer;
-use crate::exchange::{Exchange, Flow, Jump};
+use crate::exchange::{Exchange, Flow, Jump, JumpArgs};
 use crate::paths;
 use crate::site::LocationBuilder;
 use crate::site::policy::StandsFor;
@@ -169,7 +169,7 @@ fn redirect(x: &mut Exchange, last: &[u8]) -> Flow {
         Some(mark) => (&last[..mark], &last[mark + 1..]),
         None => (last, &b""[..]),
     };
-    Flow::Jump(Jump::Internal { uri: uri.to_vec(), args: Some(args.to_vec()) })
+    Flow::Jump(Jump::Internal { uri: uri.to_vec(), args: JumpArgs::New(args.to_vec()) })
 }
 
 #[cfg(test)]
