@@ -3,8 +3,8 @@
 use ::session::tls::ClientRefusal;
 use net::tls::TlsDetails;
 use observe::Level;
+use wire::host::Host;
 
-use super::server::negotiated_name;
 use crate::exchange::{Captures, Exchange};
 use crate::phases;
 use crate::site::ServerId;
@@ -54,13 +54,22 @@ fn client_refusal(x: &mut Exchange, tls: &TlsDetails) -> Option<u16> {
     })
 }
 
-/// The server that the handshake named, if the request names another host.
+/// The server that the handshake named, if the request names another host or none.
 fn other_server(x: &Exchange, tls: &TlsDetails) -> Option<ServerId> {
     let negotiated = negotiated_name(tls)?;
-    if x.request.host.is_empty() || x.request.host == negotiated {
+    if x.request.host == negotiated {
         return None;
     }
     let listen = x.generation.listen(x.client.listen)?;
     let named = listen.names.named(&negotiated, &mut Captures::default(), |_, _| {});
     named.map(|(server, _)| server)
+}
+
+/// The name in the handshake, in lower case.
+#[cold]
+fn negotiated_name(tls: &TlsDetails) -> Option<Vec<u8>> {
+    let name = tls.offered.server_name.as_deref()?;
+    let mut lower = Vec::new();
+    Host::parse(name)?.write_lower(name, &mut lower);
+    Some(lower)
 }

@@ -1,14 +1,10 @@
 //! The virtual server of an exchange.
 
-use net::tls::TlsDetails;
-use wire::host::Host;
-
 use crate::exchange::Exchange;
 use crate::phases;
-use crate::site::{ServerId, ServerNames};
 
-/// Chooses the virtual server by the host that the client named: in the request, or else in the
-/// handshake.
+/// Chooses the virtual server by the host of the request. One that names none, which HTTP/1.0 may,
+/// goes to the default server, whatever name the handshake had: so nginx has it.
 pub(crate) fn choose_server(x: &mut Exchange) {
     let request = &mut x.request;
     let host = request.head.host.of(&request.received);
@@ -20,29 +16,12 @@ pub(crate) fn choose_server(x: &mut Exchange) {
     let generation = x.generation.clone();
     match generation.listen(x.client.listen) {
         Some(listen) if listen.names.are_several() => {
-            x.server = choose_by_name(&listen.names, x);
+            let host = std::mem::take(&mut x.request.host);
+            x.server = listen.names.choose(&host, x);
+            x.request.host = host;
         }
         Some(listen) => x.server = listen.names.default,
         None => {}
     }
     x.location = phases::outer(x);
-}
-
-/// The server that the client's name for it stands for.
-fn choose_by_name(names: &ServerNames, x: &mut Exchange) -> ServerId {
-    let host = std::mem::take(&mut x.request.host);
-    let tls = x.client.tls.get().filter(|_| host.is_empty());
-    let negotiated = tls.and_then(|tls| negotiated_name(tls));
-    let server = names.choose(negotiated.as_ref().unwrap_or(&host), x);
-    x.request.host = host;
-    server
-}
-
-/// The name in the handshake, in lower case.
-#[cold]
-pub(super) fn negotiated_name(tls: &TlsDetails) -> Option<Vec<u8>> {
-    let name = tls.offered.server_name.as_deref()?;
-    let mut lower = Vec::new();
-    Host::parse(name)?.write_lower(name, &mut lower);
-    Some(lower)
 }

@@ -8,7 +8,7 @@ use std::thread;
 
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient};
 
-use super::tests::{ask, get_of, server, with_files};
+use super::tests::{ask, get_of, read_reply, server, with_files};
 use crate::h1::tests::Server;
 use crate::testing::refusal;
 
@@ -180,6 +180,27 @@ fn a_request_for_another_host_is_misdirected() {
     assert_eq!(from("a.test", "c.test"), "c.test.");
     assert_eq!(from("b.test", "c.test"), "c.test.");
     assert_eq!(from("b.test", "B.test"), "b.test.");
+}
+
+#[test]
+fn a_request_without_a_host_goes_to_the_default_server() {
+    let from = |server: &Server, name: &str| {
+        let mut stream = ecdsa().connect(name, server.connect_plain().into_socket());
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        read_reply(&mut stream)
+    };
+    let both = |verify: &str| {
+        asking(&format!(
+            "ECDSA; ssl_client_certificate TRUSTED_ECDSA;
+             server {{ listen 1 ssl; server_name a.test; {verify} return 200 '$server_name.'; }}
+             server {{ listen 1 ssl; server_name b.test;
+                 location / {{ return 200 '$server_name.'; }} error_page 421 =200 /misdirected;
+                 location /misdirected {{ return 200 '421 b.'; }} }}"
+        ))
+    };
+    assert_eq!(from(&both(""), "b.test"), "a.test.");
+    assert_eq!(from(&both("ssl_verify_client on;"), "b.test"), "421 b.");
+    assert_eq!(from(&both("ssl_verify_client on;"), "unknown.test"), "a.test.");
 }
 
 #[test]

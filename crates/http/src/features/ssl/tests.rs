@@ -48,7 +48,9 @@ pub(super) fn get_of<S: std::io::Read + std::io::Write>(
     read_reply(stream)
 }
 
-fn read_reply<S: std::io::Read + std::io::Write>(stream: &mut TlsClientStream<S>) -> String {
+pub(super) fn read_reply<S: std::io::Read + std::io::Write>(
+    stream: &mut TlsClientStream<S>,
+) -> String {
     let mut reply = Vec::new();
     while !reply.ends_with(b".") {
         let mut bytes = [0; 4096];
@@ -80,19 +82,6 @@ fn variables_say_what_was_agreed_on() {
     let replies = ask(&server, &client, "LOCALHOST", &["/a", "/b", "/c"]);
     let agreed = "TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256 prime256v1.";
     assert_eq!(replies, [agreed, "LOCALHOST http/1.1 ..", "https on."]);
-}
-
-#[test]
-fn a_request_without_a_host_is_for_the_server_of_the_handshake() {
-    let server = server(
-        "server { listen 1 ssl; server_name a.test; ECDSA; return 200 a.; }
-         server { listen 1 ssl; server_name b.test; RSA; return 200 b.; }",
-    );
-    for (name, reply) in [("b.test", "b."), ("a.test", "a."), ("other", "a.")] {
-        let mut stream = TlsClient::new().connect(name, server.connect_plain().into_socket());
-        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-        assert_eq!(read_reply(&mut stream), reply, "{name}");
-    }
 }
 
 #[test]
