@@ -18,6 +18,8 @@ use rustix::time::Timespec;
 use crate::event_loop::{Interest, Watched, defer};
 use crate::{ReceivedBatch, SocketProbe, epoll_failed};
 
+/// Sockets for which the table keeps its memory while it has none.
+const READERS_KEPT: usize = 1024;
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
 
@@ -158,6 +160,10 @@ impl Drop for WatchedDatagram {
         let mut readers = self.set.readers.borrow_mut();
         readers.slots[self.index as usize] = None;
         readers.free.push(self.index);
+        if readers.free.len() == readers.slots.len() && readers.slots.len() > READERS_KEPT {
+            // Memory of a burst is given back.
+            *readers = Readers::default();
+        }
     }
 }
 

@@ -60,6 +60,8 @@ struct WaitingDatagrams {
     bytes: usize,
 }
 
+/// Clients for whom the table keeps its memory while they have no session.
+const FLOWS_KEPT: usize = 1024;
 /// How many datagrams of a client wait for its session; more are dropped.
 const WAITING_MAX: usize = 64;
 /// How many bytes they may have beside the first, which always fits.
@@ -101,6 +103,16 @@ impl UdpPort {
         self.flows.borrow_mut().insert(key, flow.clone());
         flow.give(datagram.payload);
         flow
+    }
+
+    /// Ends a flow. After a burst of clients, the table shrinks.
+    fn forget(&self, key: &FlowKey) {
+        let mut flows = self.flows.borrow_mut();
+        flows.remove(key);
+        if flows.capacity() > FLOWS_KEPT && flows.len() < flows.capacity() / 8 {
+            let kept = FLOWS_KEPT.max(flows.len() * 2);
+            flows.shrink_to(kept);
+        }
     }
 
     /// The address is no longer listened on; the sessions have to be woken.
@@ -148,7 +160,7 @@ impl ClientFlow {
     /// The client's next datagram is another session's.
     pub(crate) fn unbind(&self) {
         if self.is_bound.replace(false) {
-            self.port.flows.borrow_mut().remove(&self.key);
+            self.port.forget(&self.key);
         }
     }
 
@@ -193,6 +205,8 @@ impl WaitingDatagrams {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     #[test]
@@ -204,5 +218,26 @@ mod tests {
         let mut waiting = WaitingDatagrams::default();
         let last = (0..2 * WAITING_MAX).map(|_| waiting.push(b"")).last();
         assert_eq!(last, Some(WAITING_MAX));
+    }
+
+    #[test]
+    fn the_table_of_clients_shrinks_after_a_burst() {
+        net::run(async {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let (servers, batch) = (DatagramSet::new().unwrap(), Rc::default());
+            let listener = UdpListener::new(socket.into()).unwrap();
+            let port = UdpPort::new(listener, 0, Rc::new(UdpResources { servers, batch }));
+            let begin = |number: u16| {
+                let peer = SocketAddr::from(([127, 0, 0, 1], number));
+                port.begin(&ReceivedDatagram { payload: b"x", peer, local: None }, 0)
+            };
+            let flows: Vec<_> = (1..=10_000).map(begin).collect();
+            let most = port.flows.borrow().capacity();
+            flows[1..].iter().for_each(|flow| flow.unbind());
+            assert_eq!(port.flows.borrow().len(), 1);
+            assert!(port.flows.borrow().capacity() < most / 4);
+        })
+        .unwrap();
     }
 }
