@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use net::{Address, Timer};
 
 use super::failure::RunFailure;
-use super::link::ClientLink;
+use super::link::{ClientLink, LinkProgress, PendingRequests};
 use super::opener::Opener;
 use super::pace::{PaceClient, SendPermit};
 use super::thread::ThreadShared;
@@ -118,13 +118,28 @@ impl LoadClient {
     }
 
     async fn exchange(&mut self, begun: Instant, requests: u64) -> Result<(), TurnError> {
+        let exchange = self.link.begin(&self.shared, begun, requests);
+        let mut exchange = exchange.map_err(TurnError::Script)?;
+        // Every round answers a request.
+        while let LinkProgress::Unanswered =
+            self.poll_exchange(&mut exchange).await.map_err(TurnError::Failure)?
+        {
+            self.reopen().await.map_err(TurnError::Failure)?;
+            self.link.resume(&mut exchange, &self.shared);
+        }
+        Ok(())
+    }
+
+    async fn poll_exchange(
+        &mut self,
+        exchange: &mut PendingRequests,
+    ) -> Result<LinkProgress, RunFailure> {
         let Self { link, shared, timer, .. } = self;
-        let mut exchange = link.begin(shared, begun, requests).map_err(TurnError::Script)?;
-        let done = poll_fn(|cx| match link.poll(&mut exchange, shared, cx) {
+        poll_fn(|cx| match link.poll(exchange, shared, cx) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => timer.poll(cx).map(|()| Err(RunFailure::Timeout)),
-        });
-        done.await.map_err(TurnError::Failure)
+        })
+        .await
     }
 
     /// Opens a connection within the time of a turn. One for few requests does not wait until it

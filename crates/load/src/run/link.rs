@@ -11,6 +11,7 @@ use super::failure::RunFailure;
 use super::scripted::Scripted;
 use super::thread::ThreadShared;
 use crate::replies::{BufferSearch, CompleteReply, HEAD_MAX, Replies};
+use crate::requests::PreparedRequest;
 use crate::script::ScriptError;
 use crate::target::TargetScheme;
 
@@ -24,10 +25,27 @@ pub(super) struct ClientLink {
     replies: Replies,
     /// Bytes received that belong to no complete reply yet.
     input: Vec<u8>,
-    /// For every request without a reply, whether that is a head alone.
-    pending: VecDeque<bool>,
+    /// The requests without a reply.
+    pending: VecDeque<UnansweredRequest>,
     /// Requests that have been sent on this connection.
     asked: u64,
+}
+
+/// A request without a reply.
+struct UnansweredRequest {
+    /// Whether its reply is a head alone.
+    to_head: bool,
+    /// Its bytes; 0 where a script made it, and it cannot be sent again.
+    length: usize,
+}
+
+/// How far requests have come.
+pub(super) enum LinkProgress {
+    /// All are answered.
+    Done,
+    /// The server has said with a reply that it closes the connection. The others are to be sent
+    /// again, on a new one (RFC 9112 section 9.3.2).
+    Unanswered,
 }
 
 /// Requests on their way.
@@ -61,13 +79,23 @@ impl ClientLink {
 
     /// Drops the connection, and what was on its way. How many requests that costs.
     pub(super) fn close(&mut self) -> u64 {
+        self.disconnect();
+        let lost = self.pending.len() as u64;
+        self.pending.clear();
+        lost
+    }
+
+    fn disconnect(&mut self) {
         self.stream = None;
         self.asked = 0;
         self.replies.reset();
         buffers::give_back(std::mem::take(&mut self.input));
-        let lost = self.pending.len() as u64;
-        self.pending.clear();
-        lost
+    }
+
+    /// Makes the requests without a reply ready to be sent on a new connection.
+    pub(super) fn resume(&self, exchange: &mut PendingRequests, shared: &ThreadShared) {
+        let unanswered: usize = self.pending.iter().map(|request| request.length).sum();
+        exchange.written = exchange.output.bytes(shared).len() - unanswered;
     }
 
     /// Requests that this connection has served.
@@ -111,33 +139,39 @@ impl ClientLink {
         }
         self.replies.listen(script.listens());
         let to_head = bytes.starts_with(b"HEAD ");
-        self.pending.extend((0..script.at_once()).map(|_| to_head));
+        let requests = (0..script.at_once()).map(|_| UnansweredRequest { to_head, length: 0 });
+        self.pending.extend(requests);
         Ok(OutgoingBytes::Made(bytes))
     }
 
     fn mixed(&mut self, shared: &ThreadShared, requests: u64) -> OutgoingBytes {
         if requests == 1 {
             let number = shared.next_number();
-            self.pending.push_back(shared.plan.mix.at(number).to_head);
+            self.expect(shared.plan.mix.at(number));
             return OutgoingBytes::Mixed(number);
         }
         let mut bytes = buffers::lend();
         for _ in 0..requests {
             let request = shared.plan.mix.at(shared.next_number());
             bytes.extend_from_slice(&request.bytes);
-            self.pending.push_back(request.to_head);
+            self.expect(request);
         }
         OutgoingBytes::Made(bytes)
     }
 
+    fn expect(&mut self, request: &PreparedRequest) {
+        let (to_head, length) = (request.to_head, request.bytes.len());
+        self.pending.push_back(UnansweredRequest { to_head, length });
+    }
+
     /// Writes and reads at once: a server may answer before it has read everything. Ready when
-    /// every request has its reply.
+    /// every request has its reply, or the connection is over.
     pub(super) fn poll(
         &mut self,
         exchange: &mut PendingRequests,
         shared: &ThreadShared,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), RunFailure>> {
+    ) -> Poll<Result<LinkProgress, RunFailure>> {
         let unwritable = self.write(exchange, shared, cx).err();
         // The kernel is asked for the reply once the others have sent, too: then it may be there,
         // and a connection for one request never enters an epoll set.
@@ -182,15 +216,15 @@ impl ClientLink {
         exchange: &mut PendingRequests,
         shared: &ThreadShared,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), RunFailure>> {
+    ) -> Poll<Result<LinkProgress, RunFailure>> {
         for _ in 0..READS_MAX {
             let read = ready!(self.poll_read(cx))?;
             if read == 0 {
-                return Poll::Ready(self.end(exchange, shared));
+                return Poll::Ready(self.end(exchange, shared).map(|()| LinkProgress::Done));
             }
             shared.tally.borrow_mut().bytes += read as u64;
-            if self.look(exchange, shared)? {
-                return Poll::Ready(Ok(()));
+            if let Some(progress) = self.look(exchange, shared)? {
+                return Poll::Ready(Ok(progress));
             }
         }
         // The others have their turn, and so has the clock.
@@ -213,15 +247,15 @@ impl ClientLink {
         read.map_err(|_| RunFailure::Reset)
     }
 
-    /// Looks for replies in what has come. Whether all are there.
+    /// Parses replies from the received bytes; `None`: the connection awaits further replies.
     fn look(
         &mut self,
         exchange: &PendingRequests,
         shared: &ThreadShared,
-    ) -> Result<bool, RunFailure> {
+    ) -> Result<Option<LinkProgress>, RunFailure> {
         let now = Instant::now();
         let (mut at, mut keep) = (0, true);
-        while let Some(&to_head) = self.pending.front().filter(|_| keep) {
+        while let Some(to_head) = self.pending.front().filter(|_| keep).map(|one| one.to_head) {
             let found = self.replies.take(&self.input[at..], to_head);
             match found.map_err(|_| RunFailure::Invalid)? {
                 BufferSearch::More(taken) => {
@@ -237,8 +271,12 @@ impl ClientLink {
         }
         self.input.drain(..at);
         match (self.pending.is_empty(), keep) {
-            (false, true) => Ok(false),
-            (false, false) => Err(RunFailure::Closed),
+            (false, true) => Ok(None),
+            (false, false) if shared.script.is_some() => Err(RunFailure::Closed),
+            (false, false) => {
+                self.disconnect();
+                Ok(Some(LinkProgress::Unanswered))
+            }
             (true, _) => {
                 let is_confused = keep && !self.input.is_empty();
                 if is_confused {
@@ -249,7 +287,7 @@ impl ClientLink {
                 if is_confused || !keep || !is_written {
                     self.close();
                 }
-                Ok(true)
+                Ok(Some(LinkProgress::Done))
             }
         }
     }

@@ -49,6 +49,31 @@ fn pipelines_need_not_be_full() {
     assert_eq!(seen.most, 5);
 }
 
+#[test]
+fn what_a_server_leaves_unanswered_as_it_closes_is_sent_again() {
+    let peer = Peer::start(|mut client| {
+        for _ in 0..2 {
+            if !client.request()? {
+                return Ok(());
+            }
+            client.write(OK)?;
+        }
+        client.request()?;
+        client.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")?;
+        client.hold()
+    });
+    let folder = Folder::new();
+    folder.write("list", "/a\n/b\nPUT /c\n/d\n/e\n");
+    let (list, address) = (folder.join("list").display().to_string(), peer.address);
+    let options = "-n 40 -c 1 -t 1 --pipeline 8";
+    load(&format!("{options} --list {list} http://{address}/")).assert_clean(40);
+    let (seen, each) = (peer.seen(), 8);
+    let expected = [("GET /a", each), ("GET /b", each), ("PUT /c", each)];
+    let expected = expected.into_iter().chain([("GET /d", each), ("GET /e", each)]);
+    assert_eq!(seen.lines, lines(&expected.collect::<Vec<_>>()));
+    assert_eq!(seen.most, 3);
+}
+
 fn lines(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
     counts.iter().map(|(line, count)| (format!("{line} HTTP/1.1"), *count)).collect()
 }
