@@ -13,6 +13,9 @@ use super::text;
 /// The name that requests without a Host field of their own are sent to.
 const HOST: &str = "localhost";
 
+/// Until the end of a backend's reply, and of its connection, has reached the server.
+const AFTER_REPLY: Duration = Duration::from_millis(50);
+
 /// One case, as parsed.
 #[derive(Debug)]
 pub(super) struct Case {
@@ -54,6 +57,8 @@ pub(super) struct CaseConnection {
     pub(super) steps: Vec<ConnectionStep>,
     /// What the backends answer meanwhile.
     pub(super) script: Arc<BackendScript>,
+    /// Whether of a reply with an error nothing but the status line is compared.
+    pub(super) is_brief: bool,
     /// Set where Weir is meant to answer otherwise than the reference.
     pub(super) differs: Option<Differs>,
 }
@@ -72,6 +77,10 @@ pub(super) enum ConnectionStep {
     Wait(Duration),
     /// Close the writing half.
     Close,
+    /// Read one reply, or close the writing half where none comes for a moment.
+    Settle,
+    /// End this connection and go on with a new one to this port, from 0.
+    Reopen(usize),
 }
 
 /// Why Weir answers otherwise, and exactly in what.
@@ -101,11 +110,16 @@ impl Case {
             let at = |e| format!("{}: {e}", index + 1);
             match line {
                 "--- files" => section = Section::Files,
-                "--- requests" => section = Section::Requests,
+                "--- requests" => section = Section::Requests(LineForm::Short),
+                "--- payloads" => section = Section::Requests(LineForm::Payload),
+                "--- replies" => section = Section::Requests(LineForm::Reply),
                 _ => match section {
                     Section::Config => case.config.extend([line, "\n"]),
                     Section::Files => case.files.extend(CaseFile::parse(line).map_err(at)?),
-                    Section::Requests => block.line(index + 1, line, &mut case).map_err(at)?,
+                    Section::Requests(form) => {
+                        block.form = form;
+                        block.line(index + 1, line, &mut case).map_err(at)?;
+                    }
                 },
             }
         }
@@ -121,7 +135,19 @@ impl Case {
 enum Section {
     Config,
     Files,
-    Requests,
+    Requests(LineForm),
+}
+
+/// What a line that is nothing else stands for.
+#[derive(Clone, Copy, Default)]
+enum LineForm {
+    /// A request in the short form.
+    #[default]
+    Short,
+    /// All bytes of a client, which go to the first two ports, one after the other.
+    Payload,
+    /// All bytes of a backend. It gets a request, and then another one.
+    Reply,
 }
 
 impl CaseFile {
@@ -157,6 +183,7 @@ fn two_words<'a>(line: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
 /// Gathers the lines of one raw request; a short one is complete at once.
 #[derive(Default)]
 struct RawRequestLines {
+    form: LineForm,
     port: usize,
     open: Option<CaseConnection>,
     script: Arc<BackendScript>,
@@ -185,9 +212,31 @@ impl RawRequestLines {
             let port: usize = port.parse().map_err(|_| "port wants a number")?;
             self.port = port.checked_sub(1).ok_or("ports count from 1")?;
         } else {
-            case.requests.push(self.short(number, line)?);
+            case.requests.push(match self.form {
+                LineForm::Short => self.short(number, line)?,
+                LineForm::Payload => self.payload(number, line)?,
+                LineForm::Reply => self.reply(number, line)?,
+            });
         }
         Ok(())
+    }
+
+    /// The line is the same to a server that buffers requests and to one that does not.
+    fn payload(&self, number: usize, line: &str) -> Result<CaseConnection, String> {
+        let bytes = text::bytes(line)?;
+        let steps = twice(bytes.clone(), bytes, 1);
+        Ok(brief(number, line, 0, steps, self.script.clone()))
+    }
+
+    /// `[close ]BYTES`; whatever the backend has sent too much must not reach the second request.
+    fn reply(&self, number: usize, line: &str) -> Result<CaseConnection, String> {
+        let (text, closes) = line.strip_prefix("close ").map_or((line, false), |l| (l, true));
+        let get = |path: &str| format!("GET /{path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n").into();
+        let mut steps = twice(get("first"), get("second"), self.port);
+        // What comes after the reply is there when the connection is used again.
+        steps.insert(2, ConnectionStep::Wait(AFTER_REPLY));
+        let script = Arc::new(BackendScript::raw(text::bytes(text)?, closes));
+        Ok(brief(number, line, self.port, steps, script))
     }
 
     /// Whether the line says what the backends answer from here on.
@@ -214,6 +263,7 @@ impl RawRequestLines {
                 port,
                 steps: vec![],
                 script: script.clone(),
+                is_brief: false,
                 differs: None,
             });
             write(&mut open.steps, text::line(text)?);
@@ -274,8 +324,39 @@ impl RawRequestLines {
         let steps =
             vec![ConnectionStep::Write(bytes), ConnectionStep::Read { head: words[0] == "HEAD" }];
         let (port, script) = (self.port, self.script.clone());
-        Ok(CaseConnection { line: number, title: line.into(), port, steps, script, differs: None })
+        let title = line.into();
+        Ok(CaseConnection {
+            line: number,
+            title,
+            port,
+            steps,
+            script,
+            is_brief: false,
+            differs: None,
+        })
     }
+}
+
+/// A payload or a reply, of whose answers only a part is compared.
+fn brief(
+    line: usize,
+    title: &str,
+    port: usize,
+    steps: Vec<ConnectionStep>,
+    script: Arc<BackendScript>,
+) -> CaseConnection {
+    CaseConnection { line, title: title.into(), port, steps, script, is_brief: true, differs: None }
+}
+
+/// Two connections, each for some bytes; the second one to this port.
+fn twice(first: Vec<u8>, second: Vec<u8>, port: usize) -> Vec<ConnectionStep> {
+    vec![
+        ConnectionStep::Write(first),
+        ConnectionStep::Settle,
+        ConnectionStep::Reopen(port),
+        ConnectionStep::Write(second),
+        ConnectionStep::Settle,
+    ]
 }
 
 /// Lines that follow each other go out in one write.
@@ -358,6 +439,17 @@ close
     fn a_difference_keeps_its_reason_and_lines() {
         let differs = sample().requests[0].differs.take().unwrap();
         assert_eq!((differs.reason.as_str(), differs.lines.len()), ("because", 2));
+    }
+
+    #[test]
+    fn a_payload_goes_to_two_ports_and_a_reply_is_followed_by_a_request() {
+        let text = "--- payloads\nGET /\\r\\n\ndiffers: why\n- a\n--- replies\nclose HTTP/1.1 2\n";
+        let case = Case::parse("raw".into(), text).unwrap();
+        let [payload, reply] = &case.requests[..] else { panic!("{case:?}") };
+        assert_eq!(payload.steps, twice(b"GET /\r\n".into(), b"GET /\r\n".into(), 1));
+        assert_eq!(payload.differs.as_ref().map(|differs| differs.lines.len()), Some(1));
+        assert_eq!(*reply.script, BackendScript::raw(b"HTTP/1.1 2".into(), true));
+        assert!(payload.is_brief && reply.is_brief);
     }
 
     #[test]

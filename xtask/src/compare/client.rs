@@ -15,6 +15,9 @@ use super::reply::{self, Extent};
 /// disk take seconds over a read with `directio`.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 
+/// The same where it is not known whether a reply is due.
+const SETTLED_MAX: Duration = Duration::from_millis(300);
+
 /// How long all the reading of one connection may take.
 const READING_MAX: Duration = Duration::from_secs(10);
 
@@ -36,11 +39,13 @@ pub(super) fn play(
     place: &ServerEnvironment,
     used: &[u16],
 ) -> Result<ConnectionReplies, String> {
-    let port = place.ports.get(request.port).ok_or("no such port")?;
-    let open = || ScriptedConnection::open(*port).map_err(|e| format!("connect: {e}"));
-    let mut connection = open()?;
+    let open = |port: usize| {
+        let port = place.ports.get(port).ok_or("no such port")?;
+        ScriptedConnection::open(*port).map_err(|e| format!("connect: {e}"))
+    };
+    let mut connection = open(request.port)?;
     while used.contains(&connection.answer.port) {
-        connection = open()?;
+        connection = open(request.port)?;
     }
     for step in &request.steps {
         match step {
@@ -48,6 +53,12 @@ pub(super) fn play(
             ConnectionStep::Read { head } => connection.read_reply(*head),
             ConnectionStep::Wait(pause) => std::thread::sleep(*pause),
             ConnectionStep::Close => connection.half_close(),
+            ConnectionStep::Settle => connection.settle(),
+            ConnectionStep::Reopen(port) => {
+                let before = std::mem::replace(&mut connection, open(*port)?).finish();
+                connection.answer.replies = before.replies;
+                connection.answer.replies.push(format!("{}\n", before.ending).into());
+            }
         }
     }
     Ok(connection.finish())
@@ -144,6 +155,17 @@ impl ScriptedConnection {
                     self.fill();
                 }
             }
+        }
+    }
+
+    /// Reads one reply, or closes the writing half where none comes.
+    fn settle(&mut self) {
+        let _ = self.stream.set_read_timeout(Some(SETTLED_MAX));
+        self.read_reply(false);
+        let _ = self.stream.set_read_timeout(Some(SILENCE_MAX));
+        if self.state == ClientState::Silent {
+            self.state = ClientState::Open;
+            self.half_close();
         }
     }
 

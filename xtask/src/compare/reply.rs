@@ -77,6 +77,11 @@ pub(super) fn is_interim(reply: &[u8]) -> bool {
     Head::parse(reply).is_some_and(|head| matches!(head.status(), [b'1', ..]))
 }
 
+/// Whether the reply has a status of 400 or above.
+pub(super) fn is_error(reply: &[u8]) -> bool {
+    Head::parse(reply).is_some_and(|head| matches!(head.status(), [b'4' | b'5', ..]))
+}
+
 /// Whether the reply says that its connection stays open.
 pub(super) fn keeps_alive(reply: &[u8]) -> bool {
     Head::parse(reply).is_some_and(|head| head.field("Connection") == Some(b"keep-alive"))

@@ -47,6 +47,17 @@ impl Default for BackendScript {
 }
 
 impl BackendScript {
+    /// These bytes to the first request, and what follows is answered plainly.
+    pub(super) fn raw(bytes: Vec<u8>, closes: bool) -> BackendScript {
+        let mut first = vec![Act::ReadHead, Act::Read, Act::Write(bytes)];
+        if closes {
+            first.push(Act::Close);
+        }
+        let mut answers = vec![ScriptedAnswer(first)];
+        answers.extend(BackendScript::default().0);
+        BackendScript(answers)
+    }
+
     /// The answer to request number `turn`, from 0.
     pub(super) fn answer(&self, turn: usize) -> &ScriptedAnswer {
         &self.0[turn.min(self.0.len() - 1)]

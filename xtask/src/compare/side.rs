@@ -32,7 +32,7 @@ impl ServerTranscript {
             server.backends.begin(&request.script, &place);
             let answer = client::play(request, &place, &ports);
             ports.push(answer.as_ref().map_or(0, |answer| answer.port));
-            let mut lines = answer_lines(answer, &place, any_order);
+            let mut lines = answer_lines(answer, &place, any_order, request.is_brief);
             lines.extend(server.backends.received(&place, any_order));
             transcripts.push(lines);
         }
@@ -73,6 +73,7 @@ fn answer_lines(
     answer: Result<ConnectionReplies, String>,
     place: &ServerEnvironment,
     any_order: bool,
+    is_brief: bool,
 ) -> Vec<String> {
     let answer = match answer {
         Ok(answer) => answer,
@@ -80,7 +81,20 @@ fn answer_lines(
     };
     let replies = answer.replies.iter();
     let mut lines: Vec<String> =
-        replies.flat_map(|reply| reply::lines(reply, place, any_order)).collect();
+        replies.flat_map(|reply| reply_lines(reply, place, any_order, is_brief)).collect();
     lines.push(answer.ending.into());
+    lines
+}
+
+fn reply_lines(
+    reply: &[u8],
+    place: &ServerEnvironment,
+    any_order: bool,
+    is_brief: bool,
+) -> Vec<String> {
+    let mut lines = reply::lines(reply, place, any_order);
+    if is_brief && reply::is_error(reply) {
+        lines.truncate(1);
+    }
     lines
 }
