@@ -13,6 +13,7 @@ mod diff;
 mod gzip;
 mod known;
 mod place;
+mod random;
 mod reply;
 mod report;
 mod script;
@@ -28,6 +29,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use case::Case;
 use known::KnownDifferences;
+use random::RandomCases;
 use report::{CaseReport, RequestVerdict};
 use server::ComparedProgram;
 use side::ServerTranscript;
@@ -40,13 +42,20 @@ See conformance/README.md; without options it says which there are.";
 
 const USAGE: &str =
     "Usage: cargo xtask compare --weir PATH [--nginx PATH] [--case NAME] [--any-order] [--show]
-               [--keep]
+               [--keep] [--access]
+               [--random N [--seed S] [--area WORD] [--shrink]]
   --weir PATH    the program under test
   --nginx PATH   the reference, /usr/sbin/nginx unless given
   --case NAME    only the cases whose name contains NAME
   --any-order    header fields may come in another order
   --show         print what the reference answers
-  --keep         leave the servers' folders, logs and all, and say where";
+  --keep         leave the servers' folders, logs and all, and say where
+  --access       instead of the corpus, every access rule by every way into a location and before
+                 every content; --case chooses rules
+  --random N     instead of the corpus, N generated configurations of each area
+  --seed S       the number of the first, 0 unless given
+  --area WORD    only areas whose name contains WORD
+  --shrink       shrink what differs to what the difference needs";
 
 /// Debian 12's; the notes in the cases say what differs from it.
 const REFERENCE_VERSION: &str = "1.22.1";
@@ -70,6 +79,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let known = KnownDifferences::read(&reference.version)?;
     let comparison =
         ProgramComparison { reference, weir, known, options: &options, scratch: &scratch.0 };
+    if options.random.count > 0 {
+        return random::run(&comparison, &options.random);
+    }
     let cases = match options.access {
         true => access::cases(&options.case)?,
         false => read_cases(&options)?,
@@ -91,6 +103,7 @@ struct Options {
     show: bool,
     keep: bool,
     access: bool,
+    random: RandomCases,
 }
 
 impl Options {
@@ -103,6 +116,7 @@ impl Options {
             show: false,
             keep: false,
             access: false,
+            random: RandomCases::default(),
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -115,6 +129,10 @@ impl Options {
                 "--show" => options.show = true,
                 "--keep" => options.keep = true,
                 "--access" => options.access = true,
+                "--random" => options.random.count = number(value()?)?,
+                "--seed" => options.random.seed = number(value()?)?,
+                "--area" => options.random.area = value()?.clone(),
+                "--shrink" => options.random.shrinks = true,
                 _ => return Err(format!("\"{arg}\" is no option\n{USAGE}")),
             }
         }
@@ -123,6 +141,10 @@ impl Options {
             false => Ok(options),
         }
     }
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("\"{word}\" is no number"))
 }
 
 /// A folder that is gone when the comparison is.

@@ -1,0 +1,285 @@
+//! `compare --random N`: configurations and requests that a seeded generator makes of grammars.
+//!
+//! A case is a function of its area and its number. A difference is shrunk to what it needs and
+//! printed as a case file, which reproduces it. What is accepted stands in
+//! `conformance/known-differences.txt`.
+
+mod areas;
+mod grammar;
+mod shrink;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use statistics::SplitMix;
+
+use super::case::Case;
+use super::{CASES_AT_ONCE, ProgramComparison, diff, report};
+use areas::{AREAS, GrammarArea};
+use grammar::Grammar;
+use tree::ConfigNode;
+
+/// How many requests a configuration gets.
+const REQUESTS: usize = 12;
+
+/// Which cases to play.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RandomCases {
+    /// How many of each area.
+    pub(super) count: u64,
+    /// The number of the first.
+    pub(super) seed: u64,
+    /// Only areas whose name contains this.
+    pub(super) area: String,
+    /// Whether differences are shrunk, which takes a minute for each.
+    pub(super) shrinks: bool,
+}
+
+/// A generated configuration and its requests, each as lines of a case.
+#[derive(Clone, Debug, PartialEq)]
+struct RandomCase {
+    name: String,
+    config: Vec<ConfigNode>,
+    stream: Vec<ConfigNode>,
+    requests: Vec<String>,
+}
+
+impl RandomCase {
+    fn generate(area: &GrammarArea, grammar: &Grammar, number: u64) -> RandomCase {
+        let name = format!("{}-{number}", area.name);
+        let mut random = SplitMix::new(hash(&name));
+        let nodes = |text: String| tree::without_duplicates(ConfigNode::parse(&text));
+        let config = nodes(grammar.text("config", &mut random));
+        let stream = nodes(grammar.text("stream", &mut random));
+        let requests = (0..REQUESTS).map(|_| grammar.text("request", &mut random)).collect();
+        RandomCase { name, config, stream, requests }
+    }
+
+    /// The text of a case file.
+    fn text(&self) -> String {
+        let mut text = format!("{}{}", areas::log_format(), tree::text(&self.config));
+        if !self.stream.is_empty() {
+            text += &format!("}}\nstream {{\n{}", tree::text(&self.stream));
+        }
+        text + "--- files\n" + areas::FILES + "--- requests\n" + &self.requests.join("\n") + "\n"
+    }
+}
+
+/// FNV-1a: neighbouring numbers give seeds far apart.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// Plays the cases; an error where any differ and the difference is not accepted.
+pub(super) fn run(comparison: &ProgramComparison<'_>, wanted: &RandomCases) -> Result<(), String> {
+    let mut jobs = Vec::new();
+    for area in AREAS.iter().filter(|area| area.name.contains(&wanted.area)) {
+        let grammar = areas::grammar(area, &comparison.reference.version)?;
+        jobs.extend((0..wanted.count).map(|n| (area, grammar.clone(), wanted.seed + n)));
+    }
+    let run = RandomRun {
+        comparison,
+        shrinks: wanted.shrinks,
+        next: AtomicUsize::new(0),
+        tally: Mutex::default(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..CASES_AT_ONCE {
+            scope.spawn(|| {
+                while let Some((area, grammar, number)) =
+                    jobs.get(run.next.fetch_add(1, Ordering::Relaxed))
+                {
+                    run.case(RandomCase::generate(area, grammar, *number));
+                }
+            });
+        }
+    });
+    run.tally.into_inner().expect("no thread panics with it").print(jobs.len())
+}
+
+struct RandomRun<'a> {
+    comparison: &'a ProgramComparison<'a>,
+    shrinks: bool,
+    next: AtomicUsize,
+    tally: Mutex<CaseTally>,
+}
+
+/// How the cases fared, and which differences there were, by their kind.
+#[derive(Default)]
+struct CaseTally {
+    same: usize,
+    refused: usize,
+    explained: usize,
+    skipped: usize,
+    different: BTreeMap<String, Vec<String>>,
+}
+
+/// How one case fared.
+enum CaseOutcome {
+    Same,
+    /// The reference does not start with it, and neither does the other.
+    Refused,
+    /// The reference finds a mistake of its own.
+    Skipped,
+    Explained,
+    /// Titles of requests and how they differ.
+    Different(Vec<(String, Vec<String>)>),
+}
+
+impl RandomRun<'_> {
+    fn case(&self, case: RandomCase) {
+        let outcome = self.outcome(&case);
+        let CaseOutcome::Different(found) = &outcome else {
+            let mut tally = self.tally.lock().expect("no thread panics with it");
+            match outcome {
+                CaseOutcome::Same => tally.same += 1,
+                CaseOutcome::Refused => tally.refused += 1,
+                CaseOutcome::Skipped => tally.skipped += 1,
+                _ => tally.explained += 1,
+            }
+            return;
+        };
+        let kind = kind(found);
+        let small = match self.shrinks {
+            true => shrink::shrink(case.clone(), |case| match self.outcome(case) {
+                CaseOutcome::Different(found) => self::kind(&found) == kind,
+                _ => false,
+            }),
+            false => case.clone(),
+        };
+        let mut tally = self.tally.lock().expect("no thread panics with it");
+        tally.different.entry(kind).or_default().push(case.name);
+        self.print(&small, found);
+    }
+
+    fn print(&self, case: &RandomCase, first: &[(String, Vec<String>)]) {
+        println!("==== {}", case.name);
+        if self.shrinks {
+            println!("{}\n----", tree::text(&case.config) + &tree::text(&case.stream));
+            println!("{}\n----", case.requests.join("\n"));
+        }
+        for (title, lines) in first.iter().take(if self.shrinks { 1 } else { 3 }) {
+            report::print_lines(title, lines, super::DIFFERENCE_LINES_MAX);
+        }
+    }
+
+    fn outcome(&self, case: &RandomCase) -> CaseOutcome {
+        let parsed = match Case::parse(case.name.clone(), &case.text()) {
+            Ok(parsed) => parsed,
+            Err(e) => return CaseOutcome::Different(vec![(case.name.clone(), vec![e])]),
+        };
+        let (nginx, weir) = self.comparison.both(&parsed);
+        let _ = std::fs::remove_dir_all(self.comparison.scratch.join(&case.name));
+        let (nginx, weir) = match (nginx, weir) {
+            (Err(_), Err(_)) => return CaseOutcome::Refused,
+            (Err(e), _) | (_, Err(e)) => {
+                return CaseOutcome::Different(vec![(case.name.clone(), vec![e])]);
+            }
+            (Ok(nginx), Ok(weir)) => (nginx, weir),
+        };
+        if nginx.whole.iter().any(|line| line.contains("[alert]")) {
+            return CaseOutcome::Skipped;
+        }
+        let pairs = nginx.transcripts.iter().zip(&weir.transcripts).zip(&parsed.requests);
+        let mut found: Vec<(String, Vec<String>)> = pairs
+            .map(|((left, right), request)| {
+                (report::title(&parsed, request), diff::diff(left, right))
+            })
+            .collect();
+        found.push((
+            format!("{}.case: as a whole", case.name),
+            diff::diff(&nginx.whole, &weir.whole),
+        ));
+        found.retain(|(_, lines)| !lines.is_empty());
+        if found.is_empty() {
+            return CaseOutcome::Same;
+        }
+        found.retain(|(title, lines)| !self.comparison.known.explain(title, lines));
+        match found.is_empty() {
+            true => CaseOutcome::Explained,
+            false => CaseOutcome::Different(found),
+        }
+    }
+}
+
+impl CaseTally {
+    fn print(self, cases: usize) -> Result<(), String> {
+        let different = self.different.values().map(Vec::len).sum::<usize>();
+        let mut kinds: Vec<_> = self.different.into_iter().collect();
+        kinds.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+        for (kind, names) in kinds {
+            let some: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
+            println!("{:4} {kind}  ({})", names.len(), some.join(", "));
+        }
+        println!(
+            "{cases} configurations: {} same, {} refused by both, {} explained, {} in which the \
+             reference fails, {different} different",
+            self.same, self.refused, self.explained, self.skipped
+        );
+        if different == 0 { Ok(()) } else { Err("the servers differ".into()) }
+    }
+}
+
+/// What a difference is about: the labels of the lines of its first request.
+fn kind(found: &[(String, Vec<String>)]) -> String {
+    let Some((title, lines)) = found.first() else { return String::new() };
+    let area = title.split('-').next().unwrap_or_default();
+    let mut labels: Vec<&str> = lines.iter().map(|line| label(line)).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels.truncate(6);
+    format!("{area}: {}", labels.join(", "))
+}
+
+/// A line up to the value in it.
+fn label(line: &str) -> &str {
+    let end = match line.get(2..) {
+        Some(rest) if rest.starts_with("HTTP/") => line.len().min(14),
+        Some(rest) if rest.starts_with("vars.log: ") => line.find('=').unwrap_or(line.len()),
+        Some(rest) if rest.starts_with("access.log") => 12,
+        Some(_) => line.find(": ").unwrap_or(line.len().min(20)),
+        None => line.len(),
+    };
+    line.get(..end).unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_a_function_of_its_area_and_number() {
+        for area in AREAS {
+            let grammar = areas::grammar(area, "1.31.5").unwrap();
+            let case = |number| RandomCase::generate(area, &grammar, number);
+            assert_eq!(case(7), case(7), "{}", area.name);
+            assert_ne!(case(7).text(), case(8).text(), "{}", area.name);
+        }
+    }
+
+    #[test]
+    fn every_case_can_be_read() {
+        for area in AREAS {
+            let grammar = areas::grammar(area, "1.22.1").unwrap();
+            for number in 0..200 {
+                let text = RandomCase::generate(area, &grammar, number).text();
+                let case = Case::parse("x".into(), &text);
+                assert!(case.is_ok(), "{}: {:?}\n{text}", area.name, case.err());
+            }
+        }
+    }
+
+    #[test]
+    fn differences_are_grouped_by_what_differs() {
+        let lines =
+            ["- HTTP/1.1 200 OK", "+ HTTP/1.1 404 Not Found", "- X-A: 1", "- vars.log: uri=/a"];
+        let lines = lines.map(str::to_owned).to_vec();
+        let found = [("rewrite-7.case:1: GET /".to_owned(), lines)];
+        let expected = "rewrite: + HTTP/1.1 404, - HTTP/1.1 200, - X-A, - vars.log: uri";
+        assert_eq!(kind(&found), expected);
+    }
+}
