@@ -7,7 +7,7 @@ mod attack;
 mod attacker;
 mod backends;
 mod bystander;
-mod frames;
+pub(crate) mod frames;
 
 use std::path::{Path, PathBuf};
 use std::thread;

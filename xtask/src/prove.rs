@@ -8,6 +8,7 @@ mod handshakes;
 mod latency;
 mod limit;
 mod names;
+mod soak;
 mod stream;
 mod transfers;
 
@@ -82,6 +83,14 @@ names       Many names with a P-256 certificate and key each: the time to check 
   --names N        (10000)
   --reloads N      (12)
   --nginx PATH     an nginx to compare with
+
+soak        Attackers that once stopped a worker, all at once for an hour, with a reload every 15
+            seconds: HTTP/2 header blocks that never end, replies in pieces of one byte, standard
+            error of FastCGI without end. Fails when a request of others is not answered, when their
+            p99 is more than twice the quiet one, when memory grows, or when descriptors are left
+            over. Needs two cores that are left alone.
+  --minutes N      under attack (60)
+  --nginx PATH     an nginx, which is shown beside it
 ";
 
 /// How a proof ended that found nothing wrong.
@@ -106,6 +115,7 @@ const PROOFS: &[Proof] = &[
     Proof { name: "stream", run: stream::run },
     Proof { name: "handshakes", run: handshakes::run },
     Proof { name: "names", run: names::run },
+    Proof { name: "soak", run: soak::run },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

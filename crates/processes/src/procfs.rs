@@ -103,6 +103,12 @@ fn taken(rollup: &str) -> Option<f64> {
     Some((kilobytes("Pss_Anon:")? + kilobytes("Pss_Shmem:")?) * 1024.0)
 }
 
+/// Descriptors that a process and its descendants have open.
+pub fn descriptors(pid: u32) -> usize {
+    let count = |pid: &u32| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    family(pid).iter().map(count).sum()
+}
+
 /// Ticks that a process and its descendants have spent in user space and in the kernel.
 pub fn ticks(pid: u32) -> (u64, u64) {
     let stats = family(pid).into_iter();

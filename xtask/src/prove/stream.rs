@@ -236,9 +236,7 @@ fn wait(
 
 impl Holdings {
     fn of(server: &MeasuredServer) -> Result<Self, String> {
-        let family = procfs::family(server.pid());
-        let count = |pid: &u32| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
-        let descriptors = family.iter().map(count).sum();
+        let descriptors = procfs::descriptors(server.pid());
         Ok(Self { descriptors, bytes: procfs::memory(server.pid())? })
     }
 }
