@@ -35,6 +35,8 @@ pub struct HttpPlan {
 struct Block {
     kind: BlockKind,
     layers: Layers,
+    /// The names of its lines, in order.
+    lines: Vec<Box<[u8]>>,
     inner: Vec<Block>,
     from: Directive,
 }
@@ -171,7 +173,9 @@ fn block(kind: BlockKind, level: Levels, from: &Directive, load: &mut Load<'_>) 
         ));
     };
     let head = Directive { block: None, ..from.clone() };
-    let mut block = Block { kind, layers: Layers::default(), inner: Vec::new(), from: head };
+    let names = lines.iter().map(|line| line.name.text.clone()).collect();
+    let layers = Layers::default();
+    let mut block = Block { kind, layers, lines: names, inner: Vec::new(), from: head };
     let around = Around { context: context(level), lines };
     for line in lines {
         let read = block.line(level, line, around, load);
@@ -508,16 +512,18 @@ impl Compiler<'_, '_> {
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
-        let (outer, locations) = self.place(scope, at, Box::default(), inner)?;
+        let (outer, locations) = self.place(scope, at, Box::default(), Vec::new(), inner)?;
         Ok(Server { name, outer, locations, reading, tls, http2 })
     }
 
-    /// Compiles the blocks inside, then the block itself.
+    /// Compiles the blocks inside, then the block itself. `lines` names what is said in it and, if it
+    /// has no name, around it.
     fn place(
         &mut self,
         scope: Scope,
         at: Span,
         name: Box<[u8]>,
+        lines: Vec<Box<[u8]>>,
         inner: Vec<Block>,
     ) -> Result<(LocationId, Locations)> {
         let (mut list, mut ifs, mut limit_except) = (Vec::new(), Vec::new(), None);
@@ -527,8 +533,11 @@ impl Compiler<'_, '_> {
                 BlockKind::Location(matcher) => matcher.name().into(),
                 _ => name.clone(),
             };
+            let own_lines =
+                if nameless { [&lines[..], &block.lines].concat() } else { block.lines };
             let child = scope.child(block.layers, nameless);
-            let (id, locations) = self.place(child, block.from.end, own_name, block.inner)?;
+            let (id, locations) =
+                self.place(child, block.from.end, own_name, own_lines, block.inner)?;
             self.locations[id.0 as usize].inner = locations;
             match block.kind {
                 BlockKind::Location(matcher) => list.push((matcher, id, block.from.end)),
@@ -538,7 +547,8 @@ impl Compiler<'_, '_> {
             }
         }
         let pool_number = self.pool_numbers.next(&name);
-        let mut place = LocationBuilder::new(self.load, at, name, self.server_names.clone(), ifs);
+        let mut place = LocationBuilder::new(self.load, at, name, self.server_names.clone());
+        (place.ifs, place.lines) = (ifs, lines);
         scope.install(&mut place)?;
         let location = place.finish(Locations::default(), limit_except, pool_number);
         self.locations.push(location);

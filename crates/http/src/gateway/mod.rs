@@ -89,7 +89,7 @@ pub(crate) fn install<D: Dialect>(
     settings.temp_path.need(place.load);
     let gateway = Arc::new(Gateway::new(dialect(), pass, settings, place.load)?);
     place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(gateway.clone());
-    place.backend(gateway);
+    place.backend(&format!("{}pass", D::FAMILY), gateway);
     Ok(())
 }
 

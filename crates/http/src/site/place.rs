@@ -22,6 +22,8 @@ pub struct LocationBuilder<'a, 'f> {
     pub server_names: Arc<[ServerName]>,
     /// The `if` blocks inside, in order.
     pub(crate) ifs: Vec<LocationId>,
+    /// The names of its lines, in order.
+    pub(crate) lines: Vec<Box<[u8]>>,
     /// What the core and the driver ask for.
     pub(crate) core: Policy,
     /// What a feature leaves for one that is listed after it, by type.
@@ -32,7 +34,7 @@ pub struct LocationBuilder<'a, 'f> {
     access: Vec<Handler>,
     precontent: Vec<Handler>,
     content: Vec<Handler>,
-    exclusive: Option<Exclusive>,
+    exclusive: Option<(usize, Exclusive)>,
     adds_slash: bool,
     filters: Vec<(Reach, Filter)>,
     ends: Vec<Logger>,
@@ -45,14 +47,14 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         at: Span,
         name: Box<[u8]>,
         server_names: Arc<[ServerName]>,
-        ifs: Vec<LocationId>,
     ) -> Self {
         Self {
             load,
             at,
             name,
             server_names,
-            ifs,
+            ifs: Vec::new(),
+            lines: Vec::new(),
             core: Policy::default(),
             handed_on: Registry::default(),
             postread: Vec::new(),
@@ -99,16 +101,28 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         self.content.push(Box::new(handler));
     }
 
-    /// Answers everything in this location.
-    pub fn exclusive(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.exclusive = Some(Exclusive::Handler(Box::new(handler)));
+    /// Answers everything in this location, as the line `name` says.
+    pub fn exclusive(
+        &mut self,
+        name: &str,
+        handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static,
+    ) {
+        self.answer_all(name, Exclusive::Handler(Box::new(handler)));
     }
 
-    /// Answers everything in this location, but always waits before it does. Who asks for the
-    /// location's name without the slash it ends with is sent there.
-    pub fn backend(&mut self, backend: Arc<dyn LocationBackend>) {
-        self.exclusive = Some(Exclusive::Backend(backend));
+    /// Answers everything in this location, as the line `name` says, but always waits before it
+    /// does. Who asks for the location's name without the slash it ends with is sent there.
+    pub fn backend(&mut self, name: &str, backend: Arc<dyn LocationBackend>) {
+        self.answer_all(name, Exclusive::Backend(backend));
         self.adds_slash = true;
+    }
+
+    /// Of several such lines, the last counts.
+    fn answer_all(&mut self, name: &str, exclusive: Exclusive) {
+        let line = self.lines.iter().rposition(|line| **line == *name.as_bytes()).unwrap_or(0);
+        if self.exclusive.as_ref().is_none_or(|(other, _)| line >= *other) {
+            self.exclusive = Some((line, exclusive));
+        }
     }
 
     /// Sits on the way out of every reply, be it a subrequest's.
@@ -156,7 +170,7 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             access: self.access.into(),
             precontent: self.precontent.into(),
             content: self.content.into(),
-            exclusive: self.exclusive,
+            exclusive: self.exclusive.map(|(_, exclusive)| exclusive),
             adds_slash: self.adds_slash,
             filters: self.filters.into(),
             ends: self.ends.into(),

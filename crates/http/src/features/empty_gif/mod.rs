@@ -52,7 +52,7 @@ const GIF: &[u8] = b"GIF89a\
 /// Answers everything in the location.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.empty_gif.is_some() {
-        place.exclusive(answer);
+        place.exclusive("empty_gif", answer);
     }
     Ok(())
 }

@@ -99,9 +99,9 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         let shown = one.shown.clone();
         place.preaccess(move |x| refuse(x, 403, "access denied", &shown));
     }
-    if let Some(one) = active.iter().find(|one| !protects(one)) {
+    for one in active.iter().filter(|one| !protects(one)) {
         let shown = one.shown.clone();
-        place.exclusive(move |x| refuse(x, 503, "not served", &shown));
+        place.exclusive(&one.name, move |x| refuse(x, 503, "not served", &shown));
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         family,
     });
     place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(cache.clone());
-    place.backend(cache);
+    place.backend("memcached_pass", cache);
     Ok(())
 }
 

@@ -231,7 +231,7 @@ pub fn install(
         family: family.clone(),
     });
     place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(proxy.clone());
-    place.backend(proxy);
+    place.backend("proxy_pass", proxy);
     Ok(())
 }
 

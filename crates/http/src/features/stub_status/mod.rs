@@ -55,7 +55,7 @@ pub(crate) const VARIABLES: &[BuiltIn] = &[
 /// Answers everything in the location.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.stub_status.is_some() {
-        place.exclusive(answer);
+        place.exclusive("stub_status", answer);
     }
     Ok(())
 }
