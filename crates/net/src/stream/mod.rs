@@ -335,6 +335,25 @@ mod tests {
         .unwrap();
     }
 
+    /// In one turn, before anything is told of what came.
+    #[test]
+    fn what_was_said_before_a_write_failed_is_read() {
+        crate::run(async {
+            let (mut far, near) = UnixStream::pair().unwrap();
+            near.set_nonblocking(true).unwrap();
+            let mut stream = Stream::new(near.into());
+            let reader = Arc::<CountedWaker>::default();
+            assert_eq!(read_as(&reader, &mut stream), None);
+            far.write_all(b"why").unwrap();
+            drop(far);
+            assert_eq!(read_as(&reader, &mut stream), None);
+            let cx = &mut Context::from_waker(Waker::noop());
+            assert!(matches!(stream.poll_write(cx, &[IoSlice::new(b"a")]), Poll::Ready(Err(_))));
+            assert_eq!(read_as(&reader, &mut stream), Some(3));
+        })
+        .unwrap();
+    }
+
     /// A regular file cannot be watched, as no socket can when there is no room left for it.
     #[test]
     fn a_stream_that_cannot_be_watched_is_as_before() {

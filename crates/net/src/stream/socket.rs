@@ -85,7 +85,8 @@ impl PlainSocket {
         Ok(done?.count)
     }
 
-    /// Writes in the way of `write`, which is pending where there is no room.
+    /// Writes in the way of `write`, which is pending where there is no room. Who cannot be written
+    /// to any more may have said why, and nobody has told of it yet: the next read looks.
     #[inline]
     pub(super) fn poll_out(
         &mut self,
@@ -93,6 +94,7 @@ impl PlainSocket {
         mut write: impl FnMut(BorrowedFd<'_>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(done) = write(self.as_fd()) {
+            self.unread |= done.is_err();
             return Poll::Ready(done);
         }
         let watch = watch(&mut self.watched, &self.fd)?;
@@ -100,7 +102,10 @@ impl PlainSocket {
             ready!(watch.poll_writable(cx));
             match write(self.fd.as_fd()) {
                 Poll::Pending => watch.clear_writable(),
-                done => return done,
+                Poll::Ready(done) => {
+                    self.unread |= done.is_err();
+                    return Poll::Ready(done);
+                }
             }
         }
     }
