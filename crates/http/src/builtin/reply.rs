@@ -30,11 +30,16 @@ pub(super) const TABLE: &[BuiltIn] = &[
         x.reply.content_length.is_some_and(|length| number(out, length))
     }),
     BuiltIn::cached("sent_http_last_modified", |x, out| {
-        // nginx forgets it as the head is sent, though a backend's field is passed on.
-        let is_forgotten = x.reply.head_sent && !matches!(x.reply.status, 200 | 206 | 304);
-        !is_forgotten
-            && (named(&x.reply.fields, b"last_modified", out)
-                || x.reply.last_modified.is_some_and(|time| some(out, &wire::date::http(time))))
+        // nginx forgets a time as the head is sent, though a backend's field is passed on.
+        let forgets = x.reply.head_sent && !matches!(x.reply.status, 200 | 206 | 304);
+        let start = out.len();
+        let is_named = named(&x.reply.fields, b"last_modified", out);
+        if forgets && (x.reply.status == 204 || wire::date::parse(&out[start..]).is_some()) {
+            out.truncate(start);
+            return false;
+        }
+        let time = x.reply.last_modified.filter(|_| !forgets && !is_named);
+        is_named || time.is_some_and(|time| some(out, &wire::date::http(time)))
     }),
     BuiltIn::cached("sent_http_location", |x, out| {
         let location = &x.reply.location;

@@ -22,7 +22,9 @@ use observe::{Errno, Level, Text};
 use super::cut::{gone, timed_out};
 use super::{BodyBound, CutReply, Framing, Outlet, limit_rate};
 use crate::answer;
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Exchange, FileSlice};
+use crate::exchange::{
+    Body, BodyError, BodyStream, Bytes, Chunk, CloseReason, Exchange, FileSlice,
+};
 use crate::header_text::FORBIDDEN;
 use crate::phases;
 use crate::rate::{Allowance, Rate};
@@ -105,7 +107,7 @@ pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<
     };
     outlet.release();
     outlet.end_wait();
-    x.reply.complete = result.is_ok();
+    x.reply.complete |= result.is_ok();
     result
 }
 
@@ -247,7 +249,14 @@ impl SendError {
             Self::Call(call, error) => {
                 x.log(Level::Info, format_args!("{call} failed{}", Errno(&error)));
             }
-            Self::Body(error) => error.log(x),
+            Self::Body(error) => {
+                if error.is_of_backend() {
+                    // As nginx sees it: the request is done, the connection is not kept.
+                    x.reply.complete = true;
+                    x.close_after(CloseReason::Over);
+                }
+                error.log(x);
+            }
             Self::TooLong => {
                 x.log(Level::Alert, format_args!("the reply's body is longer than announced"));
             }

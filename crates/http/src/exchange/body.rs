@@ -97,6 +97,17 @@ pub enum BodyError {
 }
 
 impl BodyError {
+    /// Whether a backend cut its reply short.
+    pub(crate) fn is_of_backend(&self) -> bool {
+        use BodyError::{
+            Upstream, UpstreamClosed, UpstreamCutShort, UpstreamRead, UpstreamTimedOut,
+        };
+        matches!(
+            self,
+            UpstreamClosed | UpstreamCutShort(_) | Upstream(_) | UpstreamTimedOut | UpstreamRead(_)
+        )
+    }
+
     /// Whether what is not sent yet is not worth sending. A head alone, to a client of HTTP/1.0,
     /// is an empty reply.
     pub(crate) fn spoils(&self) -> bool {

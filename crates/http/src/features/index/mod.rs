@@ -90,9 +90,7 @@ fn find(names: &IndexNames, x: &mut Exchange, path: &mut Vec<u8>) -> Flow {
             return redirect(path[name_start..].to_vec());
         }
         let Err(failed) = paths::test(x, path) else {
-            let mut uri = std::mem::take(&mut x.request.uri);
-            uri.extend_from_slice(&path[name_start..]);
-            return redirect(uri);
+            return redirect([&x.request.uri, &path[name_start..]].concat());
         };
         if let Err(status) = go_on(x, path, name_start, &failed, &mut directory_tested) {
             return Flow::Status(status);

@@ -44,8 +44,7 @@ fn handle(x: &mut Exchange) -> Flow {
     match names {
         Ok(names) if names.is_empty() => Flow::Next,
         Ok(names) => {
-            let mut uri = std::mem::take(&mut x.request.uri);
-            uri.extend_from_slice(&names[any_below(names.len())]);
+            let uri = [&x.request.uri[..], &names[any_below(names.len())]].concat();
             Flow::Jump(Jump::Internal { uri, args: JumpArgs::Kept })
         }
         Err(status) => Flow::Status(status),
