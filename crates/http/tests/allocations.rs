@@ -40,8 +40,9 @@ const PATHS: [&str; 7] = [
     "/limited/Cargo.toml",
 ];
 
-/// Only HTTP/2 sends trailers without chunks.
-const TRAILERS_PATH: &str = "/trailers";
+/// Only HTTP/2 sends trailers without chunks. The streams of a connection send more of the large
+/// file together than it may in a turn.
+const HTTP2_PATHS: [&str; 2] = ["/trailers", "/large"];
 
 /// Requests at once on a connection of HTTP/2.
 const STREAMS: usize = 8;
@@ -93,7 +94,7 @@ fn a_warm_http2_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
         let server = Server::start(&folder.0, "8443 ssl http2");
-        for path in PATHS.into_iter().chain([TRAILERS_PATH]) {
+        for path in PATHS.into_iter().chain(HTTP2_PATHS) {
             let stream = secured(server.connect(), b"h2").await;
             let mut client = Http2Client::new(stream, path);
             count_allocations(path, async || client.ask().await).await;
@@ -176,6 +177,7 @@ fn site(prefix: &Path, listen: &str, backend: SocketAddr) -> http::Site {
             ssl_certificate_key 'data:{ECDSA_KEY}';
             root {here};
             location /trailers {{ add_trailer X-End $request_method; return 200 hello; }}
+            location /large {{ alias {here}/../../ARCHITECTURE.md; }}
             location /return {{ return 200 hello; }}
             location /vars {{ return 200 $uri$arg_a$host$request_method; }}
             location /cached/ {{ open_file_cache max=100; alias {here}/; }}

@@ -178,12 +178,12 @@ pub(super) fn all_wait() -> bool {
 
 /// Wakes those that had others go first.
 pub(super) fn resume_deferred() {
-    let mut deferred = TASKS.with_borrow_mut(|tasks| mem::take(&mut tasks.deferred));
-    if deferred.is_empty() {
+    // An empty list stays where it is, with its memory.
+    if TASKS.with_borrow(|tasks| tasks.deferred.is_empty()) {
         return;
     }
+    let mut deferred = TASKS.with_borrow_mut(|tasks| mem::take(&mut tasks.deferred));
     deferred.drain(..).for_each(Waker::wake);
-    // Keeps its memory.
     TASKS.with_borrow_mut(|tasks| tasks.deferred = deferred);
 }
 
