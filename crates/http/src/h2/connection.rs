@@ -26,9 +26,6 @@ use crate::exchange::{CloseReason, Downstream};
 use crate::site::Location;
 use crate::site::policy::{Close, Lingering};
 
-/// Rounds of reading, running and writing before the task yields to other connections.
-const ROUNDS_PER_TURN: u32 = 16;
-
 /// With more unsent output, nothing is read from the client, because the client does not read.
 const OUTPUT_READ_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 
@@ -44,6 +41,9 @@ pub(super) struct Http2Connection<F> {
     ready: Arc<ReadyStreams>,
     pub(super) streams: Http2Streams<F>,
     pub(super) timers: Http2Timers,
+    /// What was read, of which the first `taken` bytes are processed.
+    pub(super) input: Vec<u8>,
+    pub(super) taken: usize,
     /// Counts the connection as waiting while it has no stream.
     pub(super) waiting: Option<WaitingConnection>,
     /// Nothing more is read: the client has closed, or broken the protocol.
@@ -65,6 +65,8 @@ pub(super) struct Http2Connection<F> {
 pub(super) struct Http2Begin {
     pub(super) endpoint: Http2Endpoint,
     pub(super) timers: Http2Timers,
+    /// What was read already.
+    pub(super) input: Vec<u8>,
     /// Others need its place.
     pub(super) gives_way: bool,
 }
@@ -86,24 +88,21 @@ pub(crate) async fn serve(
     let config = config_of(&context, &client)?;
     let endpoint = Http2Endpoint::new(Http2Role::Server, config);
     let timers = Http2Timers::first(preread.left_ms);
-    let begin = Http2Begin { endpoint, timers, gives_way: false };
-    run_connection(context, client, stream, begin, preread.bytes).await
+    let begin = Http2Begin { endpoint, timers, input: preread.bytes, gives_way: false };
+    run_connection(context, client, stream, begin).await
 }
 
-/// Runs a connection, of which `input` was already read, until it is over or idle.
+/// Runs a connection until it is over or idle.
 pub(super) async fn run_connection(
     context: Rc<WorkerContext>,
     client: Rc<Client>,
     stream: Stream,
     begin: Http2Begin,
-    input: Vec<u8>,
 ) -> Option<ParkableHttp2> {
     let run = |link: Rc<StreamLink>, end_stream: bool| {
         run_stream(context.clone(), client.clone(), link, end_stream)
     };
     let mut connection = Http2Connection::new(context.clone(), client.clone(), stream, begin);
-    connection.take_input(&input, &run);
-    buffers::give_back(input);
     let end = std::future::poll_fn(|cx| connection.poll_turn(cx, &run)).await;
     observe::end_turn();
     totals::add(&connection.shared.endpoint.borrow_mut().take_counts());
@@ -187,7 +186,8 @@ async fn linger(context: &WorkerContext, mut stream: Stream, rules: Lingering) {
         if !is_shut && let Poll::Ready(shut) = stream.poll_shutdown(cx) {
             is_shut = shut.is_ok();
         }
-        for _ in 0..ROUNDS_PER_TURN {
+        // Reading ends with the task's share.
+        loop {
             let mut buffer = Vec::new();
             let read = stream.poll_read(cx, &mut buffer);
             buffers::give_back(buffer);
@@ -201,8 +201,6 @@ async fn linger(context: &WorkerContext, mut stream: Stream, rules: Lingering) {
                 Poll::Pending => return timer.poll(cx),
             }
         }
-        cx.waker().wake_by_ref();
-        timer.poll(cx)
     })
     .await;
 }
@@ -212,13 +210,15 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         context: Rc<WorkerContext>,
         client: Rc<Client>,
         stream: Stream,
-        Http2Begin { endpoint, timers, gives_way }: Http2Begin,
+        Http2Begin { endpoint, timers, input, gives_way }: Http2Begin,
     ) -> Self {
         let ready = Arc::new(ReadyStreams::default());
         Self {
             waiting: Some(context.counts.wait()),
             streams: Http2Streams::new(ready.clone()),
             timers,
+            input,
+            taken: 0,
             shared: Rc::new(Http2Shared::new(endpoint)),
             context,
             client,
@@ -247,9 +247,9 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     {
         self.ready.begin_turn(cx.waker());
         self.timers.replenish(&mut self.shared.endpoint.borrow_mut());
-        let mut rounds = 0;
         loop {
-            let mut moves = self.poll_read(cx, run);
+            // Streams that had no share of the last turn run before more input is taken.
+            let mut moves = !self.streams.has_left_out() && self.poll_input(cx, run);
             moves |= self.streams.run_ready();
             self.check_leaving();
             moves |= self.poll_write(cx);
@@ -257,12 +257,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
                 return Poll::Ready(end);
             }
             moves |= self.poll_timers(cx);
-            rounds += 1;
-            if !moves {
-                break;
-            }
-            if rounds == ROUNDS_PER_TURN {
-                net::defer(cx.waker());
+            if !moves || net::poll_share(cx).is_pending() {
                 break;
             }
         }
@@ -304,22 +299,27 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.shared.endpoint.borrow_mut().go_away(code);
     }
 
-    /// Reads once. Returns whether anything was read.
-    fn poll_read<R>(&mut self, cx: &mut Context<'_>, run: &R) -> bool
+    /// Processes input: what the last turn left, or what is read now. Returns whether there was
+    /// any.
+    fn poll_input<R>(&mut self, cx: &mut Context<'_>, run: &R) -> bool
     where
         R: Fn(Rc<StreamLink>, bool) -> F,
     {
         if self.is_deaf || self.is_behind() {
             return false;
         }
-        let mut buffer = Vec::new();
-        let read = self.stream.poll_read(cx, &mut buffer);
-        match read {
+        if self.input.is_empty() && !self.poll_read(cx) {
+            return false;
+        }
+        self.take_input(run);
+        true
+    }
+
+    /// Reads once. Returns whether anything was read, or is the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.stream.poll_read(cx, &mut self.input) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(1..)) => {
-                self.is_unused = false;
-                self.take_input(&buffer, run);
-            }
+            Poll::Ready(Ok(1..)) => self.is_unused = false,
             Poll::Ready(Ok(0)) => {
                 let is_incomplete = self.shared.endpoint.borrow().is_within_frame();
                 if is_incomplete || self.streams.len() > 0 {
@@ -332,7 +332,6 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
                 self.lose_client();
             }
         }
-        buffers::give_back(buffer);
         true
     }
 
@@ -356,6 +355,8 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     /// Nothing more is read.
     pub(super) fn stop_streams(&mut self) {
         self.is_deaf = true;
+        buffers::give_back(std::mem::take(&mut self.input));
+        self.taken = 0;
         self.streams.links().for_each(|link| link.lose_client());
     }
 

@@ -2,35 +2,50 @@
 
 use std::rc::Rc;
 
+use net::buffers;
 use observe::Level;
-use wire::http2::{Http2Code, Http2Event, StreamKey};
+use wire::http2::{Http2Code, Http2Event, Received, StreamKey};
 
 use super::connection::Http2Connection;
 use super::stream_link::StreamLink;
 use super::totals;
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
-    /// Processes all input. A protocol error ends the connection.
-    pub(super) fn take_input<R>(&mut self, input: &[u8], run: &R)
+    /// Processes the input, as far as the task's share goes, but at least one event. A protocol
+    /// error ends the connection.
+    pub(super) fn take_input<R>(&mut self, run: &R)
     where
         R: Fn(Rc<StreamLink>, bool) -> F,
     {
         self.lend_output();
-        let mut at = 0;
-        loop {
-            let rest = &input[at..];
-            let received = self.shared.endpoint.borrow_mut().receive(rest);
-            let received = match received {
-                Ok(received) => received,
-                Err(error) => {
-                    error.limit.into_iter().for_each(totals::note_exceeded);
-                    self.log(Level::Info, format_args!("client {}", error.what));
-                    return self.stop_streams();
-                }
-            };
-            at += received.consumed;
-            let Some(event) = received.event else { return };
+        let input = std::mem::take(&mut self.input);
+        while let Some((consumed, event)) = self.receive(&input[self.taken..]) {
+            let rest = &input[self.taken..];
+            self.taken += consumed;
             self.take_event(event, rest, run);
+            if !net::has_share() {
+                self.input = input;
+                return;
+            }
+        }
+        self.taken = 0;
+        buffers::give_back(input);
+    }
+
+    /// The next event; `None`: all input is processed, or the client has broken the protocol.
+    fn receive(&mut self, input: &[u8]) -> Option<(usize, Http2Event)> {
+        let mut endpoint = self.shared.endpoint.borrow_mut();
+        let received = endpoint.receive(input);
+        net::spend(endpoint.take_work());
+        drop(endpoint);
+        match received {
+            Ok(Received { consumed, event }) => event.map(|event| (consumed, event)),
+            Err(error) => {
+                error.limit.into_iter().for_each(totals::note_exceeded);
+                self.log(Level::Info, format_args!("client {}", error.what));
+                self.stop_streams();
+                None
+            }
         }
     }
 
@@ -38,9 +53,9 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     fn lend_output(&self) {
         let mut endpoint = self.shared.endpoint.borrow_mut();
         if !endpoint.has_buffer()
-            && let Some(unneeded) = endpoint.give_buffer(net::buffers::lend())
+            && let Some(unneeded) = endpoint.give_buffer(buffers::lend())
         {
-            net::buffers::give_back(unneeded);
+            buffers::give_back(unneeded);
         }
     }
 

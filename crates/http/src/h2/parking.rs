@@ -29,8 +29,8 @@ pub(crate) async fn resume(
     }
     let timers = Http2Timers::next(since_ms, replenished_s);
     let gives_way = reason == ResumeReason::GiveWay;
-    let begin = Http2Begin { endpoint, timers, gives_way };
-    connection::run_connection(context, client, stream, begin, Vec::new()).await
+    let begin = Http2Begin { endpoint, timers, input: Vec::new(), gives_way };
+    connection::run_connection(context, client, stream, begin).await
 }
 
 impl<F: Future<Output = ()>> Http2Connection<F> {
@@ -39,6 +39,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.context.can_park
             && self.context.keeps(&self.client)
             && self.idle_left_ms() > 0
+            && self.input.is_empty()
             && self.shared.endpoint.borrow().can_rest()
             // A subrequest of the last stream may still hold its link.
             && Rc::strong_count(&self.shared) == 1

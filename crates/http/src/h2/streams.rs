@@ -13,6 +13,9 @@ use super::ready::{ReadyStreams, StreamWaker};
 use super::shared::Http2Shared;
 use super::stream_link::StreamLink;
 
+/// What it costs to run a stream, as much as reading so many bytes.
+const COST_OF_RUN: usize = 2048;
+
 /// Slots with a higher index are freed when their stream ends.
 const SLOTS_KEPT_MAX: usize = 32;
 
@@ -20,7 +23,8 @@ const SLOTS_KEPT_MAX: usize = 32;
 pub(super) struct Http2Streams<F> {
     slots: Vec<Option<StreamSlot<F>>>,
     ready: Arc<ReadyStreams>,
-    /// The streams run in the current round; empty between rounds.
+    /// The streams of the current round that have not run; empty between rounds, except where the
+    /// task's share ended one.
     round: Vec<u32>,
     open: usize,
 }
@@ -72,23 +76,37 @@ impl<F: Future<Output = ()>> Http2Streams<F> {
         self.run(key.slot);
     }
 
-    /// Runs the ready streams. Returns whether there were any.
+    /// Runs the ready streams, as far as the task's share goes, but at least one. Returns whether
+    /// there were any.
     pub(super) fn run_ready(&mut self) -> bool {
         let mut round = std::mem::take(&mut self.round);
-        self.ready.take(&mut round);
-        let any = !round.is_empty();
-        for slot in round.drain(..) {
+        if round.is_empty() {
+            self.ready.take(&mut round);
+        }
+        let mut count = 0;
+        for &slot in &round {
             if let Some(Some(slot)) = self.slots.get(slot as usize) {
                 slot.link.waker.leave_queue();
             }
             self.run(slot);
+            count += 1;
+            if !net::has_share() {
+                break;
+            }
         }
+        round.drain(..count);
         self.round = round;
-        any
+        count > 0
+    }
+
+    /// Whether streams have waited since the last round, which the task's share ended.
+    pub(super) fn has_left_out(&self) -> bool {
+        !self.round.is_empty()
     }
 
     fn run(&mut self, at: u32) {
         let Some(Some(slot)) = self.slots.get_mut(at as usize) else { return };
+        net::spend(COST_OF_RUN);
         let mut cx = Context::from_waker(&slot.waker);
         let Some(future) = slot.future.as_mut().as_pin_mut() else { return };
         if future.poll(&mut cx).is_ready() {

@@ -1,5 +1,7 @@
 //! The driver over a socket pair, with `wire::http2` at the client's end.
 
+mod turns;
+
 use net::LentFuture;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

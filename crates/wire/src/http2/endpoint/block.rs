@@ -12,6 +12,10 @@ use crate::hpack::{FieldLimits, HpackError};
 /// How much memory of a fragmented block is reused for the next one.
 const BLOCK_KEPT_MAX: usize = 4096;
 
+/// What a field costs besides its bytes, whether it is empty or not: as much as reading so many.
+/// The driver has to go through it several times.
+const COST_OF_FIELD: usize = 64;
+
 impl Http2Endpoint {
     pub(super) fn begin_headers(&mut self) -> Result<Step, Http2Error> {
         let FrameHead { stream: id, .. } = self.frame;
@@ -144,12 +148,15 @@ impl Http2Endpoint {
         fields.clear();
         self.fields_length = block.len() as u32;
         let wants = !self.block.is_discarded;
+        let mut work = block.len();
         let decoded = self.decoder.decode(block, bounds, |name: &[u8], value: &[u8], _| {
+            work += COST_OF_FIELD + name.len() + value.len();
             fields.has_long_field |= name.len().max(value.len()) > longest;
             if wants {
                 fields.push(name, value);
             }
         });
+        self.work += work;
         if fields.has_long_field {
             return Err(Http2Limit::FieldBytes.into());
         }

@@ -155,6 +155,8 @@ pub struct Http2Endpoint {
     late_bytes: u32,
     budgets: FloodBudgets,
     counts: Http2Counts,
+    /// What decoding has cost since the driver asked last.
+    work: usize,
     output: Vec<u8>,
     output_start: usize,
     /// An upper bound of the bytes of answers that the peer has not read.
@@ -223,6 +225,7 @@ impl Http2Endpoint {
             late_bytes: 0,
             budgets: FloodBudgets::new(&config.limits),
             counts: Http2Counts::default(),
+            work: 0,
             output: Vec::new(),
             output_start: 0,
             answer_bytes: 0,
@@ -411,6 +414,12 @@ impl Http2Endpoint {
     /// Takes the counts, which begin again at 0.
     pub fn take_counts(&mut self) -> Http2Counts {
         core::mem::take(&mut self.counts)
+    }
+
+    /// What the header blocks have cost that were decoded since the last call: their bytes, and
+    /// what takes as long as to read so many.
+    pub fn take_work(&mut self) -> usize {
+        core::mem::take(&mut self.work)
     }
 
     /// Counts something that only the driver sees.

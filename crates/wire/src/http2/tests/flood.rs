@@ -106,6 +106,23 @@ fn changes_of_the_table_size_are_few() {
     }
 }
 
+/// Discarded blocks as well: their fields are decoded, and no event tells of them.
+#[test]
+fn blocks_cost_more_than_their_bytes() {
+    let mut script = Script::server(Http2Config::default());
+    let stream = script.opens(1, false);
+    script.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
+    script.endpoint.take_work();
+    let empty = [&literals(&GET)[..], &[0x8f; 900]].concat();
+    for id in [1, 3] {
+        let input = frame(HEADERS, END_HEADERS | END_STREAM, id, &empty);
+        script.receives(&input).unwrap();
+        let work = script.endpoint.take_work();
+        assert!(work > 50 * empty.len(), "{work}");
+        assert_eq!(script.endpoint.take_work(), 0);
+    }
+}
+
 /// CVE-2023-44487: each stream is opened and reset at once.
 #[test]
 fn rapid_resets_end_the_connection() {
