@@ -15,17 +15,35 @@ pub(super) struct Attack {
     /// How often at most.
     pub(super) times: u32,
     pub(super) end: AttackEnd,
+    /// Whether it costs much to decode, so that others would wait if turns were too long.
+    pub(super) is_busy: bool,
 }
+
+const COMPRESSION_ERROR: u32 = 9;
+const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// How an attack is meant to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttackEnd {
     /// GOAWAY with ENHANCE_YOUR_CALM, and a line in the error log that contains this.
     Calm(&'static str),
+    /// The same with COMPRESSION_ERROR.
+    Undecodable(&'static str),
     /// After `send_timeout`, the streams are reset.
     Reset,
     /// The client is served on; memory stays small.
     Served,
+}
+
+impl AttackEnd {
+    /// The code of GOAWAY, and what the error log says.
+    pub(super) fn goaway(self) -> Option<(u32, &'static str)> {
+        match self {
+            Self::Calm(message) => Some((ENHANCE_YOUR_CALM, message)),
+            Self::Undecodable(message) => Some((COMPRESSION_ERROR, message)),
+            Self::Reset | Self::Served => None,
+        }
+    }
 }
 
 const fn flood(
@@ -34,7 +52,12 @@ const fn flood(
     again: fn(u32) -> Vec<u8>,
     message: &'static str,
 ) -> Attack {
-    Attack { name, begin, again, times: 20_000, end: AttackEnd::Calm(message) }
+    Attack { name, begin, again, times: 20_000, end: AttackEnd::Calm(message), is_busy: false }
+}
+
+/// Requests that cost much to decode, and are answered.
+const fn busy(name: &'static str, again: fn(u32) -> Vec<u8>) -> Attack {
+    Attack { name, begin: Vec::new, again, times: 1000, end: AttackEnd::Served, is_busy: true }
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
@@ -113,12 +136,25 @@ pub(super) const ATTACKS: &[Attack] = &[
         |_| frame(HEADERS, END_HEADERS | END_STREAM, 1, b""),
         "sent too many frames without effect",
     ),
+    // `accept-charset` without a value is a field of the static table.
+    busy("empty values", |n| get_with(n, &[0x8f; 900])),
+    busy("table churn", |n| get_with(n, &inserted(b'x', 3000).repeat(3))),
+    busy("table churn, short fields", |n| get_with(n, &inserted(b'x', 0).repeat(900))),
+    busy("table size updates", |n| {
+        let updates = [SMALLEST_TABLE, LARGEST_TABLE].concat().repeat(4);
+        let block = [&updates, GET, &inserted(b'x', 3000)].concat();
+        frame(HEADERS, END_HEADERS | END_STREAM, id(n), &block)
+    }),
     Attack {
-        name: "empty values",
+        name: "table size updates, many",
         begin: Vec::new,
-        again: |n| frame(HEADERS, END_HEADERS | END_STREAM, id(n), &[GET, &[0x90; 900]].concat()),
-        times: 500,
-        end: AttackEnd::Served,
+        again: |n| {
+            let block = [&SMALLEST_TABLE.repeat(6000), GET].concat();
+            frame(HEADERS, END_HEADERS | END_STREAM, id(n), &block)
+        },
+        times: 20_000,
+        end: AttackEnd::Undecodable("sent header block that cannot be decoded"),
+        is_busy: false,
     },
     flood(
         "decoded size (HPACK bomb)",
@@ -129,9 +165,10 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "number of fields",
         begin: Vec::new,
-        again: |n| frame(HEADERS, END_HEADERS | END_STREAM, id(n), &[GET, &[0x90; 1100]].concat()),
+        again: |n| get_with(n, &[0x90; 1100]),
         times: 100,
         end: AttackEnd::Served,
+        is_busy: false,
     },
     Attack {
         name: "stalled streams",
@@ -139,6 +176,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         again: get_large,
         times: 100,
         end: AttackEnd::Reset,
+        is_busy: false,
     },
     Attack {
         name: "bodies nobody reads",
@@ -146,13 +184,35 @@ pub(super) const ATTACKS: &[Attack] = &[
         again: |n| frame(DATA, 0, id(n % 100), &[0; 16_000]),
         times: 400,
         end: AttackEnd::Served,
+        is_busy: false,
     },
 ];
 
+/// What a header block begins with that empties the table.
+const SMALLEST_TABLE: &[u8] = &[0x20];
+/// The same for a table of 4,096 bytes.
+const LARGEST_TABLE: &[u8] = &[0x3f, 0xe1, 0x1f];
+
+/// A request with further fields.
+fn get_with(number: u32, fields: &[u8]) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, id(number), &[GET, fields].concat())
+}
+
+/// A field with a value of so many bytes, which enters the table.
+fn inserted(byte: u8, length: usize) -> Vec<u8> {
+    [b"\x40\x01x", &string_length(length)[..], &vec![byte; length]].concat()
+}
+
+/// The length of a string without Huffman coding (RFC 7541, section 5.1).
+fn string_length(length: usize) -> Vec<u8> {
+    match length.checked_sub(127) {
+        None => vec![length as u8],
+        Some(rest @ ..128) => vec![0x7f, rest as u8],
+        Some(rest) => vec![0x7f, rest as u8 | 0x80, (rest >> 7) as u8],
+    }
+}
+
 /// A block that repeats a field of 4,000 bytes with each of its last bytes.
 fn bomb(length: usize) -> Vec<u8> {
-    let [high, low] = ((length - 127) as u16).to_be_bytes().map(u32::from);
-    let rest = (high << 8) | low;
-    let prefix = [0x7f, (rest & 0x7f) as u8 | 0x80, (rest >> 7) as u8];
-    [GET, b"\x40\x01x", &prefix, &vec![b'v'; length], &[0xbe; 10_000]].concat()
+    [GET, &inserted(b'v', length), &[0xbe; 10_000]].concat()
 }

@@ -17,7 +17,8 @@ pub(super) struct Bystander {
     thread: JoinHandle<Result<Vec<Duration>, String>>,
 }
 
-/// How long its requests took.
+/// How long its requests took. Shares are those of the time, not of the requests: while one waits,
+/// it asks nothing else.
 pub(super) struct BystanderLatency {
     pub(super) median: Duration,
     pub(super) p99: Duration,
@@ -39,9 +40,20 @@ impl Bystander {
         let took = self.thread.join().map_err(|_| "the bystander panicked")?;
         let mut took = took.map_err(|why| format!("the bystander was not served: {why}"))?;
         took.sort_unstable();
-        let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
-        Ok(BystanderLatency { median: at(0.5), p99: at(0.99), max: at(1.0) })
+        let max = took.last().copied().unwrap_or_default();
+        Ok(BystanderLatency { median: at(&took, 0.5), p99: at(&took, 0.99), max })
     }
+}
+
+/// The longest wait that this share of the time is spent with, or with shorter ones.
+fn at(sorted: &[Duration], share: f64) -> Duration {
+    let all: Duration = sorted.iter().map(|took| *took + PAUSE).sum();
+    let mut spent = Duration::ZERO;
+    let passes = |took: &&Duration| {
+        spent += **took + PAUSE;
+        spent >= all.mul_f64(share)
+    };
+    sorted.iter().find(passes).copied().unwrap_or_default()
 }
 
 /// At least once.
@@ -63,5 +75,19 @@ fn ask(mut client: UnixStream, stop: &AtomicBool) -> std::io::Result<Vec<Duratio
             return Ok(took);
         }
         thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests that take long are few, because they take long.
+    #[test]
+    fn waits_count_for_as_long_as_they_last() {
+        let [short, long] = [Duration::from_micros(100), Duration::from_millis(100)];
+        let took = [[short; 50].as_slice(), &[long]].concat();
+        assert_eq!((at(&took, 0.3), at(&took, 0.5)), (short, long));
+        assert_eq!(at(&[short], 0.99), short);
     }
 }
