@@ -11,6 +11,7 @@ use super::secure_session::SecureSession;
 use super::session_input::SessionInput;
 use super::socket::{PlainSocket, ReadResult, room_of};
 use crate::buffers;
+use crate::event_loop::{has_share, poll_share};
 
 /// How many times unread input is read and discarded before a socket is closed.
 const READS_AT_CLOSE: usize = 16;
@@ -74,6 +75,10 @@ impl Secured {
     ) -> Poll<io::Result<usize>> {
         if !ready!(self.poll_plaintext(cx, socket))? {
             return Poll::Ready(Ok(0));
+        }
+        // To open it may have taken more than the task's share: the peer can change keys.
+        if !has_share() {
+            ready!(poll_share(cx));
         }
         let room = most.min(room_of(buffer));
         debug_assert!(room > 0, "a read needs room");

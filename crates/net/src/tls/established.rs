@@ -13,9 +13,12 @@ use super::input::{HANDSHAKE_MAX, TlsInput};
 use super::output::TlsOutput;
 use super::record::{self, ContentType, RecordFault, RecordKey};
 use super::side::TlsSide;
+use crate::event_loop::spend;
 
 /// What may come without data in between: empty records, warnings, messages, parts of messages.
 const DATALESS_MAX: u32 = 32;
+/// What it takes to derive a key, as much as reading so many bytes.
+const COST_OF_KEY: usize = 4096;
 
 const WARNING: u8 = 1;
 const FATAL: u8 = 2;
@@ -150,6 +153,7 @@ impl<S: TlsSide> EstablishedTls<S> {
                     [1] => self.owes_key = true,
                     _ => return Err(UNEXPECTED),
                 }
+                spend(COST_OF_KEY);
                 let secrets = kernel.update_rx_secret().map_err(|_| UNEXPECTED)?;
                 self.open = RecordKey::new(secrets, true).ok_or(UNEXPECTED)?;
                 Ok(())
@@ -176,6 +180,7 @@ impl<S: TlsSide> EstablishedTls<S> {
     /// Seals what follows with a new key, and says so.
     pub(super) fn update_key(&mut self, output: &mut TlsOutput) -> Result<(), TlsFault> {
         let Some(kernel) = &mut self.kernel else { return Ok(()) };
+        spend(COST_OF_KEY);
         let message = [KEY_UPDATE, 0, 0, 1, 0];
         output.seal(&mut self.seal, ContentType::HANDSHAKE, &[&message])?;
         let secrets = kernel.update_tx_secret().map_err(|_| UNEXPECTED)?;

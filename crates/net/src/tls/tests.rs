@@ -16,6 +16,7 @@ use super::{
     ChainRules, ClientTrust, Credential, ResumptionPlan, ServerTls, ServerTlsPlan, TlsSessionCache,
     TrustedCertificates,
 };
+use crate::event_loop::longest_poll;
 use crate::testing::tls::{
     ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, RawRecords, TlsClient, TlsClientStream,
 };
@@ -201,6 +202,37 @@ fn a_key_that_was_asked_for_comes_once_and_before_data() {
     (0..33).for_each(|_| client.refresh_keys());
     client.flush().unwrap();
     assert_eq!(server.join().unwrap(), Err("unexpected message".into()));
+}
+
+/// Changing keys takes longer than reading the messages that ask for it.
+#[test]
+fn changes_of_keys_leave_others_their_turn() {
+    const TIMES: usize = 200;
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let server = thread::spawn(move || {
+        crate::run(async move {
+            let mut stream = Stream::new(far.into());
+            let mut task = crate::spawn(async move {
+                let _ = serve_echo(&mut stream, &ServerTls::new(plan()).unwrap()).await;
+            });
+            assert!(task.ended().await);
+            longest_poll()
+        })
+        .unwrap()
+    });
+    let mut client = TlsClient::new().connect("localhost", near);
+    exchange(&mut client, b"hello");
+    for _ in 0..TIMES {
+        (0..31).for_each(|_| client.refresh_keys());
+        client.write_all(b"x").unwrap();
+    }
+    client.read_exact(&mut [0; TIMES]).unwrap();
+    client.close().unwrap();
+    let longest = server.join().unwrap();
+    // It was counted, and ended turns.
+    assert!((256 * 1024..512 * 1024).contains(&longest), "{longest}");
 }
 
 #[test]
