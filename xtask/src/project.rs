@@ -44,8 +44,17 @@ pub(crate) fn debug(package: &str) -> Result<PathBuf, String> {
 
 fn build(package: &str, options: &[&str], folder: &str) -> Result<PathBuf, String> {
     succeed(cargo(&["build", "--package", package]).args(options))?;
+    Ok(target(folder).join(package))
+}
+
+/// Where `cargo build` puts what it has built.
+pub(crate) fn debug_folder() -> PathBuf {
+    target("debug")
+}
+
+fn target(folder: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-    Ok(root().join(target).join(folder).join(package))
+    root().join(target).join(folder)
 }
 
 /// The command as a person would type it.

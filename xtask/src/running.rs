@@ -31,6 +31,16 @@ impl Running {
     /// Starts the program with `http` inside `http { }`; `ADDRESS` in it is where it listens, `DIR`
     /// its folder.
     pub(crate) fn start(program: &Path, workers: usize, http: &str) -> Result<Self, String> {
+        Self::start_with(program, workers, http, "")
+    }
+
+    /// The same with further blocks beside `http { }`.
+    pub(crate) fn start_with(
+        program: &Path,
+        workers: usize,
+        http: &str,
+        beside: &str,
+    ) -> Result<Self, String> {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("weir-proof-{}-{number}", std::process::id());
@@ -43,7 +53,7 @@ impl Running {
         // nginx takes that for granted: of two workers the second would wait in accept().
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        write_conf(&folder, address, workers, http).map_err(fail)?;
+        write_conf(&folder, address, workers, &[http, beside]).map_err(fail)?;
         let socket: OwnedFd = listener.try_clone().map_err(fail)?.into();
         let child = spawn(program, &folder, socket).map_err(fail)?;
         let running = Self { folder, address, _listener: listener, child };
@@ -94,12 +104,13 @@ fn write_conf(
     folder: &Path,
     address: SocketAddr,
     workers: usize,
-    http: &str,
+    [http, beside]: &[&str; 2],
 ) -> std::io::Result<()> {
     let user = if is_root() { "user root;" } else { "" };
     let text = format!(
         "{user} daemon off; pid nginx.pid; error_log error.log notice;\n\
-         worker_processes {workers};\nevents {{ }}\nhttp {{\naccess_log off;\n{http}\n}}\n"
+         worker_processes {workers};\nevents {{ }}\n\
+         http {{\naccess_log off;\n{http}\n}}\n{beside}\n"
     );
     let text = text.replace("ADDRESS", &address.to_string());
     fs::write(folder.join("nginx.conf"), text.replace("DIR", &folder.to_string_lossy()))

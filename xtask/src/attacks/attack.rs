@@ -29,7 +29,7 @@ pub(super) enum AttackEnd {
     Calm(&'static str),
     /// The same with COMPRESSION_ERROR.
     Undecodable(&'static str),
-    /// After `send_timeout`, the streams are reset.
+    /// The streams are reset.
     Reset,
     /// The client is served on; memory stays small.
     Served,
@@ -58,6 +58,11 @@ const fn flood(
 /// Requests that cost much to decode, and are answered.
 const fn busy(name: &'static str, again: fn(u32) -> Vec<u8>) -> Attack {
     Attack { name, begin: Vec::new, again, times: 1000, end: AttackEnd::Served, is_busy: true }
+}
+
+/// Requests that end with trailers that no message may have.
+const fn refused(name: &'static str, again: fn(u32) -> Vec<u8>) -> Attack {
+    Attack { name, begin: Vec::new, again, times: 100, end: AttackEnd::Reset, is_busy: false }
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
@@ -170,6 +175,11 @@ pub(super) const ATTACKS: &[Attack] = &[
         end: AttackEnd::Served,
         is_busy: false,
     },
+    refused("trailers, capitals", |n| post_with(n, b"\0\x01X\x01y")),
+    refused("trailers, CR LF", |n| post_with(n, b"\0\x01x\x04a\r\nb")),
+    refused("trailers, Connection", |n| post_with(n, b"\0\x0aconnection\x05close")),
+    refused("trailers, pseudo-header", |n| post_with(n, b"\x84")),
+    // After `send_timeout`.
     Attack {
         name: "stalled streams",
         begin: || [setting(4, 0), frame(WINDOW_UPDATE, 0, 0, &[0, 0xff, 0, 0])].concat(),
@@ -196,6 +206,11 @@ const LARGEST_TABLE: &[u8] = &[0x3f, 0xe1, 0x1f];
 /// A request with further fields.
 fn get_with(number: u32, fields: &[u8]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, id(number), &[GET, fields].concat())
+}
+
+/// A request with these trailers.
+fn post_with(number: u32, trailers: &[u8]) -> Vec<u8> {
+    [post(number), frame(HEADERS, END_HEADERS | END_STREAM, id(number), trailers)].concat()
 }
 
 /// A field with a value of so many bytes, which enters the table.

@@ -1,5 +1,6 @@
 //! Another client, which is served while an attack goes on.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -25,10 +26,30 @@ pub(super) struct BystanderLatency {
     pub(super) max: Duration,
 }
 
+impl BystanderLatency {
+    /// Fails if half of the time is spent with longer waits than `median_max`, or if one was longer
+    /// than `max`.
+    pub(super) fn judge(&self, median_max: Duration, max: Duration) -> Result<(), String> {
+        match self.median > median_max || self.max > max {
+            true => Err(format!("others waited: {self}")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for BystanderLatency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+        write!(f, "{:7.1} {:5.1} {:6.1} ms", ms(self.median), ms(self.p99), ms(self.max))
+    }
+}
+
 impl Bystander {
     pub(super) fn start(socket: &Path) -> Result<Self, String> {
-        let client = UnixStream::connect(socket).map_err(|err| err.to_string())?;
+        let mut client = UnixStream::connect(socket).map_err(|err| err.to_string())?;
         client.set_read_timeout(Some(ANSWER_MAX)).map_err(|err| err.to_string())?;
+        // The worker has started once it has answered.
+        ask_once(&mut client).map_err(|err| err.to_string())?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || ask(client, &stopped).map_err(|err| err.to_string()));
@@ -59,23 +80,26 @@ fn at(sorted: &[Duration], share: f64) -> Duration {
 /// At least once.
 fn ask(mut client: UnixStream, stop: &AtomicBool) -> std::io::Result<Vec<Duration>> {
     let mut took = Vec::new();
-    let mut buffer = [0; 4096];
     loop {
-        let begin = Instant::now();
-        client.write_all(b"GET / HTTP/1.1\r\nHost: one\r\n\r\n")?;
-        let mut length = 0;
-        while !buffer[..length].ends_with(b"hello\n") {
-            match client.read(&mut buffer[length..])? {
-                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                count => length += count,
-            }
-        }
-        took.push(begin.elapsed());
+        took.push(ask_once(&mut client)?);
         if stop.load(Ordering::Relaxed) {
             return Ok(took);
         }
         thread::sleep(PAUSE);
     }
+}
+
+fn ask_once(client: &mut UnixStream) -> std::io::Result<Duration> {
+    let begin = Instant::now();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: one\r\n\r\n")?;
+    let (mut buffer, mut length) = ([0; 4096], 0);
+    while !buffer[..length].ends_with(b"hello\n") {
+        match client.read(&mut buffer[length..])? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => length += count,
+        }
+    }
+    Ok(begin.elapsed())
 }
 
 #[cfg(test)]
