@@ -10,6 +10,7 @@ mod features;
 mod imports;
 mod layers;
 mod manifest;
+mod named_tests;
 mod papers;
 mod size;
 mod text;
@@ -28,7 +29,7 @@ Long lines, stray characters, leftovers, files and functions that have grown too
 without a header, crates that depend on crates above them, modules that import from the
 layers above them, cycles of imports, types with the name of another type, the system or
 unsafe code outside `net`, features that are not listed, dependencies that
-docs/dependencies.md does not explain.
+docs/dependencies.md does not explain, tests that the documentation names and that do not exist.
 ";
 
 /// The folder of http's features.
@@ -46,6 +47,7 @@ const RULES: &[Rule] = &[
     features::check,
     layers::check,
     papers::check,
+    named_tests::check,
     type_names::check,
 ];
 

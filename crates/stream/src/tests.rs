@@ -2,6 +2,7 @@
 
 mod pass;
 mod udp;
+mod waits;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -294,7 +294,7 @@ async fn tidy() {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use std::io::{Read as _, Write as _};
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
@@ -312,6 +312,27 @@ mod tests {
         meanwhile(far);
         handoff.keep(group.pool());
         group.pool().take(&key).is_some()
+    }
+
+    #[test]
+    fn an_idle_connection_is_closed_after_its_time() {
+        let group = group("server 10.0.0.1; keepalive 2; keepalive_timeout 3s;");
+        let key = PoolKey { to: group.servers()[0].address().clone(), class: PoolClass::default() };
+        net::run(async {
+            net::testing::stop_clock();
+            for (idle_ms, is_open) in [(2900, true), (3600, false)] {
+                let (near, mut far) = UnixStream::pair().unwrap();
+                near.set_nonblocking(true).unwrap();
+                far.set_nonblocking(true).unwrap();
+                let stream = Stream::new(OwnedFd::from(near));
+                group.pool().give_back(key.clone(), PooledConnection::new(stream));
+                net::testing::advance(idle_ms).await;
+                let read = far.read(&mut [0]);
+                assert_eq!(read.is_err(), is_open, "{idle_ms}: {read:?}");
+                assert_eq!(group.pool().take(&key).is_some(), is_open, "{idle_ms}");
+            }
+        })
+        .unwrap();
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The driver over a socket pair, with `wire::http2` at the client's end.
 
 mod turns;
+mod waits;
 
 use net::LentFuture;
 use std::collections::BTreeMap;

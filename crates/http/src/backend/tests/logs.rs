@@ -1,5 +1,7 @@
 //! What the error log says of backends.
 
+use net::testing::FullListener;
+
 use crate::backend::testing::{TestBackend, TestPeer, closed_port, proxy};
 use crate::h1::tests::Server;
 
@@ -120,6 +122,20 @@ fn one_that_takes_too_long() {
     });
     let (message, _) = timing_out(&backend);
     assert_eq!(message, format!("{timed_out} while reading upstream, "));
+}
+
+#[test]
+fn one_that_takes_no_connection() {
+    let full = FullListener::new();
+    let server = Server::start(format!(
+        "error_log e.log; proxy_connect_timeout 100ms;
+         server {{ location / {{ proxy_pass http://{}; }} }}",
+        full.address
+    ));
+    server.start_clock();
+    let (message, _) = line(&server);
+    let timed_out = "upstream timed out (110: Connection timed out)";
+    assert_eq!(message, format!("{timed_out} while connecting to upstream, "));
 }
 
 #[test]

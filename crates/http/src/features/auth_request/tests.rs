@@ -137,6 +137,17 @@ fn a_backend_judges() {
 }
 
 #[test]
+fn a_silent_judge_has_its_time() {
+    let backend = TestBackend::playing(|mut peer| peer.wait_for_end());
+    let server = judged_by_backend(&backend, "proxy_read_timeout 100ms;");
+    server.start_clock();
+    let reply = server.ask("GET /judged HTTP/1.0\r\n\r\n");
+    assert!(reply.starts_with("HTTP/1.1 500 "), "{reply}");
+    let log = server.log();
+    assert!(log[0].starts_with("upstream timed out (110: Connection timed out)"), "{log:?}");
+}
+
+#[test]
 fn a_hidden_challenge_is_passed_on() {
     let backend = TestBackend::replying(
         "HTTP/1.1 401 No\nWWW-Authenticate: Basic\nwww-authenticate: Digest\nContent-Length: 0\n\n",

@@ -43,7 +43,7 @@ fn server() -> Server {
 
 impl Client {
     /// Writes until nobody reads any more.
-    fn write_until_refused(&mut self) {
+    pub(crate) fn write_until_refused(&mut self) {
         for _ in 0..WRITES_MAX {
             if !self.is_read() {
                 return;
@@ -53,7 +53,7 @@ impl Client {
         panic!("it is read for ever");
     }
 
-    fn is_read(&mut self) -> bool {
+    pub(crate) fn is_read(&mut self) -> bool {
         let written = self.0.write_all(b"x");
         written.map_err(|error| assert_eq!(error.kind(), ErrorKind::BrokenPipe)).is_ok()
     }

@@ -40,6 +40,19 @@ fn the_request_is_in_the_path() {
 }
 
 #[test]
+fn a_silent_responder_has_its_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let fetched = net::testing::simulate(async {
+        let url = OcspResponderUrl::read(url.as_bytes()).expect("a URL");
+        url.fetch(b"request", &ResolverPolicy::default()).await
+    });
+    let (fetched, took_ms) = fetched.expect("a worker");
+    assert!(matches!(fetched, Err(FetchFailure::TimedOut)), "{fetched:?}");
+    assert!((FETCH_MAX_MS..FETCH_MAX_MS + 100).contains(&took_ms), "{took_ms}");
+}
+
+#[test]
 fn other_replies_are_refused() {
     let large = [
         &b"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\n"[..],
