@@ -163,6 +163,7 @@ impl<T> IdleSet<T> {
         if memory::is_worth_a_trim() || many_parked {
             memory::give_back();
         }
+        memory::refill_reserve();
     }
 
     fn expire(&self, end: &mut impl FnMut(Detached, T)) {

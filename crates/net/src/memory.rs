@@ -1,12 +1,155 @@
 //! The allocator's memory and the system's.
+//!
+//! Where the system has no more memory to give (`ulimit -v`, no overcommit), a large buffer costs
+//! its own request: [`try_reserve`] fails, and the caller answers 500. Small pieces of memory are
+//! taken everywhere without a way to fail; they come out of a reserve then ([`Allocator`]), which
+//! large buffers leave alone.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::collections::TryReserveError;
+use std::fmt;
+use std::io;
+
+use observe::{Errno, Level};
+use rustix::io::Errno as SystemError;
+
+mod reserve;
+
+use reserve::Reserve;
+pub use reserve::{hold_reserve, is_scarce, is_short};
 
 /// Bytes freed that make it worth looking for what can be given back.
 const FREED_PER_TRIM: usize = 8 * 1024 * 1024;
 
+/// A buffer of so many bytes is not taken from the reserve.
+const LARGE: usize = 64 * 1024;
+
+static RESERVE: Reserve = Reserve::new();
+
 thread_local! {
     static FREED: Cell<usize> = const { Cell::new(0) };
+    /// Whether the caller has a way to go on without the memory.
+    static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes room in a buffer whose size clients, backends or settings decide.
+pub fn try_reserve(buffer: &mut Vec<u8>, more: usize) -> Result<(), OutOfMemory> {
+    try_grow(buffer, more, Vec::try_reserve)
+}
+
+/// The same, for no more bytes than that.
+pub fn try_reserve_exact(buffer: &mut Vec<u8>, more: usize) -> Result<(), OutOfMemory> {
+    try_grow(buffer, more, Vec::try_reserve_exact)
+}
+
+/// An empty buffer with room for so many bytes.
+pub fn try_with_capacity(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
+    let mut buffer = Vec::new();
+    try_reserve_exact(&mut buffer, bytes)?;
+    Ok(buffer)
+}
+
+/// A buffer of so many zeros.
+pub fn try_zeroed(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
+    let mut buffer = try_with_capacity(bytes)?;
+    buffer.resize(bytes, 0);
+    Ok(buffer)
+}
+
+fn try_grow(
+    buffer: &mut Vec<u8>,
+    more: usize,
+    grow: impl FnOnce(&mut Vec<u8>, usize) -> Result<(), TryReserveError>,
+) -> Result<(), OutOfMemory> {
+    let bytes = buffer.len().saturating_add(more);
+    if bytes <= buffer.capacity() {
+        return Ok(());
+    }
+    let may_use_reserve = bytes < LARGE && !is_scarce();
+    if is_short() && !may_use_reserve {
+        return Err(OutOfMemory { bytes });
+    }
+    MAY_FAIL.set(!may_use_reserve);
+    let grown = grow(buffer, more);
+    MAY_FAIL.set(false);
+    grown.map_err(|_| OutOfMemory { bytes })
+}
+
+/// There is no room for a buffer of so many bytes: in nginx's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    bytes: usize,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = io::Error::from(SystemError::NOMEM);
+        write!(f, "malloc({}) failed{}", self.bytes, Errno(&error))
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+impl From<OutOfMemory> for io::Error {
+    fn from(error: OutOfMemory) -> Self {
+        Self::new(io::ErrorKind::OutOfMemory, error)
+    }
+}
+
+/// Whether an operation failed for want of memory.
+pub fn is_out_of_memory(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory
+}
+
+/// The system's allocator. A small piece of memory that the system does not have comes out of the
+/// reserve.
+pub struct Allocator;
+
+// SAFETY: every call goes to the system's allocator as it came, perhaps more than once; what is
+// done in between allocates nothing and does not unwind.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract.
+        or_retry(|| unsafe { System.alloc(layout) })
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        or_retry(|| unsafe { System.alloc_zeroed(layout) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above. Where it fails, `memory` stays as it was.
+        or_retry(|| unsafe { System.realloc(memory, layout, size) })
+    }
+}
+
+#[inline(always)]
+fn or_retry(allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let memory = allocate();
+    if memory.is_null() { retry(allocate) } else { memory }
+}
+
+/// Tries again with memory of the reserve, unless the caller can do without.
+#[cold]
+fn retry(allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    while !MAY_FAIL.get() && RESERVE.give_up_a_piece() {
+        let memory = allocate();
+        if !memory.is_null() {
+            return memory;
+        }
+    }
+    std::ptr::null_mut()
 }
 
 /// Notes that a large piece of memory of this worker's was freed. The allocator keeps it for later;
@@ -34,6 +177,25 @@ pub fn give_back() {
     }
 }
 
+/// Fills up the reserve if some of it was used. Called now and then by every worker.
+pub(crate) fn refill_reserve() {
+    if !RESERVE.is_used() {
+        return;
+    }
+    give_back();
+    match RESERVE.refill() {
+        true => observe::log(Level::Notice, format_args!("there is a reserve of memory again")),
+        false if RESERVE.is_news() => {
+            let error = io::Error::from(SystemError::NOMEM);
+            observe::log(
+                Level::Emerg,
+                format_args!("malloc() failed{}; the reserve is in use", Errno(&error)),
+            );
+        }
+        false => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +206,18 @@ mod tests {
         assert!(!is_worth_a_trim());
         note_freed(1);
         assert!(is_worth_a_trim() && !is_worth_a_trim());
+    }
+
+    #[test]
+    fn a_buffer_larger_than_memory_is_an_error_in_nginx_s_words() {
+        let bytes = isize::MAX as usize;
+        let error = try_with_capacity(bytes).unwrap_err();
+        let text = format!("malloc({bytes}) failed (12: Cannot allocate memory)");
+        assert_eq!(error.to_string(), text);
+        assert!(is_out_of_memory(&error.into()));
+        assert!(!MAY_FAIL.get());
+        let mut buffer = vec![1; 10];
+        assert!(try_reserve_exact(&mut buffer, bytes).is_err() && buffer == [1; 10]);
+        assert!(try_reserve(&mut buffer, 100).is_ok() && buffer.capacity() >= 110);
     }
 }

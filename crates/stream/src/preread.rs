@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use ::session::Session as _;
-use net::{Stream, Timer, buffers};
+use net::{Stream, Timer, buffers, memory};
 use observe::Level;
 use wire::client_hello::{ClientHello, ObservedHello, observe};
 
@@ -27,6 +27,7 @@ const TLS_1_3: u16 = 0x304;
 /// What nginx calls `NGX_STREAM_OK`: the client is gone, or said nothing.
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
+const INTERNAL_SERVER_ERROR: u16 = 500;
 
 /// Reads a ClientHello.
 pub(crate) async fn preread(x: &mut TcpSession, stream: &mut Stream) -> Result<(), PrereadEnded> {
@@ -66,7 +67,10 @@ async fn read(
             return Err(PrereadEnded(BAD_REQUEST));
         }
         if received.capacity() > 0 && received.len() == received.capacity() {
-            received.reserve(room);
+            memory::try_reserve(received, room).map_err(|error| {
+                x.log(Level::Emerg, format_args!("{error}"));
+                PrereadEnded(INTERNAL_SERVER_ERROR)
+            })?;
         }
         let count = poll_fn(|cx| match stream.poll_read_most(cx, received, room) {
             Poll::Ready(read) => Poll::Ready(read.unwrap_or(0)),

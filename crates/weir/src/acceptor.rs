@@ -53,6 +53,7 @@ pub struct Acceptor {
     limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
     full_told_s: Cell<Option<u64>>,
+    memory_told_s: Cell<Option<u64>>,
 }
 
 impl Acceptor {
@@ -69,6 +70,7 @@ impl Acceptor {
             limits: RefCell::default(),
             reuse_told_s: Cell::default(),
             full_told_s: Cell::default(),
+            memory_told_s: Cell::default(),
         })
     }
 
@@ -127,6 +129,9 @@ impl Acceptor {
 
     /// Whether a client may have a session over UDP.
     fn admit(&self, peer: IpAddr) -> Option<AdmittedClient> {
+        if self.lacks_memory() {
+            return None;
+        }
         let permit = self.balancer.assign_own();
         if permit.is_none() && is_new_second(&self.full_told_s) {
             let limit = self.limits.borrow().worker_connections;
@@ -188,7 +193,19 @@ impl Acceptor {
         }
     }
 
+    /// Whether too little memory is left to begin a connection: those there are need the rest.
+    fn lacks_memory(&self) -> bool {
+        let is_scarce = net::memory::is_scarce();
+        if is_scarce && is_new_second(&self.memory_told_s) {
+            alert!("malloc() failed: new connections are closed");
+        }
+        is_scarce
+    }
+
     fn start(&self, accepted: Accepted) {
+        if self.lacks_memory() {
+            return;
+        }
         let debug = self.debugs(accepted.peer.map(|peer| peer.ip()));
         match self.stream.listens(accepted.slot) {
             true => self.stream.start(accepted, debug),

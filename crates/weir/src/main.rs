@@ -48,6 +48,9 @@ use command_line::CommandLine;
 use load::ConfigOrigin;
 use shared_limits::SharedLimits;
 
+#[global_allocator]
+static ALLOCATOR: net::memory::Allocator = net::memory::Allocator;
+
 /// An error that has already been reported.
 #[derive(Debug)]
 pub struct Reported;

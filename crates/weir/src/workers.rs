@@ -94,6 +94,7 @@ impl Workers {
             events: events.clone(),
             shutdown_timeout: Duration::ZERO,
         };
+        net::memory::hold_reserve();
         let handles = net::balancer_handles(settings.worker_processes.max(1));
         for (number, handle) in handles.into_iter().enumerate() {
             let affinity = settings.worker_cpu_affinity.as_ref().and_then(|all| all.of(number));

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use ::upstream::pool::{GroupPool, PoolClass, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, LentPart};
-use net::{SocketProbe, Stream, Timer, clock};
+use net::{SocketProbe, Stream, Timer, clock, memory};
 use observe::Level;
 
 use super::Conf;
@@ -337,7 +337,8 @@ impl<P: Protocol> BackendBody<P> {
             false => self.policy.unbuffered_max,
         };
         let size = held_max.min(usual);
-        let in_memory = !ahead || self.spool.memory() + size <= self.policy.memory_max;
+        let memory_max = if memory::is_short() { 0 } else { self.policy.memory_max };
+        let in_memory = !ahead || self.spool.memory() + size <= memory_max;
         if !in_memory && self.spool.in_file() >= self.policy.file_max {
             return None;
         }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use net::{Timer, buffers};
+use net::{Timer, buffers, memory};
 use observe::{Errno, Level};
 
 use super::Timeouts;
@@ -233,7 +233,7 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
             self.input = buffers::lend_large();
         }
         if !self.input.is_empty() && self.input.len() == self.input.capacity() {
-            self.input.reserve(buffers::BUFFER_SIZE);
+            memory::try_reserve(&mut self.input, buffers::BUFFER_SIZE)?;
         }
         let read = self.call.connection.stream.poll_read(cx, &mut self.input);
         if self.input.is_empty() {
@@ -255,6 +255,10 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
         match ended {
             Ok(_) => {
                 caller.log(Level::Error, format_args!("upstream prematurely closed connection"));
+            }
+            Err(error) if memory::is_out_of_memory(&error) => {
+                caller.log(Level::Emerg, format_args!("{error}"));
+                return Trouble::Internal;
             }
             Err(error) => caller.log(Level::Error, format_args!("recv() failed{}", Errno(&error))),
         }

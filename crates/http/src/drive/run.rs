@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
+use observe::Level;
 use wire::Method;
 
 use super::cut::{dropped, gone};
@@ -29,6 +30,14 @@ pub(crate) async fn run<O: Outlet>(
     sent
 }
 
+/// Where little memory is left no request begins: those under way need it.
+fn lacks_memory(x: &Exchange) -> Option<u16> {
+    net::memory::is_scarce().then(|| {
+        x.log(Level::Emerg, format_args!("malloc() failed"));
+        500
+    })
+}
+
 /// Runs the phases until the reply stands, and sends it.
 async fn reply<O: Outlet>(
     context: &WorkerContext,
@@ -36,7 +45,8 @@ async fn reply<O: Outlet>(
     refused: Option<u16>,
     outlet: &mut O,
 ) -> Result<(), CutReply> {
-    let mut ran = match refused.or_else(|| secure::refusal(x)) {
+    let refused = refused.or_else(|| secure::refusal(x)).or_else(|| lacks_memory(x));
+    let mut ran = match refused {
         None => phases::run(x),
         Some(status) => {
             // A bad head may be refused before its method was processed.

@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::task::{Context, Poll, ready};
 
+use net::memory::{self, OutOfMemory};
 use observe::{Errno, Level, Text};
 
 use super::cut::{gone, timed_out};
@@ -70,6 +71,8 @@ enum SendError {
     Call(&'static str, io::Error),
     /// The body ended before its end.
     Body(BodyError),
+    /// There is no memory for the next piece.
+    NoMemory(OutOfMemory),
     /// The body is longer than its head says.
     TooLong,
 }
@@ -257,6 +260,7 @@ impl SendError {
                 }
                 error.log(x);
             }
+            Self::NoMemory(error) => x.log(Level::Emerg, format_args!("{error}")),
             Self::TooLong => {
                 x.log(Level::Alert, format_args!("the reply's body is longer than announced"));
             }
@@ -455,7 +459,10 @@ impl<'o, O: Outlet> Sending<'o, O> {
     fn put_read(&mut self, mut slice: FileSlice) -> Result<(), SendError> {
         self.advise(&slice);
         let mut buffer = self.returned.take().unwrap_or_default();
-        buffer.resize(slice.len().min(self.output.buffer_size.max(1)) as usize, 0);
+        let size = slice.len().min(self.output.buffer_size.max(1)) as usize;
+        let more = size.saturating_sub(buffer.len());
+        memory::try_reserve_exact(&mut buffer, more).map_err(SendError::NoMemory)?;
+        buffer.resize(size, 0);
         match slice.file.read_at(&mut buffer, slice.start) {
             Ok(0) => return Err(SendError::Call("pread()", io::ErrorKind::UnexpectedEof.into())),
             Ok(read) => buffer.truncate(read),

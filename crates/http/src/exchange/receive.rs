@@ -87,6 +87,10 @@ impl RequestBodyError {
                 x.log(Level::Crit, format_args!("{call} \"{path}\" failed{}", Errno(&error)));
                 Flow::Status(500)
             }
+            Self::NoMemory(error) => {
+                x.log(Level::Emerg, format_args!("{error}"));
+                Flow::Status(500)
+            }
         }
     }
 }

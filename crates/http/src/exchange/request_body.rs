@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use net::memory::OutOfMemory;
+
 use crate::files::TempFile;
 
 /// What is known of a request's body, and what has been read of it.
@@ -67,6 +69,8 @@ pub enum RequestBodyError {
     Connection(io::Error),
     /// The temporary file could not be made or written.
     File(&'static str, PathBuf, io::Error),
+    /// There is no memory for it.
+    NoMemory(OutOfMemory),
 }
 
 impl StoredBody {

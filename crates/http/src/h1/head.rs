@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use net::buffers;
+use net::memory::{self, OutOfMemory};
 use observe::{Errno, InRequest, Level, Text};
 use wire::http1::framing::{BodyLength, RequestFraming};
 use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
@@ -31,6 +32,8 @@ enum BadHead {
     Head(HeadError),
     /// The path cannot be decoded, or leads above the root.
     Path,
+    /// There is no memory for more of it.
+    NoMemory(OutOfMemory),
 }
 
 /// How reading more of a head ended.
@@ -88,18 +91,19 @@ impl Connection {
         loop {
             match parse(x, parser) {
                 Ok(true) => return Ok(Ok(())),
-                Ok(false) => self.read_more(x).await?,
+                Ok(false) => {}
                 Err(refused) => return Ok(Err(refused)),
             }
+            if let Err(refused) = make_room(x) {
+                return Ok(Err(refused));
+            }
+            self.read_more(x).await?;
         }
     }
 
     async fn read_more(&self, x: &mut Exchange) -> Result<(), ReadHeadError> {
         let timeout_ms = x.server().reading.client_header_timeout_ms;
         let received = &mut x.request.received;
-        if received.len() == received.capacity() {
-            received.reserve(buffers::BUFFER_SIZE);
-        }
         let read = poll_fn(|cx| {
             let read = self.link.stream.borrow_mut().poll_read(cx, received);
             match read {
@@ -145,6 +149,15 @@ impl Connection {
         }
         NoRequest::Over(After::Close)
     }
+}
+
+/// Makes room for more of a head; before its first byte a buffer is lent.
+fn make_room(x: &mut Exchange) -> Result<(), BadHead> {
+    let received = &mut x.request.received;
+    if received.is_empty() || received.len() < received.capacity() {
+        return Ok(());
+    }
+    memory::try_reserve(received, buffers::BUFFER_SIZE).map_err(BadHead::NoMemory)
 }
 
 /// Parses what has arrived; whether the head is complete.
@@ -231,6 +244,12 @@ fn refuse(x: &mut Exchange, parser: &RequestHeadParser, refused: BadHead) -> u16
             x.request.head.target = Slice::default();
             note_length(x, parser.parsed_to() as u32);
             400
+        }
+        BadHead::NoMemory(error) => {
+            note_host(x);
+            x.log(Level::Emerg, format_args!("{error}"));
+            settle_refused(x, parser, HeadError::TooLargeRequest);
+            500
         }
     };
     x.action = "";

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use net::{Stream, Timer, buffers};
+use net::{Stream, Timer, buffers, memory};
 
 /// What a connection and the request on it share.
 pub(super) struct Link {
@@ -125,7 +125,7 @@ impl Link {
         ready!(self.poll_turn(cx));
         let mut input = self.input.borrow_mut();
         if !input.is_empty() && input.len() == input.capacity() {
-            input.reserve(buffers::BUFFER_SIZE);
+            memory::try_reserve(&mut input, buffers::BUFFER_SIZE)?;
         }
         let read = self.stream.borrow_mut().poll_read(cx, &mut input);
         if input.is_empty() {

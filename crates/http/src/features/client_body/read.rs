@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 
+use net::memory;
 use observe::Level;
 
 use crate::exchange::{Exchange, Flow, RequestBodyError, StoredBody};
@@ -10,6 +11,9 @@ use crate::site::policy::{ClientBody, InFileOnly};
 
 /// Bytes of memory taken at first; more as the body comes.
 const FIRST_ROOM: usize = 8 * 1024;
+/// Of a body that has come so far, room for the rest is taken at once: where there is none, others
+/// that come at the same time may have it.
+const EARNEST: usize = 64 * 1024;
 
 impl Exchange {
     /// Reads the request's body to its end, once; it is kept where the location says. An error has
@@ -39,8 +43,12 @@ impl Exchange {
                 self.spill(&mut buffer, &mut file, rules)?;
             }
             if buffer.len() == buffer.capacity() {
-                let room = memory_max - buffer.len();
-                buffer.reserve_exact(room.min(buffer.len().max(FIRST_ROOM)));
+                let room = match length {
+                    Some(_) if received >= EARNEST as u64 => memory_max,
+                    _ => buffer.len().max(FIRST_ROOM),
+                };
+                let room = room.min(memory_max - buffer.len());
+                memory::try_reserve_exact(&mut buffer, room).map_err(RequestBodyError::NoMemory)?;
             }
             match poll_fn(|cx| self.poll_body(cx, &mut buffer)).await? {
                 0 => break,

@@ -1,0 +1,123 @@
+//! Address space held back for when the system has no more to give.
+//!
+//! It is mapped and never touched, so it is no memory yet: only limits count it.
+
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::RESERVE;
+
+/// Bytes of a piece.
+const PIECE: usize = 4 * 1024 * 1024;
+const PIECES: usize = 4;
+/// With so many pieces left nothing new is begun.
+const SCARCE: usize = PIECES / 2;
+
+/// Holds a reserve from now on: of a process that serves clients.
+pub fn hold_reserve() {
+    RESERVE.refill();
+}
+
+/// Whether there is less than the whole reserve: nothing is to be held that need not be.
+#[inline]
+pub fn is_short() -> bool {
+    RESERVE.is_used()
+}
+
+/// Whether so little memory is left that no connection or request is to begin.
+#[inline]
+pub fn is_scarce() -> bool {
+    RESERVE.used.load(Relaxed) >= PIECES - SCARCE
+}
+
+/// Pieces of address space.
+pub(super) struct Reserve {
+    pieces: [AtomicPtr<c_void>; PIECES],
+    /// Pieces that were given up.
+    used: AtomicUsize,
+    /// Whether the log has been told that some are missing.
+    is_told: AtomicBool,
+}
+
+impl Reserve {
+    pub(super) const fn new() -> Self {
+        Self {
+            pieces: [const { AtomicPtr::new(null_mut()) }; PIECES],
+            used: AtomicUsize::new(0),
+            is_told: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a piece was given up and not mapped again.
+    #[inline]
+    pub(super) fn is_used(&self) -> bool {
+        self.used.load(Relaxed) > 0
+    }
+
+    /// Whether this has not been asked since the first piece was given up.
+    pub(super) fn is_news(&self) -> bool {
+        !self.is_told.swap(true, Relaxed)
+    }
+
+    /// Lets the allocator have a piece; false: none is left.
+    pub(super) fn give_up_a_piece(&self) -> bool {
+        let Some(piece) = self.pieces.iter().find_map(take) else { return false };
+        self.used.fetch_add(1, Relaxed);
+        // SAFETY: this is a mapping of that size, which nobody but the reserve knew of.
+        unsafe { rustix::mm::munmap(piece.as_ptr(), PIECE) }.is_ok()
+    }
+
+    /// Maps the pieces that are missing; whether all that were given up are back.
+    pub(super) fn refill(&self) -> bool {
+        for place in &self.pieces {
+            if !place.load(Relaxed).is_null() {
+                continue;
+            }
+            let Some(piece) = map() else { break };
+            match place.compare_exchange(null_mut(), piece, Relaxed, Relaxed) {
+                Ok(_) => drop(self.used.fetch_update(Relaxed, Relaxed, |used| used.checked_sub(1))),
+                // Another worker was first.
+                // SAFETY: this is the mapping that was just made.
+                Err(_) => drop(unsafe { rustix::mm::munmap(piece, PIECE) }),
+            }
+        }
+        let is_full = !self.is_used();
+        if is_full {
+            self.is_told.store(false, Relaxed);
+        }
+        is_full
+    }
+}
+
+fn take(place: &AtomicPtr<c_void>) -> Option<NonNull<c_void>> {
+    NonNull::new(place.swap(null_mut(), Relaxed))
+}
+
+/// Writable, since some systems count only what can be written.
+fn map() -> Option<*mut c_void> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a mapping of its own, at an address that the system chooses.
+    unsafe { rustix::mm::mmap_anonymous(null_mut(), PIECE, access, MapFlags::PRIVATE) }.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_given_up_one_by_one_and_mapped_again() {
+        let reserve = Reserve::new();
+        assert!(!reserve.give_up_a_piece() && !reserve.is_used());
+        for _ in 0..2 {
+            assert!(reserve.refill() && !reserve.is_used());
+            let given = (0..=PIECES).filter(|_| reserve.give_up_a_piece()).count();
+            assert_eq!(given, PIECES);
+            assert!(reserve.is_used() && reserve.is_news() && !reserve.is_news());
+        }
+        assert!(reserve.refill());
+        (0..PIECES).for_each(|_| assert!(reserve.give_up_a_piece()));
+    }
+}
