@@ -6,6 +6,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use crate::spare::SparePool;
+
 /// Bytes in a lent buffer.
 pub const BUFFER_SIZE: usize = 16 * 1024;
 /// Bytes in a lent buffer for what is large: half as many calls.
@@ -19,25 +21,27 @@ const LARGE_KEPT_MAX: usize = 64;
 /// The same of huge ones.
 const HUGE_KEPT_MAX: usize = 8;
 
+type FreeBuffers = RefCell<SparePool<Vec<u8>>>;
+
 thread_local! {
-    static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static LARGE_FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-    static HUGE_FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static FREE: FreeBuffers = const { RefCell::new(SparePool::new(KEPT_MAX)) };
+    static LARGE_FREE: FreeBuffers = const { RefCell::new(SparePool::new(LARGE_KEPT_MAX)) };
+    static HUGE_FREE: FreeBuffers = const { RefCell::new(SparePool::new(HUGE_KEPT_MAX)) };
 }
 
 /// An empty buffer with room for [`BUFFER_SIZE`] bytes.
 pub fn lend() -> Vec<u8> {
-    FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(BUFFER_SIZE))
+    FREE.with_borrow_mut(SparePool::take).unwrap_or_else(|| Vec::with_capacity(BUFFER_SIZE))
 }
 
 /// An empty buffer with room for [`LARGE_SIZE`] bytes.
 pub fn lend_large() -> Vec<u8> {
-    LARGE_FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(LARGE_SIZE))
+    LARGE_FREE.with_borrow_mut(SparePool::take).unwrap_or_else(|| Vec::with_capacity(LARGE_SIZE))
 }
 
 /// An empty buffer with room for [`HUGE_SIZE`] bytes.
 pub fn lend_huge() -> Vec<u8> {
-    HUGE_FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Vec::with_capacity(HUGE_SIZE))
+    HUGE_FREE.with_borrow_mut(SparePool::take).unwrap_or_else(|| Vec::with_capacity(HUGE_SIZE))
 }
 
 /// A part of a lent buffer, which goes back when nobody needs the part any more.
@@ -85,16 +89,34 @@ impl Drop for LentPart {
 
 /// Takes a buffer back. One that grew is not worth keeping.
 pub fn give_back(mut buffer: Vec<u8>) {
-    let (free, kept_max) = match buffer.capacity() {
-        BUFFER_SIZE => (&FREE, KEPT_MAX),
-        LARGE_SIZE => (&LARGE_FREE, LARGE_KEPT_MAX),
-        HUGE_SIZE => (&HUGE_FREE, HUGE_KEPT_MAX),
+    let free = match buffer.capacity() {
+        BUFFER_SIZE => &FREE,
+        LARGE_SIZE => &LARGE_FREE,
+        HUGE_SIZE => &HUGE_FREE,
         _ => return,
     };
     buffer.clear();
-    free.with_borrow_mut(|free| {
-        if free.len() < kept_max {
-            free.push(buffer);
-        }
-    });
+    drop(free.with_borrow_mut(|free| free.put(buffer)));
+}
+
+/// Frees what nobody has needed for a while: how many bytes.
+pub(crate) fn shrink() -> usize {
+    let all = [&FREE, &LARGE_FREE, &HUGE_FREE];
+    let freed = all.into_iter().flat_map(|free| free.with_borrow_mut(SparePool::shrink));
+    freed.map(|buffer| buffer.capacity()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_of_a_burst_are_freed_in_a_few_rounds() {
+        const COUNT: usize = 500;
+        let lent: Vec<_> = (0..COUNT).map(|_| lend()).collect();
+        lent.into_iter().for_each(give_back);
+        assert_eq!(shrink(), 0, "they were needed just now");
+        let freed: usize = (0..12).map(|_| shrink()).sum();
+        assert!((COUNT - 10) * BUFFER_SIZE < freed && freed < COUNT * BUFFER_SIZE, "{freed}");
+    }
 }

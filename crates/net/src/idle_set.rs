@@ -23,8 +23,6 @@ use crate::{Detached, Stream, Timer, clock, epoll_failed, memory};
 
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
-/// Connections parked within a tick whose memory is worth giving back.
-const PARKED_PER_TRIM: usize = 200;
 /// How often the expired are looked for.
 const TICK_MS: u64 = 1000;
 
@@ -40,7 +38,6 @@ struct ParkedStreams<T> {
     /// Slots by the second in which they expire; the stream of a slot may have changed since.
     expiring: BTreeMap<u64, Vec<u32>>,
     count: usize,
-    parked_since_trim: usize,
 }
 
 struct ParkedStream<T> {
@@ -59,7 +56,6 @@ impl<T> IdleSet<T> {
             free: Vec::new(),
             expiring: BTreeMap::new(),
             count: 0,
-            parked_since_trim: 0,
         };
         Ok(Rc::new(Self { epoll, parked: RefCell::new(parked) }))
     }
@@ -127,7 +123,7 @@ impl<T> IdleSet<T> {
         poll_fn(|cx| -> Poll<()> {
             while tick.poll(cx).is_ready() {
                 self.expire(&mut end);
-                self.trim();
+                memory::tick();
                 tick.set(TICK_MS);
             }
             loop {
@@ -156,16 +152,6 @@ impl<T> IdleSet<T> {
         count
     }
 
-    /// Gives the memory of the tasks that were parked back to the system, once it is worth it.
-    fn trim(&self) {
-        let mut parked = self.parked.borrow_mut();
-        let many_parked = std::mem::take(&mut parked.parked_since_trim) >= PARKED_PER_TRIM;
-        if memory::is_worth_a_trim() || many_parked {
-            memory::give_back();
-        }
-        memory::refill_reserve();
-    }
-
     fn expire(&self, end: &mut impl FnMut(Detached, T)) {
         clock::refresh();
         let now_s = clock::now_ms() / 1000;
@@ -192,7 +178,6 @@ impl<T> ParkedStreams<T> {
         self.expiring.entry(slot.expires_s).or_default().push(index);
         self.slots[index as usize] = Some(slot);
         self.count += 1;
-        self.parked_since_trim += 1;
     }
 
     /// The slots of a second that is over.

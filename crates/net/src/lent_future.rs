@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
+use crate::spare::SparePool;
+
 /// Memory, in units. Nothing with a stricter alignment is lent any.
 type Memory = Box<[MaybeUninit<Unit>]>;
 type Unit = u128;
@@ -17,8 +19,8 @@ const SIZES: [usize; 4] = [16, 80, 128, 256];
 const KEPT_MAX: usize = 1024;
 
 thread_local! {
-    static FREE: RefCell<[Vec<Memory>; SIZES.len()]> =
-        const { RefCell::new([const { Vec::new() }; SIZES.len()]) };
+    static FREE: RefCell<[SparePool<Memory>; SIZES.len()]> =
+        const { RefCell::new([const { SparePool::new(KEPT_MAX) }; SIZES.len()]) };
 }
 
 /// A future in lent memory.
@@ -72,11 +74,7 @@ impl Drop for Returned {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.0);
         let Some(at) = SIZES.iter().position(|size| *size == memory.len()) else { return };
-        FREE.with_borrow_mut(|free| {
-            if free[at].len() < KEPT_MAX {
-                free[at].push(memory);
-            }
-        });
+        drop(FREE.with_borrow_mut(|free| free[at].put(memory)));
     }
 }
 
@@ -96,8 +94,16 @@ const fn units(bytes: usize) -> usize {
 /// Memory of that many units.
 fn lend(units: usize) -> Memory {
     let at = SIZES.iter().position(|size| *size == units);
-    let free = at.and_then(|at| FREE.with_borrow_mut(|free| free[at].pop()));
+    let free = at.and_then(|at| FREE.with_borrow_mut(|free| free[at].take()));
     free.unwrap_or_else(|| Box::new_uninit_slice(units))
+}
+
+/// Frees what nobody has needed for a while: how many bytes.
+pub(crate) fn shrink() -> usize {
+    FREE.with_borrow_mut(|free| {
+        let freed = free.iter_mut().flat_map(SparePool::shrink);
+        freed.map(|memory| size_of_val(&*memory)).sum()
+    })
 }
 
 #[cfg(test)]

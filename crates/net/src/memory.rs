@@ -6,7 +6,7 @@
 //! large buffers leave alone.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
@@ -14,21 +14,29 @@ use std::io;
 use observe::{Errno, Level};
 use rustix::io::Errno as SystemError;
 
+use crate::{buffers, event_loop, lent_future};
+
 mod reserve;
 
-use reserve::Reserve;
+use reserve::RESERVE;
 pub use reserve::{hold_reserve, is_scarce, is_short};
 
 /// Bytes freed that make it worth looking for what can be given back.
 const FREED_PER_TRIM: usize = 8 * 1024 * 1024;
 
+/// The same of what nobody has needed for a while, which is not needed soon.
+const SPARE_PER_TRIM: usize = 512 * 1024;
+
+/// Ticks from one upkeep to the next.
+const UPKEEP_TICKS: u32 = 3;
+
 /// A buffer of so many bytes is not taken from the reserve.
 const LARGE: usize = 64 * 1024;
 
-static RESERVE: Reserve = Reserve::new();
-
 thread_local! {
     static FREED: Cell<usize> = const { Cell::new(0) };
+    static TICKS: Cell<u32> = const { Cell::new(0) };
+    static UPKEEP: RefCell<Vec<Box<dyn FnMut() -> usize>>> = const { RefCell::new(Vec::new()) };
     /// Whether the caller has a way to go on without the memory.
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
@@ -159,7 +167,7 @@ pub fn note_freed(bytes: usize) {
 }
 
 /// Whether enough was freed since this was last true.
-pub(crate) fn is_worth_a_trim() -> bool {
+fn is_worth_a_trim() -> bool {
     let enough = FREED.get() >= FREED_PER_TRIM;
     if enough {
         FREED.set(0);
@@ -177,8 +185,29 @@ pub fn give_back() {
     }
 }
 
-/// Fills up the reserve if some of it was used. Called now and then by every worker.
-pub(crate) fn refill_reserve() {
+/// Calls `shrink` every few seconds on this worker: it frees what nobody has needed for a while,
+/// and says how many bytes.
+pub fn at_upkeep(shrink: impl FnMut() -> usize + 'static) {
+    UPKEEP.with_borrow_mut(|hooks| hooks.push(Box::new(shrink)));
+}
+
+/// Called by every worker once a second.
+pub(crate) fn tick() {
+    refill_reserve();
+    TICKS.set(TICKS.get().wrapping_add(1));
+    if !TICKS.get().is_multiple_of(UPKEEP_TICKS) {
+        return;
+    }
+    let shrunk = UPKEEP.with_borrow_mut(|hooks| hooks.iter_mut().map(|hook| hook()).sum::<usize>());
+    let spare = shrunk + buffers::shrink() + lent_future::shrink();
+    let many_ended = event_loop::many_tasks_ended();
+    if spare >= SPARE_PER_TRIM || many_ended || is_worth_a_trim() {
+        give_back();
+    }
+}
+
+/// Fills up the reserve if some of it was used.
+fn refill_reserve() {
     if !RESERVE.is_used() {
         return;
     }

@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use net::TurnBudget;
+use net::{SparePool, TurnBudget};
 use observe::WorkerCounters;
 
 use crate::client::Client;
@@ -32,7 +32,7 @@ pub(crate) struct WorkerContext {
     generation: RefCell<Rc<Generation>>,
     /// Exchanges to lend, and how much memory each keeps. Boxed, since they go back and forth and
     /// are large.
-    idle: RefCell<Vec<(Box<Exchange>, usize)>>,
+    idle: RefCell<SparePool<(Box<Exchange>, usize)>>,
     /// The memory of `idle`.
     idle_memory: Cell<usize>,
     /// What this worker counts for `stub_status`.
@@ -50,9 +50,9 @@ pub(crate) struct WorkerContext {
 
 impl WorkerContext {
     pub(crate) fn new(generation: Rc<Generation>, can_park: bool) -> Rc<Self> {
-        Rc::new(Self {
+        let context = Rc::new(Self {
             generation: RefCell::new(generation),
-            idle: RefCell::default(),
+            idle: RefCell::new(SparePool::new(EXCHANGES_KEPT_MAX)),
             idle_memory: Cell::new(0),
             counts: WorkerCounters::of_worker(),
             wait_budget: TurnBudget::new(WAITS_PER_TURN),
@@ -60,7 +60,10 @@ impl WorkerContext {
             leaving: Cell::new(false),
             cut_before: Cell::new(0),
             wanted_back: Cell::new(0),
-        })
+        });
+        let weak = Rc::downgrade(&context);
+        net::memory::at_upkeep(move || weak.upgrade().map_or(0, |context| context.shrink()));
+        context
     }
 
     /// The newest configuration.
@@ -124,7 +127,7 @@ impl WorkerContext {
     pub(crate) fn lend(&self, client: &Rc<Client>) -> Option<Box<Exchange>> {
         let generation = self.generation.borrow();
         generation.listen(client.listen)?;
-        let mut exchange = match self.idle.borrow_mut().pop() {
+        let mut exchange = match self.idle.borrow_mut().take() {
             Some((kept, memory)) => {
                 self.idle_memory.set(self.idle_memory.get() - memory);
                 kept
@@ -142,13 +145,18 @@ impl WorkerContext {
         let mut idle = self.idle.borrow_mut();
         let kept_memory = self.idle_memory.get() + memory;
         let current = Rc::ptr_eq(&exchange.generation, &self.generation.borrow());
-        let fits = memory <= EXCHANGE_MEMORY_MAX
-            && kept_memory <= EXCHANGES_MEMORY_MAX
-            && idle.len() < EXCHANGES_KEPT_MAX;
-        if current && fits {
+        let fits = memory <= EXCHANGE_MEMORY_MAX && kept_memory <= EXCHANGES_MEMORY_MAX;
+        if current && fits && idle.put((exchange, memory)).is_none() {
             self.idle_memory.set(kept_memory);
-            idle.push((exchange, memory));
         }
+    }
+
+    /// Frees exchanges that nobody has needed for a while: how many bytes.
+    fn shrink(&self) -> usize {
+        let freed = self.idle.borrow_mut().shrink();
+        let memory = freed.iter().map(|(_, memory)| memory).sum();
+        self.idle_memory.set(self.idle_memory.get() - memory);
+        memory
     }
 }
 
@@ -191,6 +199,21 @@ mod tests {
         let (count, memory) = kept(1000, EXCHANGE_MEMORY_MAX / 8);
         assert!(memory <= EXCHANGES_MEMORY_MAX, "{memory}");
         assert!(memory > EXCHANGES_MEMORY_MAX / 2 && count > 0, "{count} {memory}");
+    }
+
+    #[test]
+    fn exchanges_of_a_burst_are_freed_after_a_while() {
+        let site = site(VALUES);
+        let worker =
+            net::run(async { WorkerContext::new(site.generation.clone(), false) }).unwrap();
+        let client = Rc::new(Client::new(1, None, SocketProbe::NONE, 0));
+        let lent: Vec<_> = (0..300).filter_map(|_| worker.lend(&client)).collect();
+        lent.into_iter().for_each(|x| worker.give_back(x));
+        let burst = worker.idle_memory.get();
+        assert_eq!((worker.shrink(), worker.idle.borrow().len()), (0, 300));
+        let freed: usize = (0..12).map(|_| worker.shrink()).sum();
+        assert_eq!(worker.idle_memory.get(), burst - freed);
+        assert!(worker.idle.borrow().len() < 10);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(crate) use self::events::{EventWatch, Interest, Watched};
 #[cfg(any(test, feature = "testing"))]
 pub use self::peaks::longest_poll;
 use self::tasks::NextTask;
+pub(crate) use self::tasks::many_tasks_ended;
 pub use self::tasks::{
     Task, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
 };

@@ -20,6 +20,9 @@ const SHARE_BYTES: i64 = 256 * 1024;
 /// The cost of a step in addition to its bytes.
 const STEP_BYTES: i64 = 2048;
 
+/// Tasks whose end makes it worth giving back their memory.
+const ENDED_PER_TRIM: usize = 200;
+
 /// The place of what the worker was started for, which is on the stack.
 const MAIN: u32 = 0;
 
@@ -153,6 +156,11 @@ fn spent() -> u64 {
     SHARE_BYTES.abs_diff(SHARE_LEFT.get())
 }
 
+/// Whether many tasks have ended, and a good part of those there were, since this was last true.
+pub(crate) fn many_tasks_ended() -> bool {
+    TASKS.with_borrow_mut(TaskTable::many_ended)
+}
+
 /// What can go on.
 pub(super) enum NextTask {
     Main,
@@ -246,6 +254,8 @@ pub(super) fn end() -> Option<WorkerNumber> {
 struct TaskTable {
     slots: Vec<TaskSlot>,
     free: Vec<u32>,
+    /// The most there were since many had ended.
+    most: usize,
     /// Those that can go on, each once.
     ready: VecDeque<u32>,
     deferred: Vec<Waker>,
@@ -281,6 +291,7 @@ impl TaskTable {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
+            most: 0,
             ready: VecDeque::new(),
             deferred: Vec::new(),
             is_closed: false,
@@ -311,6 +322,7 @@ impl TaskTable {
             self.slots.push(TaskSlot::new(TaskStage::Free));
             u32::try_from(self.slots.len() - 1).expect("fewer tasks than bytes of memory")
         });
+        self.most = self.most.max(self.count());
         let slot = &mut self.slots[index as usize];
         slot.is_held = true;
         let id = TaskId::new(worker, slot.generation, index);
@@ -321,6 +333,20 @@ impl TaskTable {
         slot.stage = TaskStage::Waits(task);
         self.make_ready(index);
         (id, None)
+    }
+
+    fn count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn many_ended(&mut self) -> bool {
+        let count = self.count();
+        let ended = self.most - count.min(self.most);
+        let many = ended >= ENDED_PER_TRIM && ended >= self.most / 4;
+        if many {
+            self.most = count;
+        }
+        many
     }
 
     fn make_ready(&mut self, index: u32) {

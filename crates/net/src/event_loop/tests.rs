@@ -241,3 +241,27 @@ fn a_socket_with_much_to_read_leaves_others_their_turn() {
     })
     .unwrap();
 }
+
+#[test]
+fn the_end_of_many_tasks_is_noticed_once() {
+    const COUNT: usize = 1000;
+    run(async {
+        let mut tasks: Vec<Task> = (0..COUNT).map(|_| spawn(pending())).collect();
+        assert!(!many_tasks_ended());
+        let mut end = async |count: usize| {
+            let ending = tasks.split_off(tasks.len() - count);
+            ending.iter().for_each(Task::stop);
+            drop(ending);
+            yield_now().await;
+        };
+        end(COUNT / 5).await;
+        assert!(!many_tasks_ended(), "a fifth of them");
+        end(COUNT / 5).await;
+        assert!(many_tasks_ended() && !many_tasks_ended());
+        end(100).await;
+        assert!(!many_tasks_ended(), "few");
+        end(500).await;
+        assert!(many_tasks_ended());
+    })
+    .unwrap();
+}

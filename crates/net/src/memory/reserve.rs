@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::RESERVE;
-
 /// Bytes of a piece.
 const PIECE: usize = 4 * 1024 * 1024;
 const PIECES: usize = 4;
 /// With so many pieces left nothing new is begun.
 const SCARCE: usize = PIECES / 2;
+
+/// The process's.
+pub(super) static RESERVE: Reserve = Reserve::new();
 
 /// Holds a reserve from now on: of a process that serves clients.
 pub fn hold_reserve() {
