@@ -329,7 +329,13 @@ fn words(lexer: &mut Lexer<'_>) -> Result<(Option<Word>, Vec<Word>, Token, Span)
                 let word = Word { text: unquote(lexer.raw(span)), span };
                 match name {
                     None => name = Some(word),
-                    Some(_) => args.push(word),
+                    Some(_) => {
+                        if args.is_empty() {
+                            // Most lines have one, and there may be a hundred thousand lines.
+                            args.reserve_exact(1);
+                        }
+                        args.push(word);
+                    }
                 }
             }
             _ => return Ok((name, args, token, span)),

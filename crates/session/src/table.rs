@@ -4,12 +4,19 @@
 //! allocates nothing. Names come from the configuration, so nobody else decides which of them
 //! collide.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
 /// A table. Open addressing, at most half full.
 #[derive(Clone, Debug)]
 pub struct HashTable<T> {
     /// Empty, or a power of two.
     buckets: Vec<HashBucket>,
-    entries: Vec<(Box<[u8]>, T)>,
+    entries: Vec<HashEntry<T>>,
+    /// The names of all entries, in their order: a hundred thousand need no memory of their own
+    /// each, which would take longer than all else.
+    names: Vec<u8>,
 }
 
 /// The hash of an entry, and its number counted from 1; 0 in a free bucket.
@@ -19,39 +26,52 @@ struct HashBucket {
     entry: u32,
 }
 
+#[derive(Clone, Debug)]
+struct HashEntry<T> {
+    /// Where its name is. A configuration has no more text than that.
+    name: Range<u32>,
+    value: T,
+}
+
 impl<T> Default for HashTable<T> {
     fn default() -> Self {
-        Self { buckets: Vec::new(), entries: Vec::new() }
+        Self { buckets: Vec::new(), entries: Vec::new(), names: Vec::new() }
     }
 }
 
 impl<T> HashTable<T> {
     /// Adds a value; false, and nothing is added, where the name has one.
     pub fn insert(&mut self, name: &[u8], value: T) -> bool {
-        if self.find(name).is_some() {
+        let hash = hash(name);
+        if self.look(name, hash).is_some() {
             return false;
         }
-        self.entries.push((name.into(), value));
+        let start = self.names.len() as u32;
+        self.names.extend_from_slice(name);
+        self.entries.push(HashEntry { name: start..self.names.len() as u32, value });
         if self.entries.len() * 2 > self.buckets.len() {
-            self.rebuild();
-        } else {
-            self.enter(self.entries.len() - 1);
+            self.grow();
         }
+        self.enter(HashBucket { hash, entry: self.entries.len() as u32 });
         true
     }
 
     /// The value of a name.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&T> {
+        self.look(name, hash(name))
+    }
+
+    #[inline]
+    fn look(&self, name: &[u8], hash: u32) -> Option<&T> {
         let mask = self.buckets.len().checked_sub(1)?;
-        let hash = hash(name);
         let mut at = hash as usize & mask;
         loop {
             let bucket = self.buckets[at];
             let entry = bucket.entry.checked_sub(1)?;
             if bucket.hash == hash {
-                let (own, value) = &self.entries[entry as usize];
-                if own.eq_ignore_ascii_case(name) {
+                let HashEntry { name: own, value } = &self.entries[entry as usize];
+                if self.names[own.start as usize..own.end as usize].eq_ignore_ascii_case(name) {
                     return Some(value);
                 }
             }
@@ -64,20 +84,36 @@ impl<T> HashTable<T> {
         self.entries.is_empty()
     }
 
-    fn rebuild(&mut self) {
-        let buckets = (self.entries.len() * 4).next_power_of_two();
-        self.buckets = vec![HashBucket::default(); buckets];
-        (0..self.entries.len()).for_each(|entry| self.enter(entry));
+    fn grow(&mut self) {
+        let count = (self.entries.len() * 4).next_power_of_two();
+        let old = std::mem::replace(&mut self.buckets, vec![HashBucket::default(); count]);
+        old.into_iter().filter(|bucket| bucket.entry != 0).for_each(|bucket| self.enter(bucket));
     }
 
-    fn enter(&mut self, entry: usize) {
+    fn enter(&mut self, bucket: HashBucket) {
         let mask = self.buckets.len() - 1;
-        let hash = hash(&self.entries[entry].0);
-        let mut at = hash as usize & mask;
+        let mut at = bucket.hash as usize & mask;
         while self.buckets[at].entry != 0 {
             at = (at + 1) & mask;
         }
-        self.buckets[at] = HashBucket { hash, entry: entry as u32 + 1 };
+        self.buckets[at] = bucket;
+    }
+}
+
+/// A map by texts of the configuration, for while it is read.
+pub(crate) type TextMap<'t, V> = HashMap<&'t [u8], V, BuildHasherDefault<TextHasher>>;
+
+/// The hash of texts whose authors need not be guarded against.
+#[derive(Default)]
+pub(crate) struct TextHasher(u64);
+
+impl Hasher for TextHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = fold(self.0, bytes, 0);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -85,16 +121,21 @@ impl<T> HashTable<T> {
 /// is set in every byte: what else that makes equal merely shares a bucket.
 fn hash(name: &[u8]) -> u32 {
     const SMALL: u64 = 0x2020_2020_2020_2020;
+    let hash = fold(name.len() as u64, name, SMALL);
+    (hash ^ hash >> 32) as u32
+}
+
+/// Goes on with a hash. `blind`: bits of each word that do not count.
+fn fold(hash: u64, bytes: &[u8], blind: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (words, rest) = name.as_chunks::<8>();
+    let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     let words = words.iter().chain([&last]);
-    let hash = words.fold(name.len() as u64, |hash, word| {
-        let product = u128::from(hash ^ u64::from_le_bytes(*word) | SMALL) * u128::from(FACTOR);
+    words.fold(hash, |hash, word| {
+        let product = u128::from(hash ^ u64::from_le_bytes(*word) | blind) * u128::from(FACTOR);
         product as u64 ^ (product >> 64) as u64
-    });
-    (hash ^ hash >> 32) as u32
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The lines of a `map` block.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use conf::{Directive, Load, Result, Template, Word};
 
-use super::lookup::MapTable;
+use super::lookup::{MapTable, MapValue};
 use crate::Session;
 use crate::regex::Pattern;
+use crate::table::TextMap;
 use crate::wildcards::WildcardError;
 
 /// A block as far as it was read.
@@ -18,17 +19,17 @@ pub(super) struct MapBlock<X> {
 impl<X: Session> MapBlock<X> {
     pub(super) fn read(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut block = Self { map: MapTable::default(), volatile: false };
-        let mut numbers = HashMap::new();
+        let mut numbers = TextMap::default();
         for line in from.block.iter().flatten() {
             block.line(line, &mut numbers, load)?;
         }
         Ok(block)
     }
 
-    fn line(
+    fn line<'d>(
         &mut self,
-        line: &Directive,
-        numbers: &mut HashMap<Box<[u8]>, u32>,
+        line: &'d Directive,
+        numbers: &mut TextMap<'d, u32>,
         load: &mut Load<'_>,
     ) -> Result<()> {
         if line.block.is_some() {
@@ -46,19 +47,23 @@ impl<X: Session> MapBlock<X> {
         Ok(())
     }
 
-    fn value(
+    fn value<'d>(
         &mut self,
-        word: &Word,
+        word: &'d Word,
         line: &Directive,
-        numbers: &mut HashMap<Box<[u8]>, u32>,
+        numbers: &mut TextMap<'d, u32>,
         load: &mut Load<'_>,
     ) -> Result<u32> {
-        if let Some(number) = numbers.get(&word.text) {
-            return Ok(*number);
-        }
-        let number = self.map.values.len() as u32;
-        self.map.values.push(Template::compile(word, line, load)?);
-        numbers.insert(word.text.clone(), number);
+        let next = self.map.values.len() as u32;
+        let number = match numbers.entry(&word.text) {
+            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Vacant(unknown) => *unknown.insert(next),
+        };
+        let value = match word.text.contains(&b'$') {
+            true => MapValue::Template(Template::compile(word, line, load)?),
+            false => self.map.add_text(&word.text),
+        };
+        self.map.values.push(value);
         Ok(number)
     }
 

@@ -1,5 +1,7 @@
 //! Looking up the value of a text.
 
+use std::ops::Range;
+
 use conf::Template;
 
 use crate::Session;
@@ -14,8 +16,17 @@ pub(super) struct MapTable<X> {
     pub(super) names: Wildcards<u32>,
     pub(super) patterns: Vec<(Pattern<X>, u32)>,
     /// Each once, however often it is mentioned.
-    pub(super) values: Vec<Template>,
+    pub(super) values: Vec<MapValue>,
+    /// The values without variables, one after the other.
+    pub(super) texts: Vec<u8>,
     pub(super) default: Option<u32>,
+}
+
+/// What a name leads to.
+pub(super) enum MapValue {
+    /// A part of `texts`.
+    Text(Range<usize>),
+    Template(Template),
 }
 
 impl<X> Default for MapTable<X> {
@@ -26,19 +37,28 @@ impl<X> Default for MapTable<X> {
             names: Wildcards::default(),
             patterns: Vec::new(),
             values: Vec::new(),
+            texts: Vec::new(),
             default: None,
         }
     }
 }
 
 impl<X: Session> MapTable<X> {
+    pub(super) fn add_text(&mut self, text: &[u8]) -> MapValue {
+        let start = self.texts.len();
+        self.texts.extend_from_slice(text);
+        MapValue::Text(start..self.texts.len())
+    }
+
     pub(super) fn get(&self, x: &mut X, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         self.source.render(x, out);
         let value = self.find(&out[start..], x).or(self.default);
         out.truncate(start);
-        if let Some(value) = value {
-            self.values[value as usize].render(x, out);
+        match value.map(|value| &self.values[value as usize]) {
+            Some(MapValue::Text(range)) => out.extend_from_slice(&self.texts[range.clone()]),
+            Some(MapValue::Template(template)) => template.render(x, out),
+            None => {}
         }
         true
     }
