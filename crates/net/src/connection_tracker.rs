@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::spawn;
+use crate::{slots, spawn};
 
 /// The tasks of a worker's connections.
 #[derive(Default)]
@@ -109,14 +109,14 @@ impl<F: Future<Output = ()>> Future for TrackedTask<F> {
 
 impl<F> Drop for TrackedTask<F> {
     fn drop(&mut self) {
-        let mut wakers = self.tracker.wakers.borrow_mut();
+        let wakers = &mut *self.tracker.wakers.borrow_mut();
         wakers.slots[self.index as usize] = None;
         wakers.free.push(self.index);
-        if wakers.free.len() == wakers.slots.len()
-            && let Some(waker) = self.tracker.emptied.take()
-        {
-            waker.wake();
+        if wakers.free.len() < wakers.slots.len() {
+            return;
         }
+        slots::shrink(&mut wakers.slots, &mut wakers.free, |_| true);
+        self.tracker.emptied.take().into_iter().for_each(Waker::wake);
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::Timespec;
 
 use crate::event_loop::{Interest, Watched};
-use crate::{Detached, Stream, Timer, clock, epoll_failed, memory};
+use crate::{Detached, Stream, Timer, clock, epoll_failed, memory, slots};
 
 /// Events taken at once.
 const EVENTS_PER_TURN: usize = 256;
@@ -123,6 +123,7 @@ impl<T> IdleSet<T> {
         poll_fn(|cx| -> Poll<()> {
             while tick.poll(cx).is_ready() {
                 self.expire(&mut end);
+                self.parked.borrow_mut().shrink();
                 memory::tick();
                 tick.set(TICK_MS);
             }
@@ -174,6 +175,10 @@ impl<T> ParkedStreams<T> {
         })
     }
 
+    fn shrink(&mut self) {
+        slots::shrink(&mut self.slots, &mut self.free, |_| true);
+    }
+
     fn fill(&mut self, index: u32, slot: ParkedStream<T>) {
         self.expiring.entry(slot.expires_s).or_default().push(index);
         self.slots[index as usize] = Some(slot);
@@ -187,7 +192,8 @@ impl<T> ParkedStreams<T> {
     }
 
     fn empty_expired(&mut self, index: u32, second: u64) -> Option<ParkedStream<T>> {
-        let slot = self.slots[index as usize].as_ref()?;
+        // The list may name a slot that is gone.
+        let slot = self.slots.get(index as usize)?.as_ref()?;
         if slot.expires_s == second { self.empty(index) } else { None }
     }
 

@@ -34,6 +34,7 @@ mod probe;
 pub mod process;
 mod shared_words;
 pub mod signals;
+mod slots;
 mod spare;
 mod stream;
 mod sync;

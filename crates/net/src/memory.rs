@@ -14,7 +14,7 @@ use std::io;
 use observe::{Errno, Level};
 use rustix::io::Errno as SystemError;
 
-use crate::{buffers, event_loop, lent_future};
+use crate::{buffers, event_loop, lent_future, timer};
 
 mod reserve;
 
@@ -201,6 +201,8 @@ pub(crate) fn tick() {
     let shrunk = UPKEEP.with_borrow_mut(|hooks| hooks.iter_mut().map(|hook| hook()).sum::<usize>());
     let spare = shrunk + buffers::shrink() + lent_future::shrink();
     let many_ended = event_loop::many_tasks_ended();
+    event_loop::shrink();
+    timer::shrink();
     if spare >= SPARE_PER_TRIM || many_ended || is_worth_a_trim() {
         give_back();
     }

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::alarm::KernelTimer;
-use crate::clock;
+use crate::{clock, slots};
 
 /// Width of a slot.
 const TICK_MS: u64 = 16;
@@ -100,6 +100,11 @@ pub async fn sleep(delay: Duration) {
     let timer = Timer::new();
     timer.set_exact(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
     poll_fn(|cx| timer.poll(cx)).await;
+}
+
+/// Gives back the memory of timers that there were once.
+pub(crate) fn shrink() {
+    WHEEL.with_borrow_mut(|wheel| slots::shrink(&mut wheel.entries, &mut wheel.free, |_| true));
 }
 
 /// When the next deadline comes that a task waits for.
@@ -261,7 +266,8 @@ impl Wheel {
     }
 
     fn look_at(&mut self, index: u32, tick: u64, now_ms: u64) {
-        let entry = &mut self.entries[index as usize];
+        // A slot may list a timer that is gone.
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if entry.linked_tick != tick {
             return;
         }
@@ -276,8 +282,8 @@ impl Wheel {
     }
 
     fn wake(&mut self, index: u32, now_ms: u64) {
-        let entry = &mut self.entries[index as usize];
-        if entry.due_ms <= now_ms
+        if let Some(entry) = self.entries.get_mut(index as usize)
+            && entry.due_ms <= now_ms
             && let Some(waker) = entry.waker.take()
         {
             waker.wake();
@@ -351,6 +357,25 @@ mod tests {
                 let start = Instant::now();
                 sleep(delay).await;
                 assert!(start.elapsed() >= delay);
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn timers_work_after_the_table_has_shrunk() {
+        crate::run(async {
+            for _ in 0..2 {
+                // Their slots go on listing them.
+                let many: Vec<_> = (0..1000).map(|_| Timer::new()).collect();
+                many.iter().for_each(|timer| timer.set(20));
+                many.iter().for_each(|timer| timer.set_exact(1));
+                drop(many);
+                shrink();
+                assert!(WHEEL.with_borrow(|wheel| wheel.entries.len()) < 100);
+                let timer = Timer::new();
+                timer.set(40);
+                poll_fn(|cx| timer.poll(cx)).await;
             }
         })
         .unwrap();

@@ -14,6 +14,7 @@ use rustix::time::Timespec;
 use super::inbox::WakeInbox;
 use super::task_id::TaskId;
 use super::tasks::poll_share;
+use crate::slots;
 
 /// Events taken from the kernel at once.
 const EVENTS_PER_TURN: usize = 512;
@@ -228,6 +229,11 @@ pub(super) fn take(timeout: Option<&Timespec>) -> io::Result<()> {
     EVENTS.with_borrow_mut(|events| events.take(timeout))
 }
 
+/// Gives back the memory of descriptors that there were once.
+pub(super) fn shrink() {
+    EVENTS.with_borrow_mut(EventTable::shrink);
+}
+
 // What the kernel has told of a descriptor.
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
@@ -240,6 +246,8 @@ struct EventTable {
     inbox: Option<Arc<WakeInbox>>,
     entries: Vec<WatchEntry>,
     free: Vec<u32>,
+    /// Where the count of a new entry begins: nothing that is told of an earlier one is for it.
+    first_generation: u32,
     taken: Vec<Event>,
 }
 
@@ -253,16 +261,32 @@ struct WatchEntry {
 
 impl EventTable {
     const fn new() -> Self {
-        Self { epoll: None, inbox: None, entries: Vec::new(), free: Vec::new(), taken: Vec::new() }
+        Self {
+            epoll: None,
+            inbox: None,
+            entries: Vec::new(),
+            free: Vec::new(),
+            first_generation: 0,
+            taken: Vec::new(),
+        }
     }
 
     fn add(&mut self) -> EventWatch {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(WatchEntry { generation: 0, told: 0, reader: None, writer: None });
+            let generation = self.first_generation;
+            self.entries.push(WatchEntry { generation, told: 0, reader: None, writer: None });
             u32::try_from(self.entries.len() - 1).expect("fewer descriptors than bytes of memory")
         });
         let generation = self.entries[index as usize].generation;
         EventWatch { index, generation, not_send: std::marker::PhantomData }
+    }
+
+    fn shrink(&mut self) {
+        let first = &mut self.first_generation;
+        slots::shrink(&mut self.entries, &mut self.free, |entry| {
+            *first = entry.generation.wrapping_add(1).max(*first);
+            true
+        });
     }
 
     fn remove(&mut self, watch: &EventWatch) {

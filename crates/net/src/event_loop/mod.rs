@@ -64,6 +64,12 @@ pub fn at_turn_end(hook: impl FnMut() + 'static) {
     TURN_END.with_borrow_mut(|hooks| hooks.push(Box::new(hook)));
 }
 
+/// Gives back the memory of tasks and descriptors that there were once.
+pub(crate) fn shrink() {
+    tasks::shrink();
+    events::shrink();
+}
+
 fn end_turn() {
     TURN_END.with_borrow_mut(|hooks| hooks.iter_mut().for_each(|hook| hook()));
 }

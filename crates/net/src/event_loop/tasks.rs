@@ -12,6 +12,7 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use super::inbox::wake;
 use super::peaks::note_poll;
 use super::task_id::{TaskId, WorkerNumber};
+use crate::slots;
 
 /// Work that a task may do without waiting, before others have their turn: bytes read, or what
 /// takes as long. Of tiny pieces, which take longest, this is about a millisecond.
@@ -161,6 +162,11 @@ pub(crate) fn many_tasks_ended() -> bool {
     TASKS.with_borrow_mut(TaskTable::many_ended)
 }
 
+/// Gives back the memory of tasks that there were once.
+pub(super) fn shrink() {
+    TASKS.with_borrow_mut(TaskTable::shrink);
+}
+
 /// What can go on.
 pub(super) enum NextTask {
     Main,
@@ -256,6 +262,8 @@ struct TaskTable {
     free: Vec<u32>,
     /// The most there were since many had ended.
     most: usize,
+    /// Where the count of a new slot begins: no number of an earlier task is its own.
+    first_generation: u32,
     /// Those that can go on, each once.
     ready: VecDeque<u32>,
     deferred: Vec<Waker>,
@@ -292,6 +300,7 @@ impl TaskTable {
             slots: Vec::new(),
             free: Vec::new(),
             most: 0,
+            first_generation: 0,
             ready: VecDeque::new(),
             deferred: Vec::new(),
             is_closed: false,
@@ -319,7 +328,8 @@ impl TaskTable {
     /// The task's number, and the task, if none is started any more.
     fn add(&mut self, worker: WorkerNumber, task: BoxedTask) -> (TaskId, Option<BoxedTask>) {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(TaskSlot::new(TaskStage::Free));
+            let generation = self.first_generation;
+            self.slots.push(TaskSlot { generation, ..TaskSlot::new(TaskStage::Free) });
             u32::try_from(self.slots.len() - 1).expect("fewer tasks than bytes of memory")
         });
         self.most = self.most.max(self.count());
@@ -337,6 +347,14 @@ impl TaskTable {
 
     fn count(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    fn shrink(&mut self) {
+        let first = &mut self.first_generation;
+        slots::shrink(&mut self.slots, &mut self.free, |slot| {
+            *first = slot.generation.wrapping_add(1).max(*first);
+            !slot.is_ready
+        });
     }
 
     fn many_ended(&mut self) -> bool {

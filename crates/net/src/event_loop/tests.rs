@@ -265,3 +265,43 @@ fn the_end_of_many_tasks_is_noticed_once() {
     })
     .unwrap();
 }
+
+#[test]
+fn what_is_told_of_an_entry_that_was_dropped_is_nobody_s() {
+    run(async {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let pairs: Vec<_> = (0..300).map(|_| UnixStream::pair().unwrap()).collect();
+        let watch = |fd: &UnixStream| EventWatch::new(fd, Interest::Read).unwrap();
+        let many: Vec<_> = pairs.iter().map(|(_, far)| watch(far)).collect();
+        // A second descriptor keeps the file open, and so in the epoll set.
+        let (first, kept) = (watch(&far), far.try_clone().unwrap());
+        drop((first, far, many));
+        shrink();
+        let again: Vec<_> = pairs.iter().map(|(near, _)| watch(near)).collect();
+        let (_other, silent) = UnixStream::pair().unwrap();
+        let second = watch(&silent);
+        near.write_all(b"x").unwrap();
+        yield_now().await;
+        assert!(!second.is_readable() && !again.iter().any(EventWatch::is_readable));
+        drop(kept);
+    })
+    .unwrap();
+}
+
+#[test]
+fn tasks_begin_and_are_woken_after_the_table_has_shrunk() {
+    run(async {
+        for _ in 0..3 {
+            let many: Vec<Task> = (0..1000).map(|_| spawn(pending())).collect();
+            let early = spawn(pending());
+            many.iter().for_each(Task::stop);
+            drop(many);
+            shrink();
+            yield_now().await;
+            shrink();
+            assert!(spawn(yield_now()).ended().await);
+            early.stop();
+        }
+    })
+    .unwrap();
+}
