@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
-    attacks, certbot, chains, compare, docs, examples, h2spec, packages, project, protocols,
-    takeover, tidy,
+    attacks, certbot, chains, compare, docs, downgrades, examples, h2spec, packages, project,
+    protocols, takeover, tidy,
 };
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
@@ -52,6 +52,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "chains", slow: true, run: chains_compared },
     CheckStep { name: "attacks", slow: true, run: attacked },
     CheckStep { name: "h2spec", slow: true, run: http2_cases },
+    CheckStep { name: "downgrades", slow: true, run: downgraded },
     CheckStep { name: "generator", slow: true, run: generated },
     CheckStep { name: "transfers", slow: true, run: transferred },
     CheckStep { name: "stream", slow: true, run: streamed },
@@ -126,6 +127,15 @@ fn access_table() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
     let words = ["--weir".to_owned(), weir, "--access".to_owned()];
     compare::run(&words).map(|()| StepOutcome::Done)
+}
+
+/// Requests of HTTP/2 to a backend of HTTP/1, beside an installed nginx.
+fn downgraded() -> Result<StepOutcome, String> {
+    if !Path::new(REFERENCE).exists() {
+        return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
+    }
+    let weir = project::release("weir")?.display().to_string();
+    downgrades::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
 /// The corpus against Weir itself, built so that it sends no reply at once: the same bytes.

@@ -16,6 +16,7 @@ mod check;
 mod clients;
 mod compare;
 mod docs;
+mod downgrades;
 mod examples;
 mod h2spec;
 mod new_feature;
@@ -57,6 +58,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "takeover", help: takeover::HELP, run: takeover::run },
     Command { name: "clients", help: clients::HELP, run: clients::run },
     Command { name: "h2spec", help: h2spec::HELP, run: h2spec::run },
+    Command { name: "downgrades", help: downgrades::HELP, run: downgrades::run },
     Command { name: "attacks", help: attacks::HELP, run: attacks::run },
     Command { name: "chains", help: chains::HELP, run: chains::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
