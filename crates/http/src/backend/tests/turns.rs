@@ -30,6 +30,10 @@ fn gzipped(body: &[u8]) -> Vec<u8> {
     [head, body].concat()
 }
 
+/// How a member begins that expands by 1,032.
+const BOMB: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\
+    \xec\xc1\x01\x01\0\0\0\x80\x90\xfe\xaf\xee\x08\x0a";
+
 /// A member that expands to nothing.
 const EMPTY_MEMBER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
 
@@ -70,9 +74,12 @@ fn tiny_pieces_leave_others_their_turn() {
 #[test]
 fn coded_bodies_leave_others_their_turn() {
     let proxy = "proxy_pass http://BACKEND; proxy_http_version 1.1; proxy_max_temp_file_size 0;";
+    // A block whose last codes stand for 1,032 bytes each: nothing but zeros.
+    let bomb = [BOMB, &[0; SENT / 512]].concat();
     let name = [b"\x1f\x8b\x08\x08\0\0\0\0\0\x03", &[b'a'; SENT][..]].concat();
     let table = [
         ("compressed", chunked("1\r\na\r\n"), "gzip on; gzip_types *;", "gzip"),
+        ("a gzip bomb", gzipped(&bomb), "gunzip on;", ""),
         ("a gzip name", gzipped(&name), "gunzip on;", ""),
         ("gzip members", gzipped(&EMPTY_MEMBER.repeat(10_000)), "gunzip on;", ""),
     ];

@@ -38,6 +38,9 @@ struct Gunzipped {
 impl BodyStream for Gunzipped {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
+            // The source may be in memory or in a file. What it has expands to nothing, or to more
+            // than a client takes in a turn.
+            ready!(net::poll_share(cx));
             self.expansion.run()?;
             if self.expansion.is_full() || self.next.is_some() {
                 return Poll::Ready(match self.expansion.take_output() {
@@ -45,8 +48,6 @@ impl BodyStream for Gunzipped {
                     None => self.next.take().unwrap_or(Ok(None)),
                 });
             }
-            // The source may be in memory or in a file, and expand to nothing.
-            ready!(net::poll_share(cx));
             if self.expansion.has_input() {
                 continue;
             }
