@@ -107,9 +107,12 @@ impl Backends {
         self.uri.clear();
     }
 
-    /// A request to a backend is made, but it is not known to which.
+    /// A request to a backend is made, but it is not known to which. What an earlier one answered
+    /// is over.
     pub(crate) fn begin_request(&mut self) {
         self.used = true;
+        self.head.reset();
+        self.head_text.clear();
         let to = &mut self.request_to;
         to.host.clear();
         to.port.clear();

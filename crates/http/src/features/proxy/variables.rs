@@ -6,11 +6,11 @@ use crate::exchange::Exchange;
 use crate::variables::{BuiltIn, number, some};
 
 pub(crate) const TABLE: &[BuiltIn] = &[
-    BuiltIn::cached("proxy_host", |x, out| {
+    BuiltIn::fresh("proxy_host", |x, out| {
         let to = &x.backends.request_to;
         to.begun && some(out, &to.host)
     }),
-    BuiltIn::cached("proxy_port", |x, out| {
+    BuiltIn::fresh("proxy_port", |x, out| {
         let to = &x.backends.request_to;
         to.begun && some(out, &to.port)
     }),
