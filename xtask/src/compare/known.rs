@@ -12,6 +12,8 @@ pub(super) struct KnownDifferences(Vec<KnownLine>);
 struct KnownLine {
     title: String,
     line: String,
+    /// Another line of the difference, without which it is not accepted. Empty: none.
+    beside: String,
 }
 
 impl KnownDifferences {
@@ -31,12 +33,13 @@ impl KnownDifferences {
             } else if line.is_empty() || line.starts_with('#') {
                 reason = !line.is_empty();
             } else {
-                let (title, line) = line.split_once(" | ").ok_or(format!("no \" | \": {line}"))?;
+                let (title, rest) = line.split_once(" | ").ok_or(format!("no \" | \": {line}"))?;
                 if !reason {
-                    return Err(format!("no reason above: {title} | {line}"));
+                    return Err(format!("no reason above: {line}"));
                 }
-                let known_line = KnownLine { title: title.into(), line: line.into() };
-                known.extend(applies.then_some(known_line));
+                let (line, beside) = rest.split_once(" | ").unwrap_or((rest, ""));
+                let [title, line, beside] = [title, line, beside].map(str::to_owned);
+                known.extend(applies.then_some(KnownLine { title, line, beside }));
             }
         }
         Ok(KnownDifferences(known))
@@ -44,12 +47,24 @@ impl KnownDifferences {
 
     /// Whether every line of the difference is accepted in this case.
     pub(super) fn explain(&self, title: &str, difference: &[String]) -> bool {
-        let mut here = self.0.iter().filter(|known| matches(&known.title, title)).peekable();
+        let is_beside = |known: &&KnownLine| {
+            known.beside.is_empty() || difference.iter().any(|line| is_line(&known.beside, line))
+        };
+        let here = self.0.iter().filter(|known| matches(&known.title, title));
+        let mut here = here.filter(is_beside).peekable();
         let here: Vec<_> = match here.peek() {
             None => return false,
             Some(_) => here.collect(),
         };
-        difference.iter().all(|line| here.iter().any(|known| matches(&known.line, line)))
+        difference.iter().all(|line| here.iter().any(|known| is_line(&known.line, line)))
+    }
+}
+
+/// Whether a line of a difference is what `pattern` says, where `?` stands for either sign.
+fn is_line(pattern: &str, line: &str) -> bool {
+    match (pattern.strip_prefix("? "), line.get(2..)) {
+        (Some(pattern), Some(rest)) => matches(pattern, rest),
+        _ => matches(pattern, line),
     }
 }
 
@@ -89,5 +104,16 @@ mod tests {
         assert!(!known.explain("y", &lines(&["- ab"])));
         assert!(KnownDifferences::parse(text, "1.22.1").unwrap().explain("y", &lines(&["- ab"])));
         assert!(KnownDifferences::parse("x | y\n", "1").is_err());
+    }
+
+    #[test]
+    fn a_line_may_need_another_beside_it() {
+        let known = KnownDifferences::parse("# why\n* | ? a\n* | - b* | - c\n", "1").unwrap();
+        let lines = |lines: &[&str]| lines.iter().map(|&l| l.to_owned()).collect::<Vec<_>>();
+        assert!(known.explain("x", &lines(&["+ a", "- a"])));
+        assert!(!known.explain("x", &lines(&["- b"])));
+        assert!(!known.explain("x", &lines(&["- b", "- c"])));
+        let known = KnownDifferences::parse("# why\n* | - b* | - c\n* | - c\n", "1").unwrap();
+        assert!(known.explain("x", &lines(&["- b", "- c"])));
     }
 }

@@ -16,13 +16,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use statistics::SplitMix;
 
 use super::case::Case;
-use super::{CASES_AT_ONCE, ProgramComparison, diff, report};
+use super::{ProgramComparison, diff, report};
 use areas::{AREAS, GrammarArea};
 use grammar::Grammar;
 use tree::ConfigNode;
 
 /// How many requests a configuration gets.
 const REQUESTS: usize = 12;
+
+/// These wait more than the corpus does.
+const CASES_AT_ONCE: usize = 8;
+
+/// What differs is played this often before it counts: clocks tick, and ports are taken by others.
+const TRIES: usize = 3;
 
 /// Which cases to play.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +118,10 @@ struct RandomRun<'a> {
 #[derive(Default)]
 struct CaseTally {
     same: usize,
-    refused: usize,
+    /// By what the reference says.
+    refused: BTreeMap<String, usize>,
+    /// What differed, but did not when it was played again.
+    unsteady: Vec<String>,
     explained: usize,
     skipped: usize,
     different: BTreeMap<String, Vec<String>>,
@@ -121,8 +130,8 @@ struct CaseTally {
 /// How one case fared.
 enum CaseOutcome {
     Same,
-    /// The reference does not start with it, and neither does the other.
-    Refused,
+    /// The reference does not start with it, for this reason, and neither does the other.
+    Refused(String),
     /// The reference finds a mistake of its own.
     Skipped,
     Explained,
@@ -132,12 +141,20 @@ enum CaseOutcome {
 
 impl RandomRun<'_> {
     fn case(&self, case: RandomCase) {
-        let outcome = self.outcome(&case);
+        let mut outcome = self.outcome(&case);
+        let mut tries = 1;
+        while tries < TRIES && matches!(outcome, CaseOutcome::Different(_)) {
+            outcome = self.outcome(&case);
+            tries += 1;
+        }
         let CaseOutcome::Different(found) = &outcome else {
             let mut tally = self.tally.lock().expect("no thread panics with it");
+            if tries > 1 {
+                tally.unsteady.push(case.name);
+            }
             match outcome {
                 CaseOutcome::Same => tally.same += 1,
-                CaseOutcome::Refused => tally.refused += 1,
+                CaseOutcome::Refused(why) => *tally.refused.entry(why).or_default() += 1,
                 CaseOutcome::Skipped => tally.skipped += 1,
                 _ => tally.explained += 1,
             }
@@ -175,7 +192,7 @@ impl RandomRun<'_> {
         let (nginx, weir) = self.comparison.both(&parsed);
         let _ = std::fs::remove_dir_all(self.comparison.scratch.join(&case.name));
         let (nginx, weir) = match (nginx, weir) {
-            (Err(_), Err(_)) => return CaseOutcome::Refused,
+            (Err(why), Err(_)) => return CaseOutcome::Refused(refusal(&why)),
             (Err(e), _) | (_, Err(e)) => {
                 return CaseOutcome::Different(vec![(case.name.clone(), vec![e])]);
             }
@@ -215,13 +232,29 @@ impl CaseTally {
             let some: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
             println!("{:4} {kind}  ({})", names.len(), some.join(", "));
         }
+        for (why, count) in &self.refused {
+            println!("{count:4} refused: {why}");
+        }
+        if !self.unsteady.is_empty() {
+            println!("differed, but not each time: {}", self.unsteady.join(", "));
+        }
         println!(
             "{cases} configurations: {} same, {} refused by both, {} explained, {} in which the \
              reference fails, {different} different",
-            self.same, self.refused, self.explained, self.skipped
+            self.same,
+            self.refused.values().sum::<usize>(),
+            self.explained,
+            self.skipped
         );
         if different == 0 { Ok(()) } else { Err("the servers differ".into()) }
     }
+}
+
+/// What the reference says of a configuration, without where.
+fn refusal(why: &str) -> String {
+    let message = why.split_once("] ").map_or(why, |(_, message)| message);
+    let line = message.lines().next().unwrap_or_default();
+    line.split(" in /").next().unwrap_or_default().to_owned()
 }
 
 /// What a difference is about: the labels of the lines of its first request.

@@ -102,7 +102,8 @@ pub(super) fn lines(reply: &[u8], place: &ServerEnvironment, sort_fields: bool) 
     out.push(String::new());
     let (body, trailers) = body(reply, &head);
     out.extend(content_lines(&body, &head, place));
-    out.extend(trailers);
+    let shown = |line: &Vec<u8>| format!("trailer {}", text::shown(&place.blanked(line)));
+    out.extend(trailers.iter().map(shown));
     out
 }
 
@@ -129,7 +130,7 @@ fn field_line(
 ) -> String {
     let value = match *name {
         b"Date" if date.is_some() => "DATE".into(),
-        b"Expires" => expires(value, date).unwrap_or_else(|| text::shown(value)),
+        b"Expires" => expires(value, date).unwrap_or_else(|| text::shown(&place.blanked(value))),
         // A length is no place, whatever digits it has.
         b"Content-Length" => text::shown(value),
         b"Content-Type" => text::shown(&without_boundary(value, value)),
@@ -147,13 +148,12 @@ fn expires(value: &[u8], date: Option<u64>) -> Option<String> {
 }
 
 /// The body and the lines of its trailers.
-fn body(reply: &[u8], head: &Head<'_>) -> (Vec<u8>, Vec<String>) {
+fn body(reply: &[u8], head: &Head<'_>) -> (Vec<u8>, Vec<Vec<u8>>) {
     let raw = &reply[head.length..];
     let content_type = head.field("Content-Type").unwrap_or_default();
     match dechunked(raw).filter(|_| head.chunked()) {
         Some(Chunks { length, body, trailers }) if length == raw.len() => {
-            let trailers = trailers.iter().map(|line| format!("trailer {}", text::shown(line)));
-            (body, trailers.collect())
+            (body, trailers.into_iter().map(<[u8]>::to_vec).collect())
         }
         _ => (without_boundary(raw, content_type), vec![]),
     }

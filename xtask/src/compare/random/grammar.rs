@@ -1,8 +1,8 @@
 //! A grammar of weighted alternatives, and the texts that a seeded generator makes of it.
 //!
-//! A line is `NAME [WEIGHT] [>=VERSION] = TEXT`; lines with the same name are alternatives. In a
-//! text, `<NAME>` stands for one of them, `<NAME*2-5>` for two to five, `<nl>` for a
-//! line end and `<lt>` for `<`.
+//! A line is `NAME [WEIGHT] [>=VERSION] = TEXT`; lines with the same name are alternatives, and
+//! `NAME anew ...` forgets those before it. In a text, `<NAME>` stands for one of them,
+//! `<NAME*2-5>` for two to five, `<nl>` for a line end and `<lt>` for `<`.
 
 use std::collections::BTreeMap;
 
@@ -48,6 +48,7 @@ impl Grammar {
             match word.strip_prefix(">=") {
                 Some(since) if numbers(since) > numbers(version) => return Ok(()),
                 Some(_) => {}
+                None if word == "anew" => drop(self.0.remove(name)),
                 None => weight = word.parse().map_err(|_| format!("\"{word}\" is no weight"))?,
             }
         }
