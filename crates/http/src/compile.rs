@@ -516,8 +516,8 @@ impl Compiler<'_, '_> {
         Ok(Server { name, outer, locations, reading, tls, http2 })
     }
 
-    /// Compiles the blocks inside, then the block itself. `lines` names what is said in it and, if it
-    /// has no name, around it.
+    /// Compiles the blocks inside, then the block itself. `lines` names what is said in it and, if
+    /// it has no name, around it.
     fn place(
         &mut self,
         scope: Scope,

@@ -36,7 +36,7 @@ fn script(reads: usize, pieces: &'static [&'static [u8]]) -> SocketAddr {
 }
 
 fn closed() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
 }
 
 /// The result of one check of the only server, as log lines say it.

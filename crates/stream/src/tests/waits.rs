@@ -77,10 +77,13 @@ fn a_text_that_nobody_takes_has_its_time() {
     });
     let text = format!("set $a {}; {} return $d;", "x".repeat(3000), longer.collect::<String>());
     let took_ms = lasts_with_ms(&format!("server {{ {SERVER} {text} }}"), |mut client| {
-        // Until the connection is reset.
-        while client.write_all(b"x").is_ok() {
+        for _ in 0..PATIENCE.as_millis() {
             sleep(Duration::from_millis(1));
+            if client.write_all(b"x").is_err() {
+                return;
+            }
         }
     });
-    assert!((5000..5000 + LATE_MS).contains(&took_ms), "{took_ms}");
+    // Meanwhile the kernel may make its buffers larger, and so take some of it.
+    assert!((5000..60_000).contains(&took_ms), "{took_ms}");
 }

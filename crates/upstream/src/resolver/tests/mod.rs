@@ -43,7 +43,7 @@ fn simple() -> TestNameServer {
 
 /// Ports that nobody serves.
 fn closed() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    UdpSocket::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
 }
 
 async fn shown(resolver: &Resolver, name: &str) -> String {
