@@ -45,6 +45,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "feature", slow: true, run: new_feature },
     CheckStep { name: "compare", slow: true, run: side_by_side },
     CheckStep { name: "access", slow: true, run: access_table },
+    CheckStep { name: "random", slow: true, run: generated_configs },
     CheckStep { name: "at-once", slow: true, run: general_sending },
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
@@ -127,6 +128,19 @@ fn access_table() -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
     let words = ["--weir".to_owned(), weir, "--access".to_owned()];
     compare::run(&words).map(|()| StepOutcome::Done)
+}
+
+/// Configurations that are generated, beside an installed nginx: the areas in which Debian's
+/// version behaves as the newest one does.
+fn generated_configs() -> Result<StepOutcome, String> {
+    if !Path::new(REFERENCE).exists() {
+        return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
+    }
+    let weir = project::release("weir")?.display().to_string();
+    for area in ["rewrite", "locations", "files", "tables", "fields"] {
+        compare::run(&["--weir", &weir, "--random", "40", "--area", area].map(str::to_owned))?;
+    }
+    Ok(StepOutcome::Done)
 }
 
 /// Requests of HTTP/2 to a backend of HTTP/1, beside an installed nginx.

@@ -6,9 +6,10 @@
 //! the server closes it.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,11 +34,17 @@ const DRIP: Duration = Duration::from_millis(1);
 const SETTLED_MAX: Duration = Duration::from_secs(5);
 
 /// The backends of one server. Their threads end with the program.
-pub(super) struct ScriptedBackends(Arc<ScriptedState>);
+pub(super) struct ScriptedBackends {
+    shared: Arc<ScriptedState>,
+    ports: Vec<u16>,
+    socket: PathBuf,
+}
 
 #[derive(Default)]
 struct ScriptedState {
     turn: Mutex<ForwardedRequest>,
+    /// Nothing more is accepted.
+    over: AtomicBool,
 }
 
 /// One request of a client, and what it brings about.
@@ -78,51 +85,70 @@ impl ScriptedBackends {
         dir: &Path,
     ) -> std::io::Result<ScriptedBackends> {
         let shared = Arc::new(ScriptedState::default());
+        let mut ports = Vec::new();
         for (listener, name) in listeners.into_iter().zip(["backend", "backend2"]) {
-            let shared = shared.clone();
-            thread::spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    let shared = shared.clone();
-                    thread::spawn(move || BackendConnection::new(stream, name, &shared).serve());
-                }
-            });
+            ports.push(listener.local_addr()?.port());
+            let state = shared.clone();
+            thread::spawn(move || state.serve_all(listener.incoming(), name));
         }
-        let listener = UnixListener::bind(dir.join(SOCKET))?;
+        let socket = dir.join(SOCKET);
+        let listener = UnixListener::bind(&socket)?;
         // The server's worker process may be another user.
         let everyone =
             <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
-        std::fs::set_permissions(dir.join(SOCKET), everyone)?;
-        let unix = shared.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = unix.clone();
-                thread::spawn(move || BackendConnection::new(stream, "socket", &shared).serve());
-            }
-        });
-        Ok(ScriptedBackends(shared))
+        std::fs::set_permissions(&socket, everyone)?;
+        let state = shared.clone();
+        thread::spawn(move || state.serve_all(listener.incoming(), "socket"));
+        Ok(ScriptedBackends { shared, ports, socket })
     }
 
     /// From here on, requests are answered by `script`.
     pub(super) fn begin(&self, script: &BackendScript, place: &ServerEnvironment) {
         let script = Arc::new(script.clone());
-        *self.0.lock() =
+        *self.shared.lock() =
             ForwardedRequest { script, place: Some(place.clone()), ..ForwardedRequest::default() };
     }
 
     /// What the backends were sent since then, in lines.
     pub(super) fn received(&self, place: &ServerEnvironment, sort_fields: bool) -> Vec<String> {
         let deadline = Instant::now() + SETTLED_MAX;
-        while self.0.lock().received.iter().any(|r| r.state == BackendState::Reading)
+        while self.shared.lock().received.iter().any(|r| r.state == BackendState::Reading)
             && Instant::now() < deadline
         {
             thread::sleep(DRIP);
         }
-        let turn = self.0.lock();
+        let turn = self.shared.lock();
         turn.received.iter().flat_map(|one| one.lines(place, sort_fields)).collect()
     }
 }
 
+/// Nobody else can have the ports before the threads that listen have ended.
+impl Drop for ScriptedBackends {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        for port in &self.ports {
+            let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, *port));
+        }
+        let _ = UnixStream::connect(&self.socket);
+    }
+}
+
 impl ScriptedState {
+    /// Serves what comes, each connection in a thread of its own, until the backends are over.
+    fn serve_all<W: Wire + Send + 'static>(
+        self: Arc<Self>,
+        incoming: impl Iterator<Item = std::io::Result<W>>,
+        name: &'static str,
+    ) {
+        for stream in incoming.flatten() {
+            if self.over.load(Ordering::Relaxed) {
+                return;
+            }
+            let shared = self.clone();
+            thread::spawn(move || BackendConnection::new(stream, name, &shared).serve());
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, ForwardedRequest> {
         self.turn.lock().expect("no thread panics with it")
     }

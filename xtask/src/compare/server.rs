@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::backend::{self, ScriptedBackends};
@@ -206,22 +206,25 @@ http {{
     )
 }
 
-/// Sockets on ports that no other server of this run was given; all of five digits so that lengths
-/// agree, and none that a case could mean as a number of its own. Whoever is to listen on one drops
-/// its socket first.
+/// The ports of servers under comparison: of five digits, so that lengths agree, and below those
+/// that the system gives to clients, which would take them from a server that is about to listen.
+const PORTS_FROM: u16 = 10_000;
+const PORTS_TO: u16 = 32_000;
+
+/// Sockets on ports that no other server has; none that a case could mean as a number of its own.
+/// Whoever is to listen on one drops its socket first.
 fn sockets(count: usize) -> std::io::Result<Vec<(TcpListener, u16)>> {
-    static GIVEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
-    let mut given = GIVEN.lock().expect("no thread panics with it");
-    let mut unfit = Vec::new();
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Another run begins elsewhere.
+    let start = std::process::id().wrapping_mul(977);
     let mut sockets = Vec::new();
     while sockets.len() < count {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        if port >= 10_000 && port % 100 != 0 && !given.contains(&port) {
-            sockets.push((listener, port));
-            given.push(port);
-        } else {
-            unfit.push(listener);
+        let number = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS_FROM + (number % u32::from(PORTS_TO - PORTS_FROM)) as u16;
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(listener) if !port.is_multiple_of(100) => sockets.push((listener, port)),
+            Err(error) if error.kind() != std::io::ErrorKind::AddrInUse => return Err(error),
+            _ => {}
         }
     }
     Ok(sockets)

@@ -52,6 +52,7 @@ pub(super) fn grammar(area: &GrammarArea, version: &str) -> Result<Grammar, Stri
 pub(super) fn log_format() -> String {
     let lines = VARIABLES.split_whitespace().map(|name| format!("$remote_port {name}=${name}"));
     let lines: Vec<String> = lines.collect();
-    // `set` in every server declares them.
-    format!("log_format vars '{}';\naccess_log logs/vars.log vars;\n", lines.join("\n"))
+    // `set` in every server declares them. The default for backends depends on nginx's version.
+    let rest = "access_log logs/vars.log vars;\nproxy_http_version 1.1;\n";
+    format!("log_format vars '{}';\n{rest}", lines.join("\n"))
 }
