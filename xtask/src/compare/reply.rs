@@ -133,7 +133,7 @@ fn field_line(
         b"Expires" => expires(value, date).unwrap_or_else(|| text::shown(&place.blanked(value))),
         // A length is no place, whatever digits it has.
         b"Content-Length" => text::shown(value),
-        b"Content-Type" => text::shown(&without_boundary(value, value)),
+        b"Content-Type" => text::shown(&place.blanked(&without_boundary(value, value))),
         _ => text::shown(&place.blanked(value)),
     };
     format!("{}: {value}", text::shown(name))
