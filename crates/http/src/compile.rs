@@ -516,8 +516,8 @@ impl Compiler<'_, '_> {
         Ok(Server { name, outer, locations, reading, tls, http2 })
     }
 
-    /// Compiles the blocks inside, then the block itself. `lines` names what is said in it and, if
-    /// it has no name, around it.
+    /// Compiles the inner blocks, then the block itself. `lines` has the names of its directives,
+    /// and for an `if` or `limit_except` those of the enclosing location before them.
     fn place(
         &mut self,
         scope: Scope,

@@ -99,7 +99,7 @@ pub fn give_back(mut buffer: Vec<u8>) {
     drop(free.with_borrow_mut(|free| free.put(buffer)));
 }
 
-/// Frees what nobody has needed for a while: how many bytes.
+/// Frees some of the memory that stayed unused since the last call. Returns how many bytes.
 pub(crate) fn shrink() -> usize {
     let all = [&FREE, &LARGE_FREE, &HUGE_FREE];
     let freed = all.into_iter().flat_map(|free| free.with_borrow_mut(SparePool::shrink));

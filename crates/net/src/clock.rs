@@ -92,7 +92,7 @@ fn read(clock: libc::clockid_t) -> (u64, u64) {
     (time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u64)
 }
 
-/// What the system's monotonic clock says now.
+/// The time of the system's monotonic clock.
 pub(crate) fn monotonic_ns() -> u64 {
     let (seconds, nanoseconds) = read(libc::CLOCK_MONOTONIC);
     seconds * 1_000_000_000 + nanoseconds

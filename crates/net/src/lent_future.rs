@@ -98,7 +98,7 @@ fn lend(units: usize) -> Memory {
     free.unwrap_or_else(|| Box::new_uninit_slice(units))
 }
 
-/// Frees what nobody has needed for a while: how many bytes.
+/// Frees some of the memory that stayed unused since the last call. Returns how many bytes.
 pub(crate) fn shrink() -> usize {
     FREE.with_borrow_mut(|free| {
         let freed = free.iter_mut().flat_map(SparePool::shrink);

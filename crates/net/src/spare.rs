@@ -1,6 +1,6 @@
 //! Pieces of memory that a worker keeps for later, last in, first out.
 //!
-//! What nobody has needed for a while is freed, half of it at a time: after a burst most of it is
+//! Pieces that stay unused are freed, half of them at a time: after a burst most of them are
 //! gone within half a minute, while steady work finds its pieces again.
 
 /// Pieces that always stay.

@@ -13,7 +13,7 @@ static ALLOCATOR: Allocator = Allocator;
 
 const SMALL: usize = 32 * 1024;
 const LARGE: usize = 256 * 1024;
-/// What the process may take in addition to what it has.
+/// Memory that the process may take in addition to its own, in bytes.
 const MORE: u64 = 1024 * 1024;
 /// More than that and what the allocator has mapped for the thread, which are 64 MB.
 const PIECES_MAX: usize = 400;

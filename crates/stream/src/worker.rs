@@ -45,7 +45,7 @@ pub struct AdmittedClient {
 
 /// Batches of datagrams that are taken before others get their turn.
 const BATCHES_PER_TURN: u32 = 8;
-/// What the beginning of a session takes beside receiving its datagram, as bytes that are read.
+/// The cost of starting a session besides receiving its datagram, counted as bytes read.
 const COST_OF_SESSION: usize = 4096;
 /// How long nothing is received after the system has failed.
 const FAILED_PAUSE: Duration = Duration::from_millis(500);

@@ -14,7 +14,7 @@ use server::{Server, eventually};
 const MB: usize = 1024 * 1024;
 /// A body, and the buffer it is to be held in.
 const BODY: usize = 24 * MB;
-/// What the worker process may take in addition to what it has.
+/// Memory that the worker process may take in addition to its own, in bytes.
 const MORE: usize = 64 * MB;
 const UPLOADS: usize = 8;
 

@@ -19,7 +19,7 @@ const CONNECTIONS: usize = 50;
 const END_MAX: Duration = Duration::from_secs(8);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Where a client stops.
+/// The point at which a client stops sending.
 struct Unfinished {
     name: &'static str,
     /// What it has sent by then.

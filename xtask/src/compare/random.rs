@@ -27,7 +27,7 @@ const REQUESTS: usize = 12;
 /// These wait more than the corpus does.
 const CASES_AT_ONCE: usize = 8;
 
-/// What differs is played this often before it counts: clocks tick, and ports are taken by others.
+/// Tries before a difference counts: clocks tick, and other programs take ports.
 const TRIES: usize = 3;
 
 /// Which cases to play.
@@ -120,7 +120,7 @@ struct CaseTally {
     same: usize,
     /// By what the reference says.
     refused: BTreeMap<String, usize>,
-    /// What differed, but did not when it was played again.
+    /// Cases that differed once, and not when they were played again.
     unsteady: Vec<String>,
     explained: usize,
     skipped: usize,
@@ -250,7 +250,7 @@ impl CaseTally {
     }
 }
 
-/// What the reference says of a configuration, without where.
+/// The reference's message about a configuration, without the file and line.
 fn refusal(why: &str) -> String {
     let message = why.split_once("] ").map_or(why, |(_, message)| message);
     let line = message.lines().next().unwrap_or_default();

@@ -133,7 +133,7 @@ pub(crate) fn text(length: usize) -> String {
     text
 }
 
-/// Where nobody listens: below the ports that the system gives to other tests.
+/// A port without a listener. It is privileged, so the system never gives it to another test.
 pub(crate) fn closed_port() -> u16 {
     1
 }

@@ -151,7 +151,7 @@ impl WorkerContext {
         }
     }
 
-    /// Frees exchanges that nobody has needed for a while: how many bytes.
+    /// Frees some of the exchanges that stayed unused since the last call. Returns their bytes.
     fn shrink(&self) -> usize {
         let freed = self.idle.borrow_mut().shrink();
         let memory = freed.iter().map(|(_, memory)| memory).sum();

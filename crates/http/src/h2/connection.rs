@@ -41,7 +41,7 @@ pub(super) struct Http2Connection<F> {
     ready: Arc<ReadyStreams>,
     pub(super) streams: Http2Streams<F>,
     pub(super) timers: Http2Timers,
-    /// What was read, of which the first `taken` bytes are processed.
+    /// Bytes received from the client. The first `taken` of them are processed.
     pub(super) input: Vec<u8>,
     pub(super) taken: usize,
     /// Counts the connection as waiting while it has no stream.
@@ -65,7 +65,7 @@ pub(super) struct Http2Connection<F> {
 pub(super) struct Http2Begin {
     pub(super) endpoint: Http2Endpoint,
     pub(super) timers: Http2Timers,
-    /// What was read already.
+    /// Bytes of the client that were received before.
     pub(super) input: Vec<u8>,
     /// Others need its place.
     pub(super) gives_way: bool,
@@ -299,7 +299,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.shared.endpoint.borrow_mut().go_away(code);
     }
 
-    /// Processes input: what the last turn left, or what is read now. Returns whether there was
+    /// Processes input left over from the last turn, or else reads more. Returns whether there was
     /// any.
     fn poll_input<R>(&mut self, cx: &mut Context<'_>, run: &R) -> bool
     where

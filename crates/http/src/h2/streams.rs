@@ -13,7 +13,7 @@ use super::ready::{ReadyStreams, StreamWaker};
 use super::shared::Http2Shared;
 use super::stream_link::StreamLink;
 
-/// What it costs to run a stream, as much as reading so many bytes.
+/// The cost of running a stream, counted as bytes read.
 const COST_OF_RUN: usize = 2048;
 
 /// Slots with a higher index are freed when their stream ends.

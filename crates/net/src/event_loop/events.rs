@@ -246,7 +246,7 @@ struct EventTable {
     inbox: Option<Arc<WakeInbox>>,
     entries: Vec<WatchEntry>,
     free: Vec<u32>,
-    /// Where the count of a new entry begins: nothing that is told of an earlier one is for it.
+    /// The first generation of a new entry, later than any that a dropped entry had.
     first_generation: u32,
     taken: Vec<Event>,
 }

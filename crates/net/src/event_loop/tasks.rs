@@ -262,7 +262,7 @@ struct TaskTable {
     free: Vec<u32>,
     /// The most there were since many had ended.
     most: usize,
-    /// Where the count of a new slot begins: no number of an earlier task is its own.
+    /// The first generation of a new slot, later than any that a dropped slot had.
     first_generation: u32,
     /// Those that can go on, each once.
     ready: VecDeque<u32>,

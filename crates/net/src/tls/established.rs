@@ -15,9 +15,9 @@ use super::record::{self, ContentType, RecordFault, RecordKey};
 use super::side::TlsSide;
 use crate::event_loop::spend;
 
-/// What may come without data in between: empty records, warnings, messages, parts of messages.
+/// Records and messages accepted in a row without application data: empty ones, warnings, parts.
 const DATALESS_MAX: u32 = 32;
-/// What it takes to derive a key, as much as reading so many bytes.
+/// The cost of deriving a key, counted as bytes read.
 const COST_OF_KEY: usize = 4096;
 
 const WARNING: u8 = 1;
@@ -47,7 +47,7 @@ pub(super) struct EstablishedTls<S: TlsSide> {
     owes_key: bool,
 }
 
-/// What ends a session: our message, and the alert that the peer is sent.
+/// An error that ends a session: our message, and the alert for the peer.
 pub(super) struct TlsFault {
     alert: u8,
     pub(super) text: &'static str,

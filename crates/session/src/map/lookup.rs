@@ -22,7 +22,7 @@ pub(super) struct MapTable<X> {
     pub(super) default: Option<u32>,
 }
 
-/// What a name leads to.
+/// The places that a name may lead to.
 pub(super) enum MapValue {
     /// A part of `texts`.
     Text(Range<usize>),

@@ -24,7 +24,7 @@ const HEEDED: [&[u8]; 10] = [
     &[0x55, 0x1d, 0x36],
 ];
 
-/// What `BasicConstraints` says.
+/// The value of the extension `BasicConstraints`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BasicConstraints {
     pub(super) is_ca: bool,

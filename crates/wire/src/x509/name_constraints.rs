@@ -40,7 +40,7 @@ pub enum NameFault {
     TooMany,
 }
 
-/// What an authority's certificate says of the names below it.
+/// The name constraints of an authority's certificate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameConstraints<'a> {
     permitted: Vec<Subtree<'a>>,

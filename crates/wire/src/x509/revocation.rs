@@ -27,7 +27,7 @@ pub struct RevocationListParts<'a> {
     extensions: &'a [u8],
 }
 
-/// What a list says about a certificate.
+/// The status of a certificate in a revocation list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListScope {
     /// Whether it is revoked.

@@ -19,7 +19,7 @@ pub(super) const AREAS: &[GrammarArea] = &[
     GrammarArea { name: "stream", grammar: include_str!("areas/stream.txt") },
 ];
 
-/// What every area may use.
+/// Rules that every area may use.
 const SHARED: &str = include_str!("areas/shared.txt");
 
 /// The files that every case has.

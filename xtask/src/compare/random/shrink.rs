@@ -3,7 +3,7 @@
 use super::RandomCase;
 use super::tree;
 
-/// What one case may cost: each try starts both servers.
+/// The most tries for one case: each of them starts both servers.
 const TRIES_MAX: usize = 200;
 
 /// The smallest case found for which `differs` still holds. It holds for `case`.

@@ -11,9 +11,9 @@ use crate::site::policy::{ClientBody, InFileOnly};
 
 /// Bytes of memory taken at first; more as the body comes.
 const FIRST_ROOM: usize = 8 * 1024;
-/// Of a body that has come so far, room for the rest is taken at once: where there is none, others
-/// that come at the same time may have it.
-const EARNEST: usize = 64 * 1024;
+/// Once this much of a body has arrived, memory for the rest is reserved at once. Large bodies that
+/// arrive together then fail early, instead of all of them halfway.
+const RESERVED_FROM: usize = 64 * 1024;
 
 impl Exchange {
     /// Reads the request's body to its end, once; it is kept where the location says. An error has
@@ -44,7 +44,7 @@ impl Exchange {
             }
             if buffer.len() == buffer.capacity() {
                 let room = match length {
-                    Some(_) if received >= EARNEST as u64 => memory_max,
+                    Some(_) if received >= RESERVED_FROM as u64 => memory_max,
                     _ => buffer.len().max(FIRST_ROOM),
                 };
                 let room = room.min(memory_max - buffer.len());

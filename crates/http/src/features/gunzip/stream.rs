@@ -16,7 +16,7 @@ const GZIP_WINDOW_BITS: u8 = 16 + 15;
 /// Members that begin before others may have their turn.
 const MEMBERS_PER_RUN: usize = 32;
 
-/// What a member costs besides its bytes, as a number of bytes: memory for its window.
+/// The cost of a gzip member besides its bytes (a new window), counted as bytes read.
 const COST_OF_MEMBER: usize = 4096;
 
 /// zlib's number for an input that ends too early.
@@ -38,8 +38,8 @@ struct Gunzipped {
 impl BodyStream for Gunzipped {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
-            // The source may be in memory or in a file. What it has expands to nothing, or to more
-            // than a client takes in a turn.
+            // A source in memory or in a file is always ready, and little input may expand to more
+            // output than a turn's share.
             ready!(net::poll_share(cx));
             self.expansion.run()?;
             if self.expansion.is_full() || self.next.is_some() {

@@ -12,7 +12,7 @@ use crate::hpack::{FieldLimits, HpackError};
 /// How much memory of a fragmented block is reused for the next one.
 const BLOCK_KEPT_MAX: usize = 4096;
 
-/// What a field costs besides its bytes, whether it is empty or not: as much as reading so many.
+/// The cost of a field besides its bytes, even if it is empty, counted as bytes read.
 /// The driver has to go through it several times.
 const COST_OF_FIELD: usize = 64;
 
