@@ -2,7 +2,7 @@
 //!
 //! Moving a deadline away is a store: the wheel looks again when the old one is due. A connection
 //! pushes its keepalive deadline forward at every request, and pays for it once in
-//! [`HORIZON_MS`]. What must be exact to the millisecond uses [`sleep`].
+//! [`HORIZON`]. What must be exact to the millisecond uses [`sleep`].
 //!
 //! The wheel is driven by a kernel timer that is set to the next deadline. The runtime's own timers
 //! would look at the clock twice in each turn of the event loop, whether a deadline is near or not.
@@ -22,8 +22,9 @@ use crate::{clock, slots};
 /// Width of a slot.
 const TICK_MS: u64 = 16;
 const SLOTS: usize = 1024;
-/// How far the wheel sees; later deadlines are looked at again from there.
-const HORIZON_MS: u64 = TICK_MS * (SLOTS as u64 - 1);
+/// How many ticks the wheel sees; later deadlines are looked at again from there. The slot of the
+/// tick before the next one is left out: while that tick is looked at, nothing is to be put there.
+const HORIZON: u64 = SLOTS as u64 - 2;
 const NEVER: u64 = u64::MAX;
 
 /// A deadline that can be moved, owned by whoever waits for it.
@@ -222,7 +223,7 @@ impl Wheel {
 
     fn link(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
-        let horizon = self.next_tick + HORIZON_MS / TICK_MS;
+        let horizon = self.next_tick + HORIZON;
         let tick = entry.due_ms.div_ceil(TICK_MS).clamp(self.next_tick, horizon);
         entry.linked_tick = tick;
         self.slots[tick as usize % SLOTS].push(index);
@@ -344,10 +345,106 @@ impl WheelDriver {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
     use std::time::Instant;
 
     use super::*;
     use crate::spawn;
+
+    #[derive(Default)]
+    struct Flag(AtomicBool);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A deadline of a wheel, awaited: what the wheel is to do with it.
+    struct Awaited {
+        index: u32,
+        due_ms: u64,
+        flag: Arc<Flag>,
+    }
+
+    impl Awaited {
+        fn new(wheel: &mut Wheel, now_ms: u64, delay_ms: u64) -> Self {
+            let (index, flag) = (wheel.add(), Arc::<Flag>::default());
+            let mut awaited = Self { index, due_ms: 0, flag };
+            awaited.set(wheel, now_ms, delay_ms);
+            awaited
+        }
+
+        fn set(&mut self, wheel: &mut Wheel, now_ms: u64, delay_ms: u64) {
+            self.due_ms = now_ms + delay_ms;
+            wheel.set(self.index, self.due_ms);
+            let waker = Waker::from(self.flag.clone());
+            let polled =
+                wheel.entries[self.index as usize].poll(now_ms, &mut Context::from_waker(&waker));
+            assert_eq!(polled.is_ready(), delay_ms == 0);
+        }
+
+        /// Whether it is woken when it is due, and not before.
+        fn is_right(&self, now_ms: u64) -> bool {
+            let is_woken = self.flag.0.load(Ordering::Relaxed);
+            if is_woken { self.due_ms <= now_ms } else { now_ms < self.due_ms + TICK_MS }
+        }
+    }
+
+    #[test]
+    fn a_deadline_far_beyond_the_horizon_comes() {
+        let mut wheel = Wheel::new();
+        let begin_ms = wheel.next_tick * TICK_MS;
+        let delays = [1, 15_000, 16_368, 17_000, 40_000, 60_000, 75_000, 3_600_000];
+        let all = delays.map(|delay_ms| Awaited::new(&mut wheel, begin_ms, delay_ms));
+        for now_ms in (begin_ms..begin_ms + 3_601_000).step_by(TICK_MS as usize) {
+            wheel.advance(now_ms);
+            let wrong = all.iter().find(|awaited| !awaited.is_right(now_ms));
+            let delay_ms = wrong.map(|awaited| awaited.due_ms - begin_ms);
+            assert_eq!(delay_ms, None, "after {}", now_ms - begin_ms);
+        }
+        assert_eq!(wheel.linked, 0);
+    }
+
+    /// Against what a list without a wheel would do, with the driver late now and then.
+    #[test]
+    fn deadlines_that_are_moved_dropped_and_set_again_come_in_time() {
+        let mut random = 7u64;
+        let mut draw = move |below: u64| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 33) % below
+        };
+        let mut wheel = Wheel::new();
+        let mut now_ms = wheel.next_tick * TICK_MS;
+        let mut all: Vec<Awaited> = Vec::new();
+        for round in 0..30_000 {
+            for _ in 0..draw(4) {
+                let range = [40, 3000, 100_000][draw(3) as usize];
+                let delay_ms = 1 + draw(range);
+                match draw(3) {
+                    0 if !all.is_empty() => {
+                        let at = draw(all.len() as u64) as usize;
+                        all[at].set(&mut wheel, now_ms, delay_ms);
+                    }
+                    _ => all.push(Awaited::new(&mut wheel, now_ms, delay_ms)),
+                }
+            }
+            if round % 5000 == 4999 {
+                all.drain(2..).for_each(|awaited| wheel.remove(awaited.index));
+                let Wheel { entries, free, .. } = &mut wheel;
+                slots::shrink(entries, free, |_| true);
+            }
+            now_ms += draw(2 * TICK_MS);
+            wheel.advance(now_ms);
+            assert!(all.iter().all(|awaited| awaited.is_right(now_ms)), "round {round}");
+            all.retain(|awaited| {
+                let is_over = awaited.flag.0.load(Ordering::Relaxed);
+                is_over.then(|| wheel.remove(awaited.index)).is_none()
+            });
+        }
+    }
 
     #[test]
     fn a_sleep_is_never_too_short() {
