@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use ::session::PassedConnection;
 use ::upstream::Discovery;
-use net::{Accepted, Address, ConnectionTracker, Detached, IdleSet, SocketProbe, Stream};
+use net::{Accepted, Address, Detached, IdleSet, SocketProbe, Stream};
 
 use crate::accept::{self, ParkedConnection, UnusedConnection};
 use crate::client::Client;
-use crate::drive::WorkerContext;
+use crate::drive::{OF_ANY_GENERATION, WorkerContext};
 use crate::h1::ConnectionState;
 use crate::h2::ResumeReason;
 use crate::site::Generation;
@@ -18,16 +18,11 @@ use crate::site::Generation;
 /// Idle connections that end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
 
-/// The age of all connections: one may serve requests of any generation, which are cut one by one.
-/// Only the end of the worker cuts the connections themselves.
-const OF_ANY_GENERATION: u64 = u64::MAX - 1;
-
 /// One worker's HTTP.
 pub struct Worker {
     context: Rc<WorkerContext>,
     /// Names of servers that are looked up as long as the generation is the newest.
     discovery: RefCell<Discovery>,
-    tracker: Rc<ConnectionTracker>,
     /// Where idle connections wait; `None` where there was no descriptor left for it.
     idle_set: Option<Rc<IdleSet<ParkedConnection>>>,
 }
@@ -39,7 +34,7 @@ impl Worker {
         let discovery = RefCell::new(Discovery::of(&generation.groups));
         let idle_set = IdleSet::new().ok();
         let context = WorkerContext::new(generation, idle_set.is_some());
-        let worker = Rc::new(Self { context, discovery, tracker: Rc::default(), idle_set });
+        let worker = Rc::new(Self { context, discovery, idle_set });
         if let Some(idle_set) = &worker.idle_set {
             let weak = Rc::downgrade(&worker);
             let weak_too = weak.clone();
@@ -73,7 +68,7 @@ impl Worker {
         let PassedConnection { client, stream, received, open, permit } = passed;
         let held = ConnectionState { _open: open, _permit: permit };
         let worker = self.clone();
-        self.tracker.spawn(OF_ANY_GENERATION, async move {
+        self.context.tracker.spawn(OF_ANY_GENERATION, async move {
             let context = worker.context.clone();
             worker.park(accept::serve(context, Rc::new(client), stream, received, held).await);
         });
@@ -87,7 +82,7 @@ impl Worker {
     /// Goes on with a connection that was parked; perhaps only to end it.
     fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, reason: ResumeReason) {
         let worker = self.clone();
-        self.tracker.spawn(OF_ANY_GENERATION, async move {
+        self.context.tracker.spawn(OF_ANY_GENERATION, async move {
             let context = worker.context.clone();
             worker.park(accept::resume(context, stream, parked, reason).await);
         });
@@ -126,7 +121,7 @@ impl Worker {
         self.discovery.replace(Discovery::of(&generation.groups));
         self.context.replace_generation(generation);
         self.close_parked(ResumeReason::End, |parked| self.context.keeps_socket(parked.listen()));
-        self.tracker.wake_all();
+        self.context.tracker.wake_all();
     }
 
     /// Lets go of what only configurations that are gone needed: log files, and sockets to syslog
@@ -139,16 +134,15 @@ impl Worker {
     /// Ends the requests and tunnels that began under earlier generations than this. Connections
     /// that wait, or whose request is newer, stay; with [`u64::MAX`] all of them end.
     pub fn cut_before(&self, generation: u64) {
-        self.context.cut_before(generation);
-        self.tracker.cut_before(generation);
+        self.context.tracker.cut_before(generation);
     }
 
     /// Idle connections end now, the others with the reply under way. Ready once none is left.
     pub async fn leave(self: &Rc<Self>) {
         self.context.leave();
         self.close_parked(ResumeReason::End, |_| false);
-        self.tracker.wake_all();
-        self.tracker.empty().await;
+        self.context.tracker.wake_all();
+        self.context.tracker.empty().await;
     }
 
     /// How many idle connections are parked.
@@ -161,7 +155,7 @@ impl Worker {
     /// as their tasks have run.
     pub fn make_room(self: &Rc<Self>) {
         let parked = self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len());
-        let mut wanted = ((parked + self.tracker.len()) / 8).clamp(1, RECLAIMED_MAX);
+        let mut wanted = ((parked + self.context.tracker.len()) / 8).clamp(1, RECLAIMED_MAX);
         self.close_parked(ResumeReason::GiveWay, |_| {
             let kept = wanted == 0;
             wanted = wanted.saturating_sub(1);
@@ -169,7 +163,7 @@ impl Worker {
         });
         if wanted > 0 {
             self.context.want_back(wanted);
-            self.tracker.wake_all();
+            self.context.tracker.wake_all();
         }
     }
 

@@ -15,8 +15,10 @@ use crate::{slots, spawn};
 #[derive(Default)]
 pub struct ConnectionTracker {
     wakers: RefCell<Wakers>,
-    /// Connections accepted before this end at once.
+    /// Connections whose age is less than this end at once.
     cut_before: Cell<u64>,
+    /// The age of the connection that runs.
+    age: Cell<u64>,
     emptied: Cell<Option<Waker>>,
 }
 
@@ -27,10 +29,16 @@ struct Wakers {
 }
 
 impl ConnectionTracker {
-    /// Starts a connection's task. `accepted` is a number that grows, such as a generation's.
-    pub fn spawn(self: &Rc<Self>, accepted: u64, task: impl Future<Output = ()> + 'static) {
+    /// Starts a connection's task. `age` is a number that grows, such as a generation's.
+    pub fn spawn(self: &Rc<Self>, age: u64, task: impl Future<Output = ()> + 'static) {
         let index = self.wakers.borrow_mut().add();
-        spawn(TrackedTask { tracker: self.clone(), index, accepted, task });
+        spawn(TrackedTask { tracker: self.clone(), index, age, task });
+    }
+
+    /// Called by a connection's task: what it does from now on has this age.
+    #[inline]
+    pub fn set_age(&self, age: u64) {
+        self.age.set(age);
     }
 
     /// Wakes every connection's task, which checks what has changed.
@@ -38,10 +46,15 @@ impl ConnectionTracker {
         self.wakers.borrow().slots.iter().flatten().for_each(Waker::wake_by_ref);
     }
 
-    /// Ends the connections that were accepted before `time`.
-    pub fn cut_before(&self, time: u64) {
-        self.cut_before.set(time);
+    /// Ends the connections whose age is less than this one.
+    pub fn cut_before(&self, age: u64) {
+        self.cut_before.set(age);
         self.wake_all();
+    }
+
+    /// The least age that may go on.
+    pub fn least_age(&self) -> u64 {
+        self.cut_before.get()
     }
 
     /// How many connections have a task.
@@ -81,7 +94,7 @@ impl Wakers {
 struct TrackedTask<F> {
     tracker: Rc<ConnectionTracker>,
     index: u32,
-    accepted: u64,
+    age: u64,
     task: F,
 }
 
@@ -91,7 +104,7 @@ impl<F: Future<Output = ()>> Future for TrackedTask<F> {
         // SAFETY: `task` is pinned with `self`: it is polled and dropped in place, never moved out;
         // nothing else here minds being moved. (An `async` block would hold the task twice.)
         let this = unsafe { self.get_unchecked_mut() };
-        if this.accepted < this.tracker.cut_before.get() {
+        if this.age < this.tracker.cut_before.get() {
             return Poll::Ready(());
         }
         {
@@ -102,8 +115,11 @@ impl<F: Future<Output = ()>> Future for TrackedTask<F> {
                 *slot = Some(cx.waker().clone());
             }
         }
+        this.tracker.age.set(this.age);
         // SAFETY: as above.
-        unsafe { Pin::new_unchecked(&mut this.task) }.poll(cx)
+        let polled = unsafe { Pin::new_unchecked(&mut this.task) }.poll(cx);
+        this.age = this.tracker.age.get();
+        polled
     }
 }
 
@@ -131,10 +147,10 @@ mod tests {
         crate::run(async {
             let tracker = Rc::new(ConnectionTracker::default());
             let polls = Rc::new(Cell::new(0));
-            for accepted in 1..=2 {
+            for age in 1..=2 {
                 let polls = polls.clone();
                 tracker.spawn(
-                    accepted,
+                    age,
                     std::future::poll_fn(move |_| {
                         polls.set(polls.get() + 1);
                         Poll::Pending
@@ -152,6 +168,28 @@ mod tests {
             assert_eq!(tracker.len(), 1);
             tracker.cut_before(3);
             tracker.empty().await;
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_connection_is_as_old_as_what_it_does() {
+        crate::run(async {
+            let tracker = Rc::new(ConnectionTracker::default());
+            for age in [2, 5] {
+                let own = tracker.clone();
+                tracker.spawn(1, async move {
+                    own.set_age(age);
+                    std::future::pending().await
+                });
+            }
+            let turn = || crate::sleep(Duration::from_millis(1));
+            turn().await;
+            for (least, left) in [(2, 2), (3, 1), (5, 1), (6, 0)] {
+                tracker.cut_before(least);
+                turn().await;
+                assert_eq!((tracker.len(), tracker.least_age()), (left, least));
+            }
         })
         .unwrap();
     }

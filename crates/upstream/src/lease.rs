@@ -7,7 +7,7 @@ use net::Address;
 
 use crate::balance::Balance;
 use crate::limit::{ServerSlot, ServerSlots};
-use crate::pool::{GroupPool, Handoff, PoolClass, PoolKey, PooledConnection, worker};
+use crate::pool::{GroupPool, Handoff, PoolKey, PoolOrigin, PooledConnection, worker};
 use crate::server::Server;
 use crate::times::Until;
 
@@ -156,10 +156,15 @@ impl Lease {
         }
     }
 
-    /// Ends it and keeps its connection, one of that class, for the next request of this worker, or
-    /// hands it to another worker whose request waits for this server and needs one.
-    pub fn end_with(mut self, pool: &GroupPool, class: PoolClass, connection: PooledConnection) {
-        let key = PoolKey { to: self.address().clone(), class };
+    /// Ends it and keeps its connection, one of that origin, for the next request of this worker,
+    /// or hands it to another worker whose request waits for this server and needs one.
+    pub fn end_with(
+        mut self,
+        pool: &GroupPool,
+        origin: Option<Arc<PoolOrigin>>,
+        connection: PooledConnection,
+    ) {
+        let key = PoolKey { to: self.address().clone(), origin };
         let is_awaited =
             |slots: &ServerSlots<Handoff>| slots.waiting() > 0 && slots.awaits_handoff(worker());
         let slot = self.slot.take_if(|slot| is_awaited(slot.slots()));

@@ -45,26 +45,19 @@ pub struct PooledConnection {
 pub struct PoolKey {
     /// The server.
     pub to: Address,
-    /// Which of its connections.
-    pub class: PoolClass,
-}
-
-/// The connections to a server that may be exchanged for each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PoolClass {
-    /// How they are made; `None`: in the plainest way.
+    /// What sets it apart from others; `None`: nothing does.
     pub origin: Option<Arc<PoolOrigin>>,
-    /// Whose they are, if locations have connections of their own; else 0.
-    pub location: u64,
 }
 
-/// How a connection was made.
+/// How and for whom a connection was made.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PoolOrigin {
     /// The local address that was requested.
     pub from: Option<SocketAddr>,
     /// How it is secured.
     pub secured: Option<SecuredAs>,
+    /// The location's number, if locations have connections of their own.
+    pub location: Option<u64>,
 }
 
 /// How a connection is secured. A connection serves only requests that would be secured alike.
@@ -305,7 +298,7 @@ mod tests {
         let group = group("server 10.0.0.1; keepalive 2;");
         let (near, far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
-        let key = PoolKey { to: group.servers()[0].address().clone(), class: PoolClass::default() };
+        let key = PoolKey { to: group.servers()[0].address().clone(), origin: None };
         let opened_ms = clock::now_ms();
         let stream = OwnedFd::from(near).into();
         let handoff = Handoff { stream, key: key.clone(), requests: 1, opened_ms };
@@ -317,7 +310,7 @@ mod tests {
     #[test]
     fn an_idle_connection_is_closed_after_its_time() {
         let group = group("server 10.0.0.1; keepalive 2; keepalive_timeout 3s;");
-        let key = PoolKey { to: group.servers()[0].address().clone(), class: PoolClass::default() };
+        let key = PoolKey { to: group.servers()[0].address().clone(), origin: None };
         net::run(async {
             net::testing::stop_clock();
             for (idle_ms, is_open) in [(2900, true), (3600, false)] {

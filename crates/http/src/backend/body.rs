@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::{GroupPool, PoolClass, PooledConnection};
+use ::upstream::pool::{GroupPool, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, LentPart};
 use net::{SocketProbe, Stream, Timer, clock, memory};
@@ -34,8 +34,8 @@ pub(super) struct BusyServer {
     /// There once it is connected to.
     pub(super) connection: Option<PooledConnection>,
     pub(super) lease: Lease,
-    /// What the connection may be exchanged for.
-    pub(super) class: PoolClass,
+    /// What sets the connection apart from others.
+    pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.
     pub(super) session: Option<Box<SessionToLearn>>,
@@ -44,8 +44,12 @@ pub(super) struct BusyServer {
 }
 
 impl BusyServer {
-    pub(super) fn new(lease: Lease, attempt: Rc<UpstreamAttempt>, class: PoolClass) -> Self {
-        Self { connection: None, lease, class, attempt, session: None, sent: false }
+    pub(super) fn new(
+        lease: Lease,
+        attempt: Rc<UpstreamAttempt>,
+        origin: Option<Arc<PoolOrigin>>,
+    ) -> Self {
+        Self { connection: None, lease, origin, attempt, session: None, sent: false }
     }
 
     /// The stream of its connection.
@@ -76,7 +80,7 @@ impl BusyServer {
         if let Some(pool) = pool.filter(|_| self.sent)
             && let Some(connection) = self.connection
         {
-            self.lease.end_with(pool, self.class, connection);
+            self.lease.end_with(pool, self.origin, connection);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use ::upstream::pool::{PoolClass, PoolKey, PooledConnection};
+use ::upstream::pool::{PoolKey, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Timer};
@@ -74,12 +74,12 @@ pub(super) async fn connect(
     lease: &Lease,
     conf: &Conf,
     secured: Option<&SecuredConnections<'_>>,
-    class: &PoolClass,
+    origin: Option<Arc<PoolOrigin>>,
     timer: &Timer,
 ) -> Result<Connected, Trouble> {
     // What is in this block need not be kept while a connection is waited for.
     let connecting = {
-        let key = PoolKey { to: lease.address().clone(), class: class.clone() };
+        let key = PoolKey { to: lease.address().clone(), origin };
         if let Some(connection) = kept_by.and_then(|group| group.pool().take(&key)) {
             return Ok(Connected { connection, reused: true });
         }
@@ -88,7 +88,7 @@ pub(super) async fn connect(
             Some(secured) => Some(transport(caller, secured, &key.to)?),
             None => None,
         };
-        let from = key.class.origin.as_ref().and_then(|origin| origin.from);
+        let from = key.origin.as_ref().and_then(|origin| origin.from);
         begin(caller, &key.to, lease.name(), &connect_options(conf, from, transport))?
     };
     timer.set(conf.connect_timeout.0);

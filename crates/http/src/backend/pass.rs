@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ::upstream::pool::{PoolClass, PoolOrigin};
+use ::upstream::pool::PoolOrigin;
 use ::upstream::{Attempt, Group, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
@@ -55,7 +55,7 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
     let mut passing = Passing {
         bound: Bound::of(x, plan.group),
-        origin: origin(from, plan.tls.as_ref()),
+        origin: origin(x, plan, from),
         plan,
         attempt: Attempt::default(),
         tries: 0,
@@ -75,7 +75,7 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
 struct Passing<'p, 'a, S: Start> {
     plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
-    /// How connections are made, if not in the plainest way.
+    /// What sets its connections apart from others, if anything does.
     origin: Option<Arc<PoolOrigin>>,
     attempt: Attempt,
     /// How many servers have been asked.
@@ -92,16 +92,21 @@ struct Passing<'p, 'a, S: Start> {
     protocol: Option<S::Protocol>,
 }
 
-fn origin(
+/// Of locations that have connections of their own, nginx compares the address of the settings;
+/// the number also outlives a reload.
+fn origin<S>(
+    x: &Exchange,
+    plan: &PassPlan<'_, S>,
     from: Option<SocketAddr>,
-    tls: Option<&SecuredConnections<'_>>,
 ) -> Option<Arc<PoolOrigin>> {
-    let secured = tls.map(SecuredConnections::origin);
-    if from.is_none() {
+    let secured = plan.tls.as_ref().map(SecuredConnections::origin);
+    let is_local = plan.group.pool().settings().local;
+    if from.is_none() && !is_local {
         return secured.cloned();
     }
     let secured = secured.and_then(|origin| origin.secured.clone());
-    Some(Arc::new(PoolOrigin { from, secured }))
+    let location = is_local.then(|| x.location().pool_number);
+    Some(Arc::new(PoolOrigin { from, secured, location }))
 }
 
 impl<S: Start> Passing<'_, '_, S> {
@@ -152,18 +157,8 @@ impl<S: Start> Passing<'_, '_, S> {
         let anew = std::mem::take(&mut self.is_first);
         let attempt = x.backends.begin(AskedBackend::Server(lease.server().clone()), anew);
         attempt.queue_ms.set(waited_ms);
-        self.server = Some(BusyServer::new(lease, attempt, self.class(x)));
+        self.server = Some(BusyServer::new(lease, attempt, self.origin.clone()));
         Ok(())
-    }
-
-    /// The connections that may be used. nginx compares the address of the location's settings;
-    /// this number also outlives a reload.
-    fn class(&self, x: &Exchange) -> PoolClass {
-        let location = match self.plan.group.pool().settings().local {
-            true => x.location().pool_number,
-            false => 0,
-        };
-        PoolClass { origin: self.origin.clone(), location }
     }
 
     fn server(&mut self) -> &mut BusyServer {
@@ -191,7 +186,7 @@ impl<S: Start> Passing<'_, '_, S> {
             &server.lease,
             conf,
             self.plan.tls.as_ref(),
-            &server.class,
+            self.origin.clone(),
             &timer,
         )
         .await?;
@@ -222,9 +217,10 @@ impl<S: Start> Passing<'_, '_, S> {
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        let answered = answered?;
-        self.check_final(x, &answered)?;
-        Ok(answered)
+        if let Ok(answered) = &answered {
+            self.check_final(x, answered)?;
+        }
+        answered
     }
 
     /// Refuses an interim status of a final reply: the client would wait for another reply. 101 is

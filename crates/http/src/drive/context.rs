@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use net::{SparePool, TurnBudget};
+use net::{ConnectionTracker, SparePool, TurnBudget};
 use observe::WorkerCounters;
 
 use crate::client::Client;
@@ -27,6 +27,9 @@ const EXCHANGES_MEMORY_MAX: usize = 8 * 1024 * 1024;
 /// to backends are in use.
 const WAITS_PER_TURN: usize = 64;
 
+/// The age of a connection that serves no request, or several: only the end of the worker cuts it.
+pub(crate) const OF_ANY_GENERATION: u64 = u64::MAX - 1;
+
 /// What a driver asks of its worker.
 pub(crate) struct WorkerContext {
     generation: RefCell<Rc<Generation>>,
@@ -42,8 +45,8 @@ pub(crate) struct WorkerContext {
     /// Whether idle connections can be parked.
     pub(crate) can_park: bool,
     leaving: Cell<bool>,
-    /// Requests that began under earlier generations than this end at once.
-    cut_before: Cell<u64>,
+    /// The tasks of connections, each as old as the generation of the request it serves.
+    pub(crate) tracker: Rc<ConnectionTracker>,
     /// How many connections that wait for another request are to end.
     wanted_back: Cell<usize>,
 }
@@ -58,7 +61,7 @@ impl WorkerContext {
             wait_budget: TurnBudget::new(WAITS_PER_TURN),
             can_park,
             leaving: Cell::new(false),
-            cut_before: Cell::new(0),
+            tracker: Rc::default(),
             wanted_back: Cell::new(0),
         });
         let weak = Rc::downgrade(&context);
@@ -84,15 +87,14 @@ impl WorkerContext {
         self.leaving.set(true);
     }
 
-    /// From now on requests that began under earlier generations end at once, when their
-    /// connections are woken.
-    pub(crate) fn cut_before(&self, generation: u64) {
-        self.cut_before.set(generation);
+    /// The connection that runs serves a request of the newest generation from now on.
+    pub(crate) fn begin_request(&self) {
+        self.tracker.set_age(self.generation.borrow().number);
     }
 
-    /// The oldest generation whose requests may go on.
-    pub(crate) fn oldest_served(&self) -> u64 {
-        self.cut_before.get()
+    /// The connection that runs waits for another request, whatever its generation.
+    pub(crate) fn end_request(&self) {
+        self.tracker.set_age(OF_ANY_GENERATION);
     }
 
     /// Wants so many of the connections that wait for another request to end.

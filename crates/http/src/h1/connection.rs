@@ -84,6 +84,7 @@ impl Connection {
 
     /// What the next request has for itself.
     pub(super) fn begin_request(&self) -> Rc<RequestStream> {
+        self.context.begin_request();
         let mut spare = self.spare.take();
         if let Some(request) = spare.as_mut().and_then(Rc::get_mut) {
             request.renew();
@@ -96,6 +97,7 @@ impl Connection {
     /// A request is over.
     pub(super) fn end_request(&self, request: Rc<RequestStream>) {
         self.spare.set(Some(request));
+        self.context.end_request();
     }
 }
 

@@ -29,10 +29,7 @@ pub(crate) mod tests;
 #[cfg(test)]
 pub(crate) use head::settle;
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 use net::{SocketProbe, Stream};
 
@@ -84,15 +81,7 @@ impl Connection {
                 }
             };
             let request = self.begin_request();
-            let begun_under = self.context.generation().number;
-            let after = {
-                let mut exchange = pin!(self.exchange(&request, pipelined));
-                poll_fn(|cx| match begun_under < self.context.oldest_served() {
-                    true => Poll::Ready(After::Close),
-                    false => exchange.as_mut().poll(cx),
-                })
-                .await
-            };
+            let after = self.exchange(&request, pipelined).await;
             self.end_request(request);
             if !matches!(after, After::Keep(_)) {
                 // Who sees the connection end may look for its line in the log.

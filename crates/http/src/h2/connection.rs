@@ -289,7 +289,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         if !self.context.keeps(&self.client) {
             self.go_away(Http2Code::NO_ERROR);
         }
-        let oldest_served = self.context.oldest_served();
+        let oldest_served = self.context.tracker.least_age();
         if std::mem::replace(&mut self.oldest_served, oldest_served) != oldest_served {
             self.streams.cut_before(oldest_served);
         }

@@ -111,7 +111,7 @@ fn fixed_name<'a>(tls: &'a BackendTls, group: Option<&'a Group>) -> Option<&'a [
 fn origin(tls: &BackendTls, name: &[u8], certificate: Option<CertificateNames>) -> Arc<PoolOrigin> {
     let name = without_port(name).into();
     let secured = SecuredAs { settings: tls.number(), name, certificate };
-    Arc::new(PoolOrigin { from: None, secured: Some(secured) })
+    Arc::new(PoolOrigin { from: None, secured: Some(secured), location: None })
 }
 
 impl SecuredConnections<'_> {
