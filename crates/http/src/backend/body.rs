@@ -28,6 +28,9 @@ use crate::exchange::{
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
 
+/// What a byte of a reply's framing takes, in bytes read: tiny pieces are mostly framing.
+const COST_OF_FRAMING: usize = 4;
+
 /// A server that is asked: the right to use it, and the connection to it, which are given back when
 /// the reply ends.
 pub(super) struct BusyServer {
@@ -273,6 +276,8 @@ impl<P: Protocol> BackendBody<P> {
                 attempt.bytes_received.set(attempt.bytes_received.get() + count as u64);
                 attempt.response_length.set(attempt.response_length.get() + count as u64);
                 let taken = self.protocol.body(&mut buffer, before);
+                let found = taken.as_ref().map_or(0, |taken| taken.end.saturating_sub(before));
+                net::spend(count.saturating_sub(found) * COST_OF_FRAMING);
                 self.keep(buffer, start, before, taken, to_file);
                 self.note_read(count as u64);
             }

@@ -26,6 +26,10 @@ pub(crate) const READING_HEAD: &str = "reading response header from upstream";
 /// Interim replies (1xx) before the final one. Each is as long as `buffer_size` at most.
 const INTERIM_REPLIES_MAX: u8 = 64;
 
+/// What a byte before the end of a head takes, in bytes read. It may be an application's error,
+/// which is logged.
+const COST_OF_HEAD: usize = 4;
+
 /// Why a server did not answer. What there was to say has been logged.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -208,6 +212,7 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
                 Ok(count @ 1..) => {
                     let received = self.call.received;
                     received.set(received.get() + count as u64);
+                    net::spend(count * COST_OF_HEAD);
                 }
                 ended => {
                     caller.set_action(READING_HEAD);

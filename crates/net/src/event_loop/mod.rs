@@ -52,6 +52,7 @@ pub(crate) fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
                         return Ok(done);
                     }
                 }
+                NextTask::Deferred(waker) => waker.wake(),
                 NextTask::Nothing => break,
             }
         }
@@ -96,7 +97,7 @@ impl LoopThread {
         peaks::note_turn(turn_began_ns);
         events::take(timeout)?;
         let began_ns = clock::refresh();
-        tasks::resume_deferred();
+        tasks::begin_turn();
         Ok(began_ns)
     }
 }

@@ -122,7 +122,7 @@ pub async fn yield_now() {
 
 /// Wakes a task after the others have run and the descriptors have been looked at.
 pub fn defer(waker: &Waker) {
-    TASKS.with_borrow_mut(|tasks| tasks.deferred.push(waker.clone()));
+    TASKS.with_borrow_mut(|tasks| tasks.deferred.push_back(waker.clone()));
 }
 
 /// Ready while the running task has some of its share left; this counts as a step. A task that has
@@ -171,13 +171,15 @@ pub(super) fn shrink() {
 pub(super) enum NextTask {
     Main,
     Task(u32),
+    /// One that had others go first: to be woken.
+    Deferred(Waker),
     Nothing,
 }
 
-/// What has waited longest of that which can go on.
+/// What has waited longest of that which can go on; then one that had others go first.
 pub(super) fn next() -> NextTask {
     TASKS.with_borrow_mut(|tasks| match tasks.ready.pop_front() {
-        None => NextTask::Nothing,
+        None => tasks.resume_next().map_or(NextTask::Nothing, NextTask::Deferred),
         Some(index) => {
             tasks.slots[index as usize].is_ready = false;
             if index == MAIN { NextTask::Main } else { NextTask::Task(index) }
@@ -190,15 +192,14 @@ pub(super) fn all_wait() -> bool {
     TASKS.with_borrow(|tasks| tasks.ready.is_empty() && tasks.deferred.is_empty())
 }
 
-/// Wakes those that had others go first.
-pub(super) fn resume_deferred() {
-    // An empty list stays where it is, with its memory.
-    if TASKS.with_borrow(|tasks| tasks.deferred.is_empty()) {
-        return;
-    }
-    let mut deferred = TASKS.with_borrow_mut(|tasks| mem::take(&mut tasks.deferred));
-    deferred.drain(..).for_each(Waker::wake);
-    TASKS.with_borrow_mut(|tasks| tasks.deferred = deferred);
+/// A turn begins: those that had others go first may go on in it, the first of them in any case.
+pub(super) fn begin_turn() {
+    let first = TASKS.with_borrow_mut(|tasks| {
+        tasks.turn_bytes = 0;
+        tasks.resumable = tasks.deferred.len().saturating_sub(1);
+        tasks.deferred.pop_front()
+    });
+    first.into_iter().for_each(Waker::wake);
 }
 
 pub(super) fn poll_main<T>(main: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
@@ -221,14 +222,18 @@ pub(super) fn poll(index: u32) {
         let is_over = is_stopped || task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
         (!is_over).then_some(task)
     }));
-    note_poll(spent());
-    let watcher = TASKS.with_borrow_mut(|tasks| match polled {
-        Ok(Some(task)) => {
-            tasks.slots[index as usize].stage = TaskStage::Waits(task);
-            None
+    let spent = spent();
+    note_poll(spent);
+    let watcher = TASKS.with_borrow_mut(|tasks| {
+        tasks.turn_bytes += spent;
+        match polled {
+            Ok(Some(task)) => {
+                tasks.slots[index as usize].stage = TaskStage::Waits(task);
+                None
+            }
+            Ok(None) => tasks.end(index, !is_stopped),
+            Err(_) => tasks.end(index, false),
         }
-        Ok(None) => tasks.end(index, !is_stopped),
-        Err(_) => tasks.end(index, false),
     });
     watcher.into_iter().for_each(Waker::wake);
 }
@@ -266,7 +271,12 @@ struct TaskTable {
     first_generation: u32,
     /// Those that can go on, each once.
     ready: VecDeque<u32>,
-    deferred: Vec<Waker>,
+    /// Those that had others go first, in order.
+    deferred: VecDeque<Waker>,
+    /// How many of them may still go on in this turn.
+    resumable: usize,
+    /// The work of this turn's tasks.
+    turn_bytes: u64,
     /// Whether tasks are dropped instead of started.
     is_closed: bool,
 }
@@ -302,7 +312,9 @@ impl TaskTable {
             most: 0,
             first_generation: 0,
             ready: VecDeque::new(),
-            deferred: Vec::new(),
+            deferred: VecDeque::new(),
+            resumable: 0,
+            turn_bytes: 0,
             is_closed: false,
         }
     }
@@ -365,6 +377,16 @@ impl TaskTable {
             self.most = count;
         }
         many
+    }
+
+    /// The next of those that had others go first, unless the turn has had a task's share of work:
+    /// what has come meanwhile need not wait for all of them.
+    fn resume_next(&mut self) -> Option<Waker> {
+        if self.resumable == 0 || self.turn_bytes >= SHARE_BYTES.unsigned_abs() {
+            return None;
+        }
+        self.resumable -= 1;
+        self.deferred.pop_front()
     }
 
     fn make_ready(&mut self, index: u32) {

@@ -305,3 +305,42 @@ fn tasks_begin_and_are_woken_after_the_table_has_shrunk() {
     })
     .unwrap();
 }
+
+#[test]
+fn of_tasks_with_much_to_do_one_goes_on_in_each_turn() {
+    const TASKS: usize = 5;
+    run(async {
+        let polls = Rc::new(Cell::new(0));
+        for _ in 0..TASKS {
+            let polls = polls.clone();
+            spawn(poll_fn(move |cx| {
+                polls.set(polls.get() + 1);
+                spend(1 << 20);
+                assert!(poll_share(cx).is_pending());
+                Poll::<()>::Pending
+            }));
+        }
+        yield_now().await;
+        let begin = polls.get();
+        // Between two turns of this task each of the others has one.
+        for turn in 1..4 {
+            yield_now().await;
+            assert_eq!(polls.get() - begin, turn * TASKS, "{turn}");
+        }
+        // What a descriptor tells is heard after one of them.
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let watch = EventWatch::new(&far, Interest::Read).unwrap();
+        let heard = Rc::new(Cell::new(None));
+        let (told, counted) = (heard.clone(), polls.clone());
+        spawn(async move {
+            poll_fn(|cx| watch.poll_readable(cx)).await;
+            told.set(Some(counted.get()));
+        });
+        yield_now().await;
+        let before = polls.get();
+        near.write_all(b"x").unwrap();
+        yield_now().await;
+        assert!(heard.get().is_some_and(|count| count - before <= 1), "{before} {heard:?}");
+    })
+    .unwrap();
+}
