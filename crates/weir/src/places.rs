@@ -171,9 +171,12 @@ impl StartingUser {
     }
 }
 
-/// The prefix of a configuration: that of the installation it belongs to, or its directory.
+/// The prefix of a configuration: that of the installation it belongs to, or its directory. Every
+/// file beside nginx's own belongs to nginx's installation, where `-p` has that default.
 fn prefix_of(conf: &Path) -> PathBuf {
-    let installed = name::ALL.iter().find(|name| Path::new(name.conf) == conf);
+    let beside =
+        |name: &ProgramName| name.is_nginx() && conf.parent() == Path::new(name.conf).parent();
+    let installed = name::ALL.iter().find(|name| Path::new(name.conf) == conf || beside(name));
     let own = || conf.parent().unwrap_or(Path::new("/")).to_owned();
     installed.map_or_else(own, |name| name.prefix.into())
 }
@@ -246,6 +249,9 @@ mod tests {
             ("-p /srv", "/etc/weir/nginx.conf", "/srv"),
             ("-c /etc/weir/nginx.conf", "/etc/weir/nginx.conf", "/var/lib/weir/"),
             ("-c /etc/nginx/nginx.conf", "/etc/nginx/nginx.conf", "/usr/share/nginx/"),
+            ("-c /etc/nginx/new.conf", "/etc/nginx/new.conf", "/usr/share/nginx/"),
+            ("-c /etc/nginx/a/new.conf", "/etc/nginx/a/new.conf", "/etc/nginx/a"),
+            ("-c /etc/weir/new.conf", "/etc/weir/new.conf", "/etc/weir"),
         ];
         for (words, conf, prefix) in cases {
             assert_eq!(weir(words), (conf.into(), prefix.into()), "{words}");

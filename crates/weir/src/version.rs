@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::command_line::CommandLine;
 use crate::name::{ProgramName, name};
 use crate::places::{Defaults, StartingUser, UserFiles};
+use crate::settings;
 
 /// What the options ask for.
 pub fn text(command: &CommandLine) -> String {
@@ -177,9 +178,10 @@ fn parts() -> String {
 /// Whether one of nginx's modules is here, by the name of its file: `ngx_http_map_module`.
 pub fn has_module(module: &str) -> bool {
     let mut directives = conf::known::all().iter().filter(|known| known.module == module);
+    let is_block = |name: &str| settings::BLOCKS.iter().any(|block| block.name == name);
     let has = |name: &str| match module.split('_').nth(1) {
         Some("http") => has(http::TABLES, name),
-        Some("stream") => stream_has(name),
+        Some("stream") => stream_has(name) || is_block(name),
         _ => false,
     };
     directives.any(|known| has(known.name))

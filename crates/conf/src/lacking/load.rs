@@ -16,8 +16,8 @@ pub struct EnclosingBlock<'a> {
 /// A part of a line.
 pub struct LinePart {
     /// The text to report: `resolver ... status_zone=`.
-    pub what: &'static str,
-    /// Who has it.
+    pub what: Box<str>,
+    /// Who has it; empty: not known.
     pub module: &'static str,
     /// What it is for.
     pub class: Class,
@@ -93,7 +93,7 @@ impl Load<'_> {
             let message = format!("{}: {instead}", error.message);
             self.warn(Error { message, ..error });
         }
-        let (what, at) = (what.into(), line.end);
+        let at = line.end;
         self.lacks.push(Lack { what, module, class, active: true, of: "", instead, at });
         Ok(())
     }

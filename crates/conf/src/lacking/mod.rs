@@ -5,7 +5,8 @@
 //! pattern. A row says the directive's class, the values with which it asks for nothing, and the
 //! directive that it belongs to (column `of`): a setting of `fastcgi_pass` means nothing where
 //! `fastcgi_pass` is absent, and where it is present, that is the directive to complain about. So
-//! a directive with an `of` is never an error itself.
+//! a directive with an `of` is never an error itself. `modules.tsv` has the names of files of
+//! modules that nginx does not bring, for `load_module`.
 //!
 //! Deliberately absent: which directives Weir has. Only what no feature takes is looked up here.
 
@@ -112,7 +113,7 @@ impl Class {
 pub struct Lack {
     /// The directive, or what it says that is not there: `listen ... ssl`.
     pub what: Box<str>,
-    /// The module that has it, where it is known.
+    /// The module that has it; empty: not known.
     pub module: &'static str,
     /// What it is for.
     pub class: Class,
@@ -178,6 +179,18 @@ pub fn of_variable(name: &[u8]) -> Option<&'static LackingRow> {
     let rows = OWN.iter().chain(THIRD_PARTY.iter());
     let rows = rows.filter_map(|row| Some((row.variable(name)?, row)));
     rows.min_by_key(|(length, _)| Reverse(*length)).map(|(_, row)| row)
+}
+
+/// Whether a module that nginx does not bring has this name as a file: `ngx_http_lua_module`. The
+/// directives of such a module have rows here.
+pub fn is_module_file(name: &str) -> bool {
+    module_files().any(|(file, _)| file == name)
+}
+
+/// The names of files, each with its module as `third_party.tsv` calls it.
+fn module_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = include_str!("../../modules.tsv").lines().skip(1);
+    lines.map(|line| line.split_once('\t').expect("the table has two columns"))
 }
 
 static OWN: LazyLock<Vec<LackingRow>> = LazyLock::new(|| rows(include_str!("../../lacking.tsv")));

@@ -250,6 +250,19 @@ fn rows_are_well_formed() {
 }
 
 #[test]
+fn files_of_modules_have_rows_for_their_directives() {
+    assert!(include_str!("../../modules.tsv").starts_with("file\tmodule\n"));
+    for (file, module) in module_files() {
+        assert!(known::all().iter().all(|known| known.module != file), "{file} is nginx's");
+        assert_eq!(module_files().filter(|(other, _)| *other == file).count(), 1, "{file}");
+        // The kit is there for other modules.
+        let has_rows = THIRD_PARTY.iter().any(|row| row.module == module);
+        assert!(has_rows || module == "ngx_devel_kit", "{module}");
+    }
+    assert!(is_module_file("ngx_http_lua_module") && !is_module_file("ngx_http_map_module"));
+}
+
+#[test]
 fn variables_lead_to_their_modules() {
     let module = |name: &str| of_variable(name.as_bytes()).map(|row| row.module);
     assert_eq!(module("geoip_country_code"), Some("ngx_http_geoip_module"));

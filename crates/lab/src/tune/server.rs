@@ -57,7 +57,7 @@ impl TunedServer {
             return std::path::absolute(given).ok();
         }
         match self {
-            Self::Weir if tree.file == Path::new("/etc/nginx/nginx.conf") => {
+            Self::Weir if tree.folder() == Path::new("/etc/nginx") => {
                 Some("/usr/share/nginx".into())
             }
             Self::Weir if tree.file == Path::new("/etc/weir/nginx.conf") => {

@@ -203,6 +203,6 @@ fn lacks(
 ) -> Result<()> {
     let message =
         format!("the \"{word}\" parameter of \"listen\" is not supported by this version of weir");
-    let part = LinePart { what, module, class: Class::Block };
+    let part = LinePart { what: what.into(), module, class: Class::Block };
     load.without_part(from, part, from.error_at(word, message))
 }

@@ -92,7 +92,7 @@ impl ResolverSettings {
         } else if text.starts_with(b"status_zone=") {
             let missing = "parameter \"status_zone\" is not supported by this version of weir";
             let part = LinePart {
-                what: "resolver ... status_zone=",
+                what: "resolver ... status_zone=".into(),
                 module: "NGINX Plus",
                 class: Class::Metadata,
             };

@@ -9,7 +9,7 @@ use crate::name::name;
 
 /// The whole report, on one line.
 pub fn text(report: &UnsupportedItem<'_>) -> String {
-    let UnsupportedItem { file, errors, findings, settings, warnings, sources } = report;
+    let UnsupportedItem { file, errors, findings, settings, warnings, remarks, sources } = report;
     let message = |error: &&Error| {
         let place = place(ReportPosition::of(error.span.or(error.mark), sources).as_ref());
         let help = error.help.as_deref().map_or("null".to_owned(), quoted);
@@ -20,7 +20,7 @@ pub fn text(report: &UnsupportedItem<'_>) -> String {
         .map(|(what, count)| format!("{{\"directive\":{},\"lines\":{count}}}", quoted(what)));
     format!(
         "{{\"weir\":{},\"file\":{},\"exit_code\":{},\"errors\":{},\"findings\":{},\
-         \"settings\":{},\"warnings\":{}}}\n",
+         \"settings\":{},\"warnings\":{},\"remarks\":{}}}\n",
         quoted(name().version),
         quoted(file),
         report.exit_code(),
@@ -28,6 +28,7 @@ pub fn text(report: &UnsupportedItem<'_>) -> String {
         list(findings.iter().map(finding)),
         list(settings),
         list(warnings.iter().map(message)),
+        list(remarks.iter().map(message)),
     )
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conf::lacking::{Consequence, Lack};
-use conf::{Diagnostic, Error, Sources, Span};
+use conf::{Diagnostic, Error, ErrorLevel, Sources, Span};
 
 use crate::load::Examined;
 use crate::name::name;
@@ -20,6 +20,8 @@ pub struct UnsupportedItem<'a> {
     /// Settings of something that is not supported or not used, with the number of their lines.
     pub settings: BTreeMap<&'a str, usize>,
     pub warnings: Vec<&'a Error>,
+    /// What is worth knowing and may be right as it is.
+    pub remarks: Vec<&'a Error>,
     pub sources: &'a Sources,
 }
 
@@ -59,7 +61,7 @@ impl Finding {
         Self {
             consequence: lack.class.consequence(),
             what: lack.what.to_string(),
-            module: Some(lack.module),
+            module: Some(lack.module).filter(|module| !module.is_empty()),
             instead: lack.instead.to_owned(),
             starts: true,
             place: ReportPosition::of(Some(lack.at), sources),
@@ -111,12 +113,15 @@ impl<'a> UnsupportedItem<'a> {
         }
         let mut errors: Vec<_> = errors.iter().filter(|error| error.lacks.is_none()).collect();
         errors.sort_by_key(|error| error.span.map(order));
+        let is_remark = |said: &&Error| said.level == ErrorLevel::Notice;
+        let (remarks, warnings) = warnings.iter().partition(is_remark);
         Self {
             file: String::from_utf8_lossy(file).into_owned(),
             errors,
             findings,
             settings,
-            warnings: warnings.iter().collect(),
+            warnings,
+            remarks,
             sources,
         }
     }
@@ -139,6 +144,7 @@ impl<'a> UnsupportedItem<'a> {
         for (title, messages) in [("Not valid", &self.errors), ("Warnings", &self.warnings)] {
             self.messages(&mut out, title, messages);
         }
+        self.remarks(&mut out);
         for (title, consequence) in GROUPS {
             let of_group = |finding: &&Finding| finding.consequence == consequence;
             group(&mut out, title, self.findings.iter().filter(of_group));
@@ -163,6 +169,19 @@ impl<'a> UnsupportedItem<'a> {
         for error in messages {
             let shown = Diagnostic { error, sources: self.sources };
             let _ = write!(out, "  {}\n{}", shown.headline(), shown.excerpt());
+        }
+        out.push('\n');
+    }
+
+    /// A line each: there is nothing to mend.
+    fn remarks(&self, out: &mut String) {
+        if self.remarks.is_empty() {
+            return;
+        }
+        out.push_str("Remarks:\n");
+        for error in &self.remarks {
+            let shown = Diagnostic { error, sources: self.sources };
+            let _ = writeln!(out, "  {}", shown.headline());
         }
         out.push('\n');
     }

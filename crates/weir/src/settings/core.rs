@@ -7,9 +7,8 @@ use conf::{Error, Milliseconds, Number, Offset, Result, Text};
 use net::users::{self, ProcessIdentity};
 
 use super::ProgramSettings;
-use super::values::{
-    Affinity, Env, File, NoEffect, Priority, UserLine, WorkerProcesses, load_module,
-};
+use super::load_module::load_module;
+use super::values::{Affinity, Env, File, NoEffect, Priority, UserLine, WorkerProcesses};
 
 conf::words! {
     /// What to do where the program finds itself in the wrong.
@@ -23,11 +22,13 @@ conf::words! {
 
 conf::directives! {
     declare {
-        /// Checks that a dynamic module of nginx is built into Weir. Nothing is loaded.
+        /// Names a dynamic module of nginx. Nothing is loaded: Weir has the module built in, or
+        /// does without it.
         ///
         /// Syntax: FILE
-        /// Differs: a built-in module causes a notice, whether or not its file exists; any other
-        /// module is an error.
+        /// Differs: a built-in module is accepted whether or not its file exists; a known module
+        /// that Weir does not have is a notice in the log, and its directives are errors where they
+        /// are used; any other module is an error.
         ///
         /// ```nginx
         /// load_module modules/ngx_http_realip_module.so;

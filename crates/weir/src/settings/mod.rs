@@ -6,6 +6,7 @@ mod core;
 mod debug_connection;
 mod error_log;
 mod event_core;
+mod load_module;
 mod regex;
 mod thread_pool;
 mod values;
@@ -16,8 +17,9 @@ use conf::{Error, Info, Load, MAIN, Result};
 use observe::ErrorLog;
 
 pub use debug_connection::DebugClient;
+pub use load_module::ModulesUsed;
 use net::users::ProcessIdentity;
-pub use values::{Affinity, Env, ModulesUsed};
+pub use values::{Affinity, Env};
 
 conf::features! {
     into ProgramSettings;

@@ -1,10 +1,9 @@
 //! The values of the core module's directives.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use conf::lacking::{Class, LinePart};
-use conf::{Directive, Error, Load, Result, Value, units};
+use conf::{Directive, Load, Result, Value, units};
 use net::users::{self, ProcessIdentity};
 
 /// A file, relative to the prefix.
@@ -183,46 +182,6 @@ fn mask(word: &conf::Word, from: &Directive) -> Result<Vec<usize>> {
         }
     }
     Ok(processors)
-}
-
-/// Whether a block has been read whose meaning modules could still change.
-#[derive(Default)]
-pub struct ModulesUsed(pub bool);
-
-/// `load_module`: what Weir has of nginx's modules is built in, and it loads none.
-pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    if load.registry.of::<ModulesUsed>().0 {
-        return Err(from.refuse("is specified too late"));
-    }
-    let word = from.arg(0);
-    let path = load.conf_path(&word.text);
-    let module = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    if crate::version::has_module(&module) {
-        let error = from.error_at(
-            word,
-            format!("module \"{word}\" is built in and does not need to be loaded"),
-        );
-        load.warnings.push(error.level(conf::ErrorLevel::Notice));
-        return Ok(());
-    }
-    let known = conf::known::all().iter().find(|known| known.module == module);
-    let error = refuse_module(from, &path, known.is_some());
-    let module = known.map_or("", |known| known.module);
-    // Directives that need the module are reported where they are used.
-    load.without_part(from, LinePart { what: "load_module", module, class: Class::Behavior }, error)
-}
-
-/// One that is not there is refused in nginx's words.
-fn refuse_module(from: &Directive, path: &Path, known: bool) -> Error {
-    let (word, shown) = (from.arg(0), path.display());
-    let message = match path.exists() || known {
-        true => format!("module \"{word}\" is not supported by this version of weir"),
-        false => {
-            let why = "cannot open shared object file: No such file or directory";
-            format!("dlopen() \"{shown}\" failed ({shown}: {why})")
-        }
-    };
-    from.error_at(word, message)
 }
 
 #[cfg(test)]
