@@ -47,6 +47,8 @@ pub struct Error {
     pub help: Option<String>,
     /// How bad it is.
     pub level: ErrorLevel,
+    /// Why a warning is given, where warnings with other messages are given for the same reason.
+    pub cause: Option<String>,
     /// The class of an unsupported feature, if that is the only error.
     pub lacks: Option<Class>,
 }
@@ -65,6 +67,7 @@ impl Error {
             mark: None,
             help: None,
             level: ErrorLevel::default(),
+            cause: None,
             lacks: None,
         }
     }
@@ -95,6 +98,11 @@ impl Error {
     /// The same, with the name that `word` was probably meant to be, if one is near enough.
     pub fn meant<'a>(self, word: &[u8], names: impl IntoIterator<Item = &'a str>) -> Self {
         self.guess(suggest::nearest(word, names))
+    }
+
+    /// The same, with the reason that it shares with others.
+    pub fn cause(self, cause: impl Into<String>) -> Self {
+        Self { cause: Some(cause.into()), ..self }
     }
 
     /// The same at another level.

@@ -6,6 +6,7 @@
 //! UTF-8.
 
 pub mod advice;
+mod cause;
 mod cidr;
 mod diagnostic;
 mod doc;
@@ -32,6 +33,7 @@ mod value;
 mod word_set;
 mod zones;
 
+pub use cause::SharedCause;
 pub use cidr::{Cidr, address, address_port, address_v4};
 pub use diagnostic::Diagnostic;
 pub use doc::Doc;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use conf::lacking::{EnclosingBlock, Lack};
 use conf::{
-    Directive, Disk, EVENTS, Error, Files, Load, MAIN, ParsedConfig, Result, Sources, Tree, Zones,
+    Directive, Disk, EVENTS, Error, Files, Load, MAIN, ParsedConfig, Result, SharedCause, Sources,
+    Tree, Zones,
 };
 use http::TempFolder;
 use net::{Address, SocketOptions};
@@ -153,7 +154,8 @@ pub fn load_after(
     load_and(before, origin, files, true)
 }
 
-/// Reads a configuration whose warnings the master has already reported.
+/// Reads a configuration whose warnings are told elsewhere: by the master to its worker processes,
+/// by a test or a start to those who send a signal.
 pub fn load_quietly(
     before: &Zones,
     origin: &ConfigOrigin,
@@ -173,7 +175,8 @@ fn load_and(
     let loaded = read(&tree.root, error, origin, &mut load);
     let warnings = std::mem::take(&mut load.warnings);
     let sources = load.sources;
-    warnings.iter().filter(|_| warn).for_each(|warning| say(warning, &sources));
+    let causes = SharedCause::group(warnings.iter().filter(|_| warn));
+    causes.iter().for_each(|cause| say_cause(cause, &sources));
     match loaded {
         Ok(loaded) => Ok(LoadedConfig { sources, ..loaded }),
         Err(mut error) => {
@@ -224,6 +227,11 @@ pub fn examine(origin: &ConfigOrigin, files: &mut dyn Files) -> Examined {
 
 /// nginx's line for the log; on the terminal also the place.
 pub fn say(error: &Error, sources: &Sources) {
+    say_cause(&SharedCause { first: error, count: 1 }, sources);
+}
+
+fn say_cause(cause: &SharedCause<'_>, sources: &Sources) {
+    let error = cause.first;
     let level = match error.level {
         conf::ErrorLevel::Emerg => Level::Emerg,
         conf::ErrorLevel::Crit => Level::Crit,
@@ -231,7 +239,7 @@ pub fn say(error: &Error, sources: &Sources) {
         conf::ErrorLevel::Notice => Level::Notice,
     };
     let diagnostic = conf::Diagnostic { error, sources };
-    observe::log(level, format_args!("{}", diagnostic.headline()));
+    observe::log(level, format_args!("{}", cause.headline(sources)));
     let remark = diagnostic.remark();
     match observe::copies_to_stderr() {
         true if level <= Level::Warn => observe::tell(format_args!("{}", diagnostic.excerpt())),

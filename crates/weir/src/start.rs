@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use std::path::Path;
 
-use conf::Recorder;
+use conf::{Recorder, Zones};
 use net::listening::{self, ListenError as OpenAddressError};
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signals,
@@ -57,7 +57,8 @@ fn cannot_open(error: &LogOpenError) {
 
 /// Sends a running master what `-s` asks.
 pub fn signal(request: SignalRequest, origin: &ConfigOrigin) -> Result<(), Reported> {
-    let settings = load::load(origin, &mut *origin.files())?.settings;
+    let before = Zones::default();
+    let settings = load::load_quietly(&before, origin, &mut *origin.files())?.settings;
     notice!("signal process started");
     let process = pid_file::read(&settings.pid, &origin.defaults)?;
     let number = request.number();

@@ -66,6 +66,14 @@ fn findings_are_grouped_by_what_follows_from_them() {
 }
 
 #[test]
+fn warnings_are_shown_once_for_each_cause() {
+    let (code, text) = of("server { ssl_dhparam a; }\nserver { ssl_dhparam a; }");
+    assert_eq!(text.matches("\"ssl_dhparam\" is ignored").count(), 1, "{text}");
+    assert!(text.contains("in DIR/a.conf:3 (the first of 2 places)\n"), "{text}");
+    assert_eq!(code, 0);
+}
+
+#[test]
 fn the_code_says_what_matters() {
     let cases = [
         ("", 0),

@@ -112,6 +112,45 @@ fn what_nginx_refuses_is_refused() {
     }
 }
 
+/// Fifty sites with the same lines, and one that names a group which is not there.
+fn many_sites() -> String {
+    let site = |number| {
+        let name = format!("server_name s{number}.test; listen 127.0.0.1:1");
+        format!("server {{ {name} http2; ssl_dhparam a;\nssl_protocols TLSv1 TLSv1.1 TLSv1.2; }}\n")
+    };
+    let sites: String = (0..50).map(site).collect();
+    let http = format!("access_log off;\n{sites} ssl_ecdh_curve X448:X25519;");
+    format!("pid nginx.pid;\nevents {{}} http {{ {http} }}")
+}
+
+#[test]
+fn a_warning_is_given_once_for_each_cause() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", &many_sites());
+    let said = complaint(&folder.run(&["-t", "-q", "-c", "nginx.conf"]));
+    let said = said.replace(&*folder.path().to_string_lossy(), "DIR");
+    let warnings: Vec<_> = said.lines().filter(|line| line.contains("[warn]")).collect();
+    let expected = [
+        ("directive is deprecated", " in DIR/nginx.conf:3 (the first of 50 places)"),
+        ("\"ssl_dhparam\" is ignored", " in DIR/nginx.conf:3 (the first of 50 places)"),
+        ("TLSv1 and TLSv1.1 are ignored", " in DIR/nginx.conf:4 (the first of 50 places)"),
+        ("the group \"X448\" is ignored", " in DIR/nginx.conf:103"),
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{said}");
+    for (message, place) in expected {
+        let is_it = |line: &&&str| line.contains(message) && line.ends_with(place);
+        assert_eq!(warnings.iter().filter(is_it).count(), 1, "{message}: {said}");
+    }
+}
+
+#[test]
+fn who_sends_a_signal_is_not_warned() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", &many_sites());
+    let said = complaint(&folder.run(&["-s", "reload", "-c", "nginx.conf"]));
+    assert!(!said.contains("[warn]") && said.contains("nginx.pid\" failed (2: "), "{said}");
+}
+
 #[test]
 fn a_reload_that_is_refused_says_where_in_the_log() {
     let server = Server::start("", "server { listen ADDRESS; }");

@@ -97,8 +97,9 @@ impl Conf {
             Ok(fetcher) => Ok(credential.with_staple(Arc::new(FetchedStaple(Arc::new(fetcher))))),
             Err(reason) => {
                 let name = certificate.shown(load);
-                let message = format!("\"ssl_stapling\" ignored, {reason} \"{name}\"");
-                load.warn(certificate.from.error(message));
+                let cause = format!("\"ssl_stapling\" ignored, {reason}");
+                let message = format!("{cause} \"{name}\"");
+                load.warn(certificate.from.error(message).cause(cause));
                 Ok(credential)
             }
         }

@@ -69,15 +69,23 @@ impl Value for TlsProtocols {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         add_words(&mut self.0, from, &PROTOCOLS, load)?;
-        let lacking = from.args.iter().rev().find_map(|word| Some((word, lacking(word)?)));
-        let Some((word, name)) = lacking else { return Ok(()) };
-        let reason = "it is broken, and rustls does not have it";
+        let named = from.args.iter().filter_map(|word| Some((word, lacking(word)?)));
+        let (words, names): (Vec<_>, Vec<_>) = named.unzip();
+        let Some(word) = words.first() else { return Ok(()) };
+        let (names, are, reason) = match &names[..] {
+            [others @ .., last] if !others.is_empty() => (
+                format!("{} and {last}", others.join(", ")),
+                "are",
+                "they are broken, and rustls does not have them",
+            ),
+            _ => (names.concat(), "is", "it is broken, and rustls does not have it"),
+        };
         if !self.has_tls12() && !self.has_tls13() {
             let message =
-                format!("no protocol of \"{}\" is supported: {name}: {reason}", from.name);
+                format!("no protocol of \"{}\" is supported: {names}: {reason}", from.name);
             return Err(from.error_at(word, message).help("use TLSv1.2 and TLSv1.3"));
         }
-        load.warn(from.error_at(word, format!("{name} is ignored: {reason}")));
+        load.warn(from.error_at(word, format!("{names} {are} ignored: {reason}")));
         Ok(())
     }
 }

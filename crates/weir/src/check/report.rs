@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conf::lacking::{Consequence, Lack};
-use conf::{Diagnostic, Error, ErrorLevel, Sources, Span};
+use conf::{Diagnostic, Error, ErrorLevel, SharedCause, Sources, Span};
 
 use crate::load::Examined;
 use crate::name::name;
@@ -141,9 +141,10 @@ impl<'a> UnsupportedItem<'a> {
     /// For people.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for (title, messages) in [("Not valid", &self.errors), ("Warnings", &self.warnings)] {
-            self.messages(&mut out, title, messages);
-        }
+        let each = |error: &&'a Error| SharedCause { first: error, count: 1 };
+        self.messages(&mut out, "Not valid", self.errors.iter().map(each).collect());
+        let warnings = SharedCause::group(self.warnings.iter().copied());
+        self.messages(&mut out, "Warnings", warnings);
         self.remarks(&mut out);
         for (title, consequence) in GROUPS {
             let of_group = |finding: &&Finding| finding.consequence == consequence;
@@ -161,14 +162,14 @@ impl<'a> UnsupportedItem<'a> {
         out
     }
 
-    fn messages(&self, out: &mut String, title: &str, messages: &[&Error]) {
+    fn messages(&self, out: &mut String, title: &str, messages: Vec<SharedCause<'_>>) {
         if messages.is_empty() {
             return;
         }
         let _ = writeln!(out, "{title}:");
-        for error in messages {
-            let shown = Diagnostic { error, sources: self.sources };
-            let _ = write!(out, "  {}\n{}", shown.headline(), shown.excerpt());
+        for cause in messages {
+            let shown = Diagnostic { error: cause.first, sources: self.sources };
+            let _ = write!(out, "  {}\n{}", cause.headline(self.sources), shown.excerpt());
         }
         out.push('\n');
     }

@@ -53,7 +53,7 @@ fn is_known(module: &str) -> bool {
 fn left_out(from: &Directive) -> Error {
     let word = from.arg(0);
     let message = format!("module \"{word}\" is not part of this version of weir, ignored");
-    from.error_at(word, message).level(ErrorLevel::Notice)
+    from.error_at(word, message).cause("load_module").level(ErrorLevel::Notice)
 }
 
 /// A file that does not exist is refused in nginx's words.

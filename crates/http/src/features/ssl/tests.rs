@@ -180,8 +180,8 @@ fn mistakes_are_refused_when_the_configuration_is_read() {
         ),
         (
             "ssl_protocols TLSv1 SSLv3;",
-            "no protocol of \"ssl_protocols\" is supported: SSLv3: it is broken, and rustls does \
-             not have it:1",
+            "no protocol of \"ssl_protocols\" is supported: TLSv1 and SSLv3: they are broken, and \
+             rustls does not have them:1",
         ),
         ("ssl_protocols TLSv1.4;", "invalid value \"TLSv1.4\":1"),
     ] {
@@ -200,7 +200,12 @@ fn mistakes_are_refused_when_the_configuration_is_read() {
 #[test]
 fn what_rustls_does_not_have_is_a_warning() {
     let site = site("ssl_protocols TLSv1.1 TLSv1.2; ssl_ecdh_curve X448:X25519; server { }");
-    assert_eq!(site.warnings.len(), 2, "{:?}", site.warnings);
+    let broken = "is ignored: it is broken, and rustls does not have it:1";
+    assert_eq!(site.warnings[0], format!("TLSv1.1 {broken}"));
+    assert!(site.warnings[1].starts_with("the group \"X448\" is ignored"));
+    let site = self::site("ssl_protocols SSLv3 TLSv1 TLSv1.1 TLSv1.2; server { }");
+    let broken = "are ignored: they are broken, and rustls does not have them:1";
+    assert_eq!(site.warnings, [format!("SSLv3, TLSv1 and TLSv1.1 {broken}")]);
 }
 
 #[test]
