@@ -8,9 +8,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 use conf::MemoryFiles;
+use sandbox::EditableTree;
 
 use crate::study::{RowSetting, Study, StudyPlaces};
-use crate::tune::{TuneTree, TunedServer, candidates};
+use crate::tune::{TunedServer, candidates};
 
 /// A study that is accepted has a configuration for each row, whose levels are all known.
 pub fn lab_study(input: &[u8]) {
@@ -37,10 +38,10 @@ pub fn tune_tree(input: &[u8]) {
     const FILE: &str = "/etc/nginx/nginx.conf";
     let read = |text: &[u8]| {
         let mut files = MemoryFiles::default().with(FILE, text);
-        TuneTree::read(Path::new(FILE), &mut files)
+        EditableTree::read(Path::new(FILE), &mut files)
     };
     let Ok(tree) = read(input) else { return };
-    let same = |tree: &TuneTree| {
+    let same = |tree: &EditableTree| {
         let written = tree.write();
         let again = read(&written).expect("what was written");
         assert!(again == *tree, "{}", String::from_utf8_lossy(&written));

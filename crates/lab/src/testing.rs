@@ -1,4 +1,9 @@
-//! Records for tests.
+//! Records and configurations for tests.
+
+use std::path::Path;
+
+use conf::MemoryFiles;
+use sandbox::EditableTree;
 
 use crate::figures::MeasuredRun;
 use crate::record::{FORMAT, MachineRecord, ProgramRecord, StudyRecord, TurnRecord};
@@ -62,4 +67,10 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         calls: Vec::new(),
         turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
     }
+}
+
+/// The tree of a text as `/etc/nginx/nginx.conf`.
+pub(crate) fn tree(text: &str) -> EditableTree {
+    let mut files = MemoryFiles::default().with("/etc/nginx/nginx.conf", text);
+    EditableTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).expect("a configuration")
 }

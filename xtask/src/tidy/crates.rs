@@ -12,7 +12,7 @@ use super::{Problem, SourceFile};
 const LAYERS: &[&[&str]] = &[
     &["processes", "statistics", "wire"],
     &["conf"],
-    &["observe"],
+    &["observe", "sandbox"],
     &["net"],
     &["upstream"],
     &["session"],

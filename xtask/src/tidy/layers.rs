@@ -56,16 +56,10 @@ const LAYERED: &[LayeredCrate] = &[
                 "doctor::report",
             ],
             &["study", "study::check", "study::rows", "study::setting"],
-            &[
-                "tune::sandbox",
-                "tune::sandbox::files",
-                "tune::sandbox::internal",
-                "tune::sandbox::target",
-            ],
-            &["tune::tree", "tune::writing"],
         ],
         ..LayeredCrate::without_cycles("crates/lab/src/")
     },
+    LayeredCrate::without_cycles("crates/sandbox/src/"),
     LayeredCrate {
         folder: "crates/upstream/src/",
         layers: &[

@@ -3,10 +3,11 @@
 //! The [settings](super::settings) are a table; of these, a configuration has as candidates those
 //! that apply to it and change something in it.
 
+use sandbox::EditableTree;
+
 use super::edits::TuneChange;
 use super::server::TunedServer;
 use super::settings::{SETTINGS, TuneSetting};
-use super::tree::TuneTree;
 
 /// A change that is worth trying.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +16,10 @@ pub struct TuneCandidate {
 }
 
 /// The candidates for a configuration, in a fixed order.
-pub fn candidates(tree: &TuneTree, server: TunedServer) -> Vec<TuneCandidate> {
+pub fn candidates(tree: &EditableTree, server: TunedServer) -> Vec<TuneCandidate> {
     let applies = |setting: &&TuneSetting| (setting.servers)(server) && (setting.when)(tree);
     let all = SETTINGS.iter().filter(applies).map(|setting| TuneCandidate { setting });
-    let mut found: Vec<(TuneCandidate, TuneTree)> = Vec::new();
+    let mut found: Vec<(TuneCandidate, EditableTree)> = Vec::new();
     for candidate in all {
         let (changed, changes) = candidate.apply(tree);
         // Where `sendfile` is on, `sendfile` and `tcp_nopush` together are but the latter.
@@ -47,7 +48,7 @@ impl TuneCandidate {
     }
 
     /// The configuration with it, and the lines that differ.
-    pub fn apply(&self, tree: &TuneTree) -> (TuneTree, Vec<TuneChange>) {
+    pub fn apply(&self, tree: &EditableTree) -> (EditableTree, Vec<TuneChange>) {
         let mut tree = tree.clone();
         let edits = self.setting.edits.iter();
         let changes = edits.flat_map(|edit| edit.apply(&mut tree)).collect();
@@ -55,7 +56,7 @@ impl TuneCandidate {
     }
 
     /// The configuration with several of them.
-    pub fn apply_all(candidates: &[Self], tree: &TuneTree) -> TuneTree {
+    pub fn apply_all(candidates: &[Self], tree: &EditableTree) -> EditableTree {
         candidates.iter().fold(tree.clone(), |tree, candidate| candidate.apply(&tree).0)
     }
 }

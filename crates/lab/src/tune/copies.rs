@@ -12,15 +12,14 @@ use std::time::Instant;
 
 use processes::procfs;
 use processes::server::{MeasuredServer, allowed_cores, pinned_to};
+use sandbox::{EditableTree, Sandbox, SandboxPlaces, SandboxTarget};
 use statistics::SplitMix;
 
 use super::arguments::TuneArguments;
 use super::candidates::TuneCandidate;
 use super::gain::TuneBlocks;
 use super::placing;
-use super::sandbox::{self, SandboxPlaces, TuneSandbox};
 use super::server::{self, TunedServer};
-use super::tree::TuneTree;
 use crate::figures::MeasuredRun;
 use crate::run::folder::ServerFolder;
 use crate::run::generator::GeneratorTurn;
@@ -89,7 +88,7 @@ fn empty_logs(folder: &Path) {
 
 /// All copies.
 pub(super) struct TuneCopies<'t> {
-    pub(super) tree: &'t TuneTree,
+    pub(super) tree: &'t EditableTree,
     pub(super) candidates: &'t [TuneCandidate],
     pub(super) program: &'t TunedProgram,
     pub(super) arguments: &'t TuneArguments,
@@ -106,7 +105,7 @@ pub(super) struct TuneCopies<'t> {
 
 impl<'t> TuneCopies<'t> {
     pub(super) fn new(
-        (tree, candidates): (&'t TuneTree, &'t [TuneCandidate]),
+        (tree, candidates): (&'t EditableTree, &'t [TuneCandidate]),
         program: &'t TunedProgram,
         (arguments, weir): (&'t TuneArguments, &'t Path),
         progress: &'t mut dyn FnMut(),
@@ -221,17 +220,17 @@ impl<'t> TuneCopies<'t> {
             held.push(listener);
             ports.insert(address, port);
         }
-        let mut sandbox = TuneSandbox::new(&tree, places, &ports)?;
-        placing::place(&mut sandbox.tree, &self.server_cores);
+        let mut copy = Sandbox::new(&tree, places, &ports)?;
+        placing::place(&mut copy.tree, &self.server_cores);
         let file = folder.configuration();
-        keep_private(&file, &sandbox.tree.write())
+        keep_private(&file, &copy.tree.write())
             .map_err(|error| format!("{}: {error}", file.display()))?;
-        let target = sandbox.target(&self.arguments.url)?;
+        let target = copy.target(&self.arguments.url)?;
         let port = ports.get(&target.from).copied().unwrap_or_default();
-        Ok(WrittenCopy { turn: self.load(&target), port, notes: sandbox.notes })
+        Ok(WrittenCopy { turn: self.load(&target), port, notes: copy.notes })
     }
 
-    fn load(&self, target: &sandbox::SandboxTarget) -> GeneratorTurn {
+    fn load(&self, target: &SandboxTarget) -> GeneratorTurn {
         let mut options = vec!["-H".to_owned(), format!("Host: {}", target.host)];
         if target.url.starts_with("https:") && target.name.parse::<std::net::IpAddr>().is_err() {
             options.extend(["--sni".to_owned(), target.name.clone()]);

@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::address::TunedAddress;
-use super::tree::{TuneDirective, TunePlace, TuneTree};
+use sandbox::{EditableDirective, EditableTree, LinePlace, ListenAddress};
 
 /// An edit.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +35,7 @@ pub(super) struct BlockLine {
     pub(super) line: &'static [&'static str],
     /// Whether a line of this directive that is there already is to stay. One that is not is
     /// replaced, also further in, where it would undo the new one.
-    pub(super) stays: fn(&TuneDirective) -> bool,
+    pub(super) stays: fn(&EditableDirective) -> bool,
 }
 
 /// A line that was changed or added.
@@ -45,7 +44,7 @@ pub struct TuneChange {
     /// The number of the directive that was changed; `None`: a line was added.
     pub number: Option<usize>,
     /// The changed line, or the line of the block that one was added to.
-    pub place: TunePlace,
+    pub place: LinePlace,
     /// The block around: `http`, `upstream app`; `None`: none.
     pub block: Option<String>,
     /// The line as it was.
@@ -70,7 +69,7 @@ impl fmt::Display for TuneChange {
 
 impl TuneEdit {
     /// Changes the tree; answers what was changed.
-    pub(super) fn apply(self, tree: &mut TuneTree) -> Vec<TuneChange> {
+    pub(super) fn apply(self, tree: &mut EditableTree) -> Vec<TuneChange> {
         match self {
             Self::Line(line) => line.apply(tree),
             Self::EachUpstream { line } => each_upstream(tree, line),
@@ -83,7 +82,7 @@ impl TuneEdit {
 }
 
 impl BlockLine {
-    fn apply(self, tree: &mut TuneTree) -> Vec<TuneChange> {
+    fn apply(self, tree: &mut EditableTree) -> Vec<TuneChange> {
         let Some((name, _)) = self.line.split_first() else { return Vec::new() };
         let mut changes = Vec::new();
         let mut is_there = false;
@@ -109,16 +108,16 @@ impl BlockLine {
 }
 
 /// Gives a directive other words.
-fn replace(line: &mut TuneDirective, around: &[String], words: &[&str]) -> TuneChange {
+fn replace(line: &mut EditableDirective, around: &[String], words: &[&str]) -> TuneChange {
     change(line, around, |line| {
         line.words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
     })
 }
 
 fn change(
-    line: &mut TuneDirective,
+    line: &mut EditableDirective,
     around: &[String],
-    change: impl FnOnce(&mut TuneDirective),
+    change: impl FnOnce(&mut EditableDirective),
 ) -> TuneChange {
     let old = line.shown();
     change(line);
@@ -132,11 +131,11 @@ fn change(
 }
 
 /// Adds the first line of a block, if that exists.
-fn insert(tree: &mut TuneTree, path: &[&str], words: &[&str]) -> Option<TuneChange> {
+fn insert(tree: &mut EditableTree, path: &[&str], words: &[&str]) -> Option<TuneChange> {
     let beginning = tree.beginning();
     let (name, around) = match path {
         [] => {
-            let line = TuneDirective::new(beginning, words);
+            let line = EditableDirective::new(beginning, words);
             let change = added(&line, None);
             tree.root.insert(0, line);
             return Some(change);
@@ -157,8 +156,8 @@ enum TuneEnd {
     Last,
 }
 
-fn add(block: &mut TuneDirective, words: &[&str], end: TuneEnd) -> TuneChange {
-    let line = TuneDirective::new(block.place.clone(), words);
+fn add(block: &mut EditableDirective, words: &[&str], end: TuneEnd) -> TuneChange {
+    let line = EditableDirective::new(block.place.clone(), words);
     let change = added(&line, Some(block));
     let inner = block.block.get_or_insert_default();
     let at = if matches!(end, TuneEnd::First) { 0 } else { inner.len() };
@@ -166,8 +165,8 @@ fn add(block: &mut TuneDirective, words: &[&str], end: TuneEnd) -> TuneChange {
     change
 }
 
-fn added(line: &TuneDirective, block: Option<&TuneDirective>) -> TuneChange {
-    let title = |block: &TuneDirective| {
+fn added(line: &EditableDirective, block: Option<&EditableDirective>) -> TuneChange {
+    let title = |block: &EditableDirective| {
         let shown = block.shown();
         shown.strip_suffix(" {").unwrap_or(&shown).to_owned()
     };
@@ -180,7 +179,7 @@ fn added(line: &TuneDirective, block: Option<&TuneDirective>) -> TuneChange {
     }
 }
 
-fn each_upstream(tree: &mut TuneTree, words: &[&str]) -> Vec<TuneChange> {
+fn each_upstream(tree: &mut EditableTree, words: &[&str]) -> Vec<TuneChange> {
     let mut changes = Vec::new();
     tree.change(&mut |around, line| {
         let is_group = around == ["http"] && line.is("upstream");
@@ -212,7 +211,7 @@ fn parameter_name(word: &str) -> &str {
     word.split('=').next().unwrap_or_default()
 }
 
-fn each_listen(tree: &mut TuneTree, parameter: &str) -> Vec<TuneChange> {
+fn each_listen(tree: &mut EditableTree, parameter: &str) -> Vec<TuneChange> {
     let chosen = listens_without(tree, parameter_name(parameter));
     let mut changes = Vec::new();
     tree.change(&mut |around, line| {
@@ -224,18 +223,18 @@ fn each_listen(tree: &mut TuneTree, parameter: &str) -> Vec<TuneChange> {
 }
 
 /// For each TCP address none of whose lines has that parameter, the line that may get it.
-fn listens_without(tree: &TuneTree, parameter: &str) -> BTreeSet<usize> {
-    let mut by_address: BTreeMap<TunedAddress, Vec<&TuneDirective>> = BTreeMap::new();
+fn listens_without(tree: &EditableTree, parameter: &str) -> BTreeSet<usize> {
+    let mut by_address: BTreeMap<ListenAddress, Vec<&EditableDirective>> = BTreeMap::new();
     for line in tree.lines() {
         let is_listen = line.is_in(&["http", "server"]) && line.directive.is("listen");
         // The default port is the same for all lines, so any will do to tell addresses apart.
         if is_listen
-            && let Ok(address @ TunedAddress::Tcp(_)) = TunedAddress::of(line.directive, 80)
+            && let Ok(address @ ListenAddress::Tcp(_)) = ListenAddress::of(line.directive, 80)
         {
             by_address.entry(address).or_default().push(line.directive);
         }
     }
-    let names = |line: &TuneDirective, wanted: &dyn Fn(&str) -> bool| {
+    let names = |line: &EditableDirective, wanted: &dyn Fn(&str) -> bool| {
         line.arguments().skip(1).any(|word| wanted(parameter_name(word)))
     };
     let free = by_address
@@ -243,13 +242,13 @@ fn listens_without(tree: &TuneTree, parameter: &str) -> BTreeSet<usize> {
         .filter(|lines| !lines.iter().any(|line| names(line, &|name| name == parameter)));
     free.filter_map(|lines| {
         let with_options =
-            |line: &&&TuneDirective| names(line, &|name| SOCKET_OPTIONS.contains(&name));
+            |line: &&&EditableDirective| names(line, &|name| SOCKET_OPTIONS.contains(&name));
         lines.iter().find(with_options).or(lines.first())?.number
     })
     .collect()
 }
 
-fn each_access_log(tree: &mut TuneTree, parameters: &[&str]) -> Vec<TuneChange> {
+fn each_access_log(tree: &mut EditableTree, parameters: &[&str]) -> Vec<TuneChange> {
     let buffered = buffered_logs(tree);
     let mut changes = Vec::new();
     tree.change(&mut |around, line| {
@@ -269,7 +268,7 @@ fn each_access_log(tree: &mut TuneTree, parameters: &[&str]) -> Vec<TuneChange> 
 }
 
 /// Names of files with variables cannot have a buffer, and syslog cannot.
-fn can_be_buffered(log: &TuneDirective) -> bool {
+fn can_be_buffered(log: &EditableDirective) -> bool {
     let file = log.argument();
     !(file.is_empty()
         || ["off", "/dev/null"].contains(&file)
@@ -278,8 +277,8 @@ fn can_be_buffered(log: &TuneDirective) -> bool {
 }
 
 /// The files that have a buffer already: nginx wants all lines of a file to have the same.
-fn buffered_logs(tree: &TuneTree) -> BTreeSet<String> {
-    let is_buffered = |line: &TuneDirective| {
+fn buffered_logs(tree: &EditableTree) -> BTreeSet<String> {
+    let is_buffered = |line: &EditableDirective| {
         let mut words = line.arguments().skip(1).map(parameter_name);
         line.is("access_log") && words.any(|name| ["buffer", "flush", "gzip"].contains(&name))
     };
@@ -289,7 +288,7 @@ fn buffered_logs(tree: &TuneTree) -> BTreeSet<String> {
 }
 
 /// A block that sets any header inherits none, so each of these needs the line.
-fn no_connection_header(tree: &mut TuneTree) -> Vec<TuneChange> {
+fn no_connection_header(tree: &mut EditableTree) -> Vec<TuneChange> {
     const WORDS: [&str; 3] = ["proxy_set_header", "Connection", ""];
     let mut changes = Vec::new();
     tree.change(&mut |around, line| {
@@ -304,7 +303,7 @@ fn no_connection_header(tree: &mut TuneTree) -> Vec<TuneChange> {
     changes
 }
 
-fn outside_locations(tree: &mut TuneTree, old: &[&str], new: &[&str]) -> Vec<TuneChange> {
+fn outside_locations(tree: &mut EditableTree, old: &[&str], new: &[&str]) -> Vec<TuneChange> {
     let mut changes = Vec::new();
     tree.change(&mut |around, line| {
         let is_outside = around == ["http"] || around == ["http", "server"];

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use sandbox::EditableTree;
 use serde::Serialize;
 
 use super::candidates::TuneCandidate;
@@ -12,7 +13,6 @@ use super::confirmation::TuneResult;
 use super::edits::TuneChange;
 use super::gain::TuneEffect;
 use super::goal::TuneGoal;
-use super::tree::TuneTree;
 
 /// All changes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,7 +84,7 @@ impl PatchEffect {
 impl TunePatch {
     /// The changes of a tree that the kept ones of these candidates make.
     pub fn new(
-        tree: &TuneTree,
+        tree: &EditableTree,
         candidates: &[TuneCandidate],
         result: &TuneResult,
         goal: TuneGoal,
@@ -188,9 +188,9 @@ mod tests {
     use statistics::Interval;
 
     use super::*;
+    use crate::testing::tree;
     use crate::tune::candidates::candidates;
     use crate::tune::server::TunedServer;
-    use crate::tune::tree::tests::tree;
 
     const TEXT: &str = "worker_processes 1;\nevents {}\nhttp {\n server {\n  listen 80;\n \
                         root /srv;\n }\n}\n";
@@ -271,7 +271,7 @@ mod tests {
         let mut files = conf::MemoryFiles::default()
             .with("/c/n", "http { include l; server { include l; root /srv; } }")
             .with("/c/l", "access_log /a;\n");
-        let tree = TuneTree::read(std::path::Path::new("/c/n"), &mut files).unwrap();
+        let tree = EditableTree::read(std::path::Path::new("/c/n"), &mut files).unwrap();
         let all = candidates(&tree, TunedServer::Weir);
         let log = all.iter().position(|candidate| candidate.name() == "access-log-buffer").unwrap();
         let gain = Interval { value: 2.0, low: 1.5, high: 3.0 };

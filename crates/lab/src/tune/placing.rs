@@ -1,10 +1,10 @@
 //! Where a copy's workers run. taskset alone does not keep them there: `auto` counts all processors
 //! of the machine, and `worker_cpu_affinity` chooses among all of them.
 
-use super::tree::TuneTree;
+use sandbox::EditableTree;
 
 /// Has a copy take the processors that servers have for all there are.
-pub(super) fn place(tree: &mut TuneTree, cores: &[usize]) {
+pub(super) fn place(tree: &mut EditableTree, cores: &[usize]) {
     let count = cores.len().to_string();
     tree.root.iter_mut().for_each(|line| {
         if line.is("worker_processes") && line.argument() == "auto" {
@@ -27,7 +27,7 @@ fn mask(cores: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::tree::tests::tree;
+    use crate::testing::tree;
 
     #[test]
     fn copies_stay_on_the_servers_processors() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use conf::Disk;
+use sandbox::EditableTree;
 
 use super::arguments::TuneArguments;
 use super::candidates::{TuneCandidate, candidates};
@@ -12,7 +13,6 @@ use super::confirmation::{self, TuneResult};
 use super::copies::{TuneCopies, TunedProgram};
 use super::halving;
 use super::patch::TunePatch;
-use super::tree::TuneTree;
 use crate::progress;
 use crate::run::program::ServerProgram;
 
@@ -22,7 +22,7 @@ pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
     // nginx takes the limit that it finds.
     processes::server::raise_descriptors()?;
     let program = TunedProgram::of(ServerProgram::find(&arguments.server, weir)?.path)?;
-    let tree = TuneTree::read(&arguments.file, &mut Disk)?;
+    let tree = EditableTree::read(&arguments.file, &mut Disk)?;
     let all = candidates(&tree, program.server);
     let accepted = accepted(&tree, &all, &program, (arguments, weir))?;
     let budget_s = arguments.budget.as_secs_f64();
@@ -48,7 +48,7 @@ pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
 
 /// The candidates that the server does not refuse. The user's own configuration must pass.
 fn accepted(
-    tree: &TuneTree,
+    tree: &EditableTree,
     all: &[TuneCandidate],
     program: &TunedProgram,
     given: (&TuneArguments, &Path),
@@ -82,7 +82,7 @@ fn enough(count: usize, turns: usize, turn_s: f64) -> Result<(), String> {
 
 fn shown(
     arguments: &TuneArguments,
-    tree: &TuneTree,
+    tree: &EditableTree,
     candidates: &[TuneCandidate],
     result: &TuneResult,
 ) -> Result<String, String> {

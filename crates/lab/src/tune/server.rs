@@ -3,8 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::sandbox::TEMPORARY_FOLDERS;
-use super::tree::TuneTree;
+use sandbox::{EditableTree, TEMPORARY_FOLDERS};
 
 /// A server: defaults differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ impl TunedServer {
 
     /// The prefix with which the real server runs, and so must its copy: the one of its `-p`, or
     /// its default. `said` is what it prints with `-V`; `None`: it does not tell.
-    pub fn prefix(self, given: Option<&Path>, tree: &TuneTree, said: &str) -> Option<PathBuf> {
+    pub fn prefix(self, given: Option<&Path>, tree: &EditableTree, said: &str) -> Option<PathBuf> {
         if let Some(given) = given {
             return std::path::absolute(given).ok();
         }
@@ -85,7 +84,7 @@ pub fn temporary_folders(said: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::tree::tests::tree;
+    use crate::testing::tree;
 
     #[test]
     fn versions() {

@@ -4,9 +4,10 @@
 //! `proxy_buffering off`, which a load on the same machine favours while slow clients would hold on
 //! to backends.
 
+use sandbox::{EditableDirective, EditableTree};
+
 use super::edits::{BlockLine, TuneEdit};
 use super::server::TunedServer;
-use super::tree::{TuneDirective, TuneTree};
 
 /// A setting worth trying.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(super) struct TuneSetting {
     pub(super) servers: fn(TunedServer) -> bool,
     /// The configurations for which it may matter. Where its edits change nothing, it is not tried
     /// anyway.
-    pub(super) when: fn(&TuneTree) -> bool,
+    pub(super) when: fn(&EditableTree) -> bool,
     pub(super) edits: &'static [TuneEdit],
 }
 
@@ -231,32 +232,32 @@ const fn limit(line: &'static [&'static str]) -> TuneEdit {
 const fn line(
     block: &'static [&'static str],
     line: &'static [&'static str],
-    stays: fn(&TuneDirective) -> bool,
+    stays: fn(&EditableDirective) -> bool,
 ) -> TuneEdit {
     TuneEdit::Line(BlockLine { block, line, stays })
 }
 
-fn anything(_: &TuneDirective) -> bool {
+fn anything(_: &EditableDirective) -> bool {
     true
 }
 
-fn is_auto(line: &TuneDirective) -> bool {
+fn is_auto(line: &EditableDirective) -> bool {
     line.argument() == "auto"
 }
 
-fn is_on(line: &TuneDirective) -> bool {
+fn is_on(line: &EditableDirective) -> bool {
     line.argument() == "on"
 }
 
-fn is_not_off(line: &TuneDirective) -> bool {
+fn is_not_off(line: &EditableDirective) -> bool {
     line.argument() != "off"
 }
 
-fn is_recent(line: &TuneDirective) -> bool {
+fn is_recent(line: &EditableDirective) -> bool {
     line.argument() != "1.0"
 }
 
-fn is_at_least_4096(line: &TuneDirective) -> bool {
+fn is_at_least_4096(line: &EditableDirective) -> bool {
     line.argument().parse::<u64>().is_ok_and(|number| number >= 4096)
 }
 
@@ -278,13 +279,13 @@ fn closes_backends(server: TunedServer) -> bool {
     !server.keeps_backends()
 }
 
-fn has_line(tree: &TuneTree, is_wanted: impl Fn(&TuneDirective) -> bool) -> bool {
+fn has_line(tree: &EditableTree, is_wanted: impl Fn(&EditableDirective) -> bool) -> bool {
     let lines = tree.lines();
     lines.iter().any(|line| line.is_within("http") && is_wanted(line.directive))
 }
 
 /// Whether a block names files and does not pass or answer requests itself.
-fn serves_files(tree: &TuneTree) -> bool {
+fn serves_files(tree: &EditableTree) -> bool {
     has_line(tree, |block| {
         let has = |names: &[&str]| names.iter().any(|name| block.own(name).is_some());
         has(&["root", "alias"]) && !has(&["proxy_pass", "return"])
@@ -292,14 +293,14 @@ fn serves_files(tree: &TuneTree) -> bool {
 }
 
 /// Only groups keep connections, and only those of HTTP backends are meant.
-fn passes_to_groups(tree: &TuneTree) -> bool {
+fn passes_to_groups(tree: &EditableTree) -> bool {
     has_line(tree, |line| line.is("upstream")) && has_line(tree, |line| line.is("proxy_pass"))
 }
 
 /// A limit that somebody has chosen is left alone.
-fn passes_without_limits(tree: &TuneTree) -> bool {
+fn passes_without_limits(tree: &EditableTree) -> bool {
     const LIMITS: [&str; 3] = ["limit_upstream_zone", "limit_upstream_conn", "queue"];
-    let limits = |line: &TuneDirective| {
+    let limits = |line: &EditableDirective| {
         LIMITS.contains(&line.name())
             || line.arguments().any(|argument| argument.starts_with("max_conns="))
     };
@@ -307,7 +308,7 @@ fn passes_without_limits(tree: &TuneTree) -> bool {
 }
 
 /// Sizes that somebody has chosen depend on each other; they are left alone.
-fn has_default_proxy_buffers(tree: &TuneTree) -> bool {
+fn has_default_proxy_buffers(tree: &EditableTree) -> bool {
     const SIZES: [&str; 4] = [
         "proxy_buffer_size",
         "proxy_buffers",
@@ -318,7 +319,7 @@ fn has_default_proxy_buffers(tree: &TuneTree) -> bool {
         && !has_line(tree, |line| SIZES.contains(&line.name()))
 }
 
-fn keeps_clients(tree: &TuneTree) -> bool {
-    let is_zero = |line: &TuneDirective| ["0", "0s"].contains(&line.argument());
+fn keeps_clients(tree: &EditableTree) -> bool {
+    let is_zero = |line: &EditableDirective| ["0", "0s"].contains(&line.argument());
     !has_line(tree, |line| line.is("keepalive_timeout") && is_zero(line))
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::tune::tree::tests::tree;
+use crate::study::{BUILT_IN, Study, StudyPlaces};
+use crate::testing::tree;
 
 const OLD: TunedServer = TunedServer::Nginx(1, 22, 1);
 const NEW: TunedServer = TunedServer::Nginx(1, 31, 0);
@@ -240,4 +241,20 @@ fn several_go_together() {
     let listen = changed.block(&["http", "server"]).and_then(|server| server.own("listen"));
     assert_eq!(listen.unwrap().shown(), "listen 80 reuseport backlog=4096 deferred;");
     assert!(candidates(&changed, OLD).is_empty());
+}
+
+#[test]
+fn the_configurations_of_studies_survive_reading_and_writing() {
+    let address = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 80);
+    for (name, text) in BUILT_IN {
+        let study = Study::parse(name, text).unwrap();
+        for row in study.rows.iter().filter(|row| !row.direct) {
+            let backends = &vec![address; study.backend.count];
+            let places =
+                StudyPlaces { listen: address, listen_tls: address, dir: "/srv", backends };
+            let first = tree(&study.configuration(row, places));
+            let again = tree(std::str::from_utf8(&first.write()).unwrap());
+            assert_eq!(again, first, "{name}, {}", row.name);
+        }
+    }
 }

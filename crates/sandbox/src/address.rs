@@ -3,22 +3,22 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::tree::TuneDirective;
+use crate::tree::EditableDirective;
 
 /// The address of a `listen` line. Spellings of one address are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TunedAddress {
+pub enum ListenAddress {
     /// A TCP port.
-    Tcp(TunedPort),
+    Tcp(ListenPort),
     /// A UDP port, of `udp` or `quic`.
-    Udp(TunedPort),
+    Udp(ListenPort),
     /// The path of a Unix socket.
     Unix(Vec<u8>),
 }
 
 /// A port of an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TunedPort {
+pub struct ListenPort {
     /// The address or name; `*`: every IPv4 address.
     pub host: String,
     /// The port.
@@ -26,20 +26,20 @@ pub struct TunedPort {
 }
 
 /// As it may stand in a `listen` line.
-impl fmt::Display for TunedAddress {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(TunedPort { host, port }) => write!(out, "{host}:{port}"),
-            Self::Udp(TunedPort { host, port }) => write!(out, "{host}:{port} udp"),
+            Self::Tcp(ListenPort { host, port }) => write!(out, "{host}:{port}"),
+            Self::Udp(ListenPort { host, port }) => write!(out, "{host}:{port} udp"),
             Self::Unix(path) => write!(out, "unix:{}", String::from_utf8_lossy(path)),
         }
     }
 }
 
-impl TunedAddress {
+impl ListenAddress {
     /// Reads a `listen` line; `default_port` is that of an address without one. An error names the
     /// line.
-    pub fn of(listen: &TuneDirective, default_port: u16) -> Result<Self, String> {
+    pub fn of(listen: &EditableDirective, default_port: u16) -> Result<Self, String> {
         let word = listen.words.get(1).map(Vec::as_slice).unwrap_or_default();
         if let Some(path) = word.strip_prefix(b"unix:") {
             return Ok(Self::Unix(path.to_vec()));
@@ -49,14 +49,14 @@ impl TunedAddress {
         if is_range(word) {
             return Err(refused("a range of ports cannot be moved; use a copy with single ports"));
         }
-        let port = TunedPort::parse(word, default_port);
+        let port = ListenPort::parse(word, default_port);
         let port = port.ok_or_else(|| refused("cannot be read"))?;
         let is_udp = listen.arguments().any(|word| ["udp", "quic"].contains(&word));
         Ok(if is_udp { Self::Udp(port) } else { Self::Tcp(port) })
     }
 
     /// The TCP port, if it is one.
-    pub fn tcp(&self) -> Option<&TunedPort> {
+    pub fn tcp(&self) -> Option<&ListenPort> {
         match self {
             Self::Tcp(port) => Some(port),
             Self::Udp(_) | Self::Unix(_) => None,
@@ -71,7 +71,7 @@ fn is_range(word: &str) -> bool {
     port.split_once('-').is_some_and(|(first, last)| is_number(first) && is_number(last))
 }
 
-impl TunedPort {
+impl ListenPort {
     /// Reads `ADDRESS:PORT`, `ADDRESS` or `PORT`.
     pub fn parse(word: &str, default_port: u16) -> Option<Self> {
         if let Ok(port) = word.parse() {
@@ -130,11 +130,11 @@ fn host_name(host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::tree::tests::tree;
+    use crate::testing::tree;
 
     fn address(listen: &str) -> Result<String, String> {
         let tree = tree(listen);
-        TunedAddress::of(&tree.root[0], 80).map(|address| address.to_string())
+        ListenAddress::of(&tree.root[0], 80).map(|address| address.to_string())
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn who_receives_what() {
-        let port = |text: &str| TunedPort::parse(text, 80).unwrap();
+        let port = |text: &str| ListenPort::parse(text, 80).unwrap();
         for (own, to) in [
             ("80", "127.0.0.1:80"),
             ("8080", "localhost:8080"),

@@ -1,5 +1,7 @@
+use std::path::Path;
+
 use super::*;
-use crate::tune::tree::tests::tree;
+use crate::testing::tree;
 
 fn places() -> SandboxPlaces<'static> {
     SandboxPlaces {
@@ -12,10 +14,10 @@ fn places() -> SandboxPlaces<'static> {
 }
 
 /// The copy, with ports from 9001 on in the order of the addresses.
-fn copy(text: &str) -> Result<TuneSandbox, String> {
+fn copy(text: &str) -> Result<Sandbox, String> {
     let tree = tree(text);
     let ports = addresses(&tree, 80)?.into_iter().zip(9001..).collect();
-    TuneSandbox::new(&tree, places(), &ports)
+    Sandbox::new(&tree, places(), &ports)
 }
 
 /// The lines of the copy, without indentation.
@@ -68,7 +70,7 @@ fn what_cannot_be_moved_is_refused() {
         "{error}"
     );
     let tree = tree("http { server { listen 80; } }");
-    let error = TuneSandbox::new(&tree, places(), &BTreeMap::new()).unwrap_err();
+    let error = Sandbox::new(&tree, places(), &BTreeMap::new()).unwrap_err();
     assert_eq!(error, "there is no port for *:80");
 }
 
@@ -93,7 +95,7 @@ fn the_process_is_the_sandboxes_own() {
     assert_eq!(lines.iter().find(is_gone), None);
     assert_has("events {}", &["error_log /tmp/s/error.log;"]);
     let places = SandboxPlaces { logs_by_default: false, ..places() };
-    let copy = TuneSandbox::new(&tree("http {}"), places, &BTreeMap::new()).unwrap();
+    let copy = Sandbox::new(&tree("http {}"), places, &BTreeMap::new()).unwrap();
     assert!(copy.tree.block(&["http"]).unwrap().own("access_log").is_none());
 }
 
@@ -113,7 +115,7 @@ fn what_would_write_elsewhere_is_refused() {
             "/etc/nginx/nginx.conf:1: a copy of the server cannot have keyval_zone",
         ),
     ] {
-        let copy = TuneSandbox::new(&tree(text), places(), &BTreeMap::new());
+        let copy = Sandbox::new(&tree(text), places(), &BTreeMap::new());
         assert_eq!(copy.err().as_deref(), Some(told));
     }
 }
@@ -169,7 +171,7 @@ fn what_the_server_writes_moves_and_what_it_reads_stays() {
     );
     let tree = tree("load_module modules/x.so;");
     let places = SandboxPlaces { prefix: Some(Path::new("/usr/share/nginx")), ..places() };
-    let copy = TuneSandbox::new(&tree, places, &BTreeMap::new()).unwrap();
+    let copy = Sandbox::new(&tree, places, &BTreeMap::new()).unwrap();
     assert!(copy.tree.root.iter().any(|l| l.argument() == "/usr/share/nginx/modules/x.so"));
 }
 

@@ -11,24 +11,24 @@ use std::sync::Arc;
 
 use conf::{Directive, Files, Sources};
 
-use super::writing;
+use crate::writing::quoted;
 
 /// A configuration that was read.
 #[derive(Clone, Debug)]
-pub struct TuneTree {
+pub struct EditableTree {
     /// The main file.
     pub file: PathBuf,
     /// Its directives, those of included files in place.
-    pub root: Vec<TuneDirective>,
+    pub root: Vec<EditableDirective>,
 }
 
 /// A directive: its words, and what is in its block.
 #[derive(Clone, Debug)]
-pub struct TuneDirective {
+pub struct EditableDirective {
     /// A number of its own among the directives that were read; `None` of one that was added.
     pub number: Option<usize>,
     /// Where it was read; of one that was added, the place of the block it was added to.
-    pub place: TunePlace,
+    pub place: LinePlace,
     /// The name and what follows it, without quotes.
     pub words: Vec<Vec<u8>>,
     /// What the braces hold; `None`: it ends with `;`.
@@ -37,7 +37,7 @@ pub struct TuneDirective {
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TunePlace {
+pub struct LinePlace {
     /// The file as it was opened.
     pub file: Arc<str>,
     /// From 1.
@@ -45,27 +45,27 @@ pub struct TunePlace {
 }
 
 /// `FILE:LINE`
-impl fmt::Display for TunePlace {
+impl fmt::Display for LinePlace {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}", self.file, self.line)
     }
 }
 
 /// Where it was read does not matter.
-impl PartialEq for TuneDirective {
+impl PartialEq for EditableDirective {
     fn eq(&self, other: &Self) -> bool {
         self.words == other.words && self.block == other.block
     }
 }
 
 /// Nor does it which file that was.
-impl PartialEq for TuneTree {
+impl PartialEq for EditableTree {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
     }
 }
 
-impl TuneTree {
+impl EditableTree {
     /// Reads a file and what it includes; an error is a message in nginx's words.
     pub fn read(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
         let file = std::path::absolute(path).map_err(|error| error.to_string())?;
@@ -87,17 +87,19 @@ impl TuneTree {
     }
 
     /// The beginning of the main file, where lines that are added outside all blocks belong.
-    pub fn beginning(&self) -> TunePlace {
-        TunePlace { file: self.file.to_string_lossy().into(), line: 1 }
+    pub fn beginning(&self) -> LinePlace {
+        LinePlace { file: self.file.to_string_lossy().into(), line: 1 }
     }
 
-    /// The text of the configuration, without any `include`.
+    /// The text of the configuration, without any `include`: one directive a line.
     pub fn write(&self) -> Vec<u8> {
-        writing::text(&self.root)
+        let mut out = Vec::new();
+        write(&self.root, 0, &mut out);
+        out
     }
 
     /// The first block at the end of that path of names, such as `["http"]`.
-    pub fn block(&self, path: &[&str]) -> Option<&TuneDirective> {
+    pub fn block(&self, path: &[&str]) -> Option<&EditableDirective> {
         let (last, around) = path.split_last()?;
         let lines = match around {
             [] => &self.root[..],
@@ -107,28 +109,28 @@ impl TuneTree {
     }
 
     /// All directives, except what is in blocks of free entries such as `types`.
-    pub fn lines(&self) -> Vec<TuneLine<'_>> {
+    pub fn lines(&self) -> Vec<EditableLine<'_>> {
         let mut found = Vec::new();
         collect(&self.root, &[], &mut found);
         found
     }
 
     /// Shows all of them to a function, which may change them, with the names of the blocks around.
-    pub fn change(&mut self, change: &mut dyn FnMut(&[String], &mut TuneDirective)) {
+    pub fn change(&mut self, change: &mut dyn FnMut(&[String], &mut EditableDirective)) {
         change_all(&mut self.root, &mut Vec::new(), change);
     }
 }
 
 /// A directive, and the blocks around it from the outermost on.
 #[derive(Clone, Debug)]
-pub struct TuneLine<'t> {
+pub struct EditableLine<'t> {
     /// The blocks.
-    pub around: Vec<&'t TuneDirective>,
+    pub around: Vec<&'t EditableDirective>,
     /// The directive.
-    pub directive: &'t TuneDirective,
+    pub directive: &'t EditableDirective,
 }
 
-impl TuneLine<'_> {
+impl EditableLine<'_> {
     /// Whether the blocks around are exactly those.
     pub fn is_in(&self, path: &[&str]) -> bool {
         self.around.len() == path.len()
@@ -141,9 +143,9 @@ impl TuneLine<'_> {
     }
 }
 
-impl TuneDirective {
+impl EditableDirective {
     /// A line that was not read, to be added to a block of that place.
-    pub fn new(place: TunePlace, words: &[&str]) -> Self {
+    pub fn new(place: LinePlace, words: &[&str]) -> Self {
         let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         Self { number: None, place, words, block: None }
     }
@@ -180,7 +182,29 @@ impl TuneDirective {
 
     /// The line as text, without what is in its block: `listen 80;` or `http {`.
     pub fn shown(&self) -> String {
-        String::from_utf8_lossy(&writing::line(self)).into_owned()
+        String::from_utf8_lossy(&self.line()).into_owned()
+    }
+
+    /// The line up to its `;` or `{`.
+    fn line(&self) -> Vec<u8> {
+        let words: Vec<_> = self.words.iter().map(|word| quoted(word)).collect();
+        let end: &[u8] = if self.block.is_some() { b" {" } else { b";" };
+        [&words.join(&b' '), end].concat()
+    }
+}
+
+const INDENT: &[u8] = b"    ";
+
+fn write(lines: &[EditableDirective], depth: usize, out: &mut Vec<u8>) {
+    for directive in lines {
+        out.extend(INDENT.repeat(depth));
+        out.extend(directive.line());
+        out.push(b'\n');
+        if let Some(inner) = &directive.block {
+            write(inner, depth + 1, out);
+            out.extend(INDENT.repeat(depth));
+            out.extend(b"}\n");
+        }
     }
 }
 
@@ -189,17 +213,17 @@ impl TuneDirective {
 const BLOCKS_OF_DIRECTIVES: [&str; 9] =
     ["events", "http", "if", "limit_except", "location", "mail", "server", "stream", "upstream"];
 
-fn holds_directives(line: &TuneDirective) -> bool {
+fn holds_directives(line: &EditableDirective) -> bool {
     line.block.is_some() && BLOCKS_OF_DIRECTIVES.contains(&line.name())
 }
 
 fn collect<'t>(
-    lines: &'t [TuneDirective],
-    around: &[&'t TuneDirective],
-    found: &mut Vec<TuneLine<'t>>,
+    lines: &'t [EditableDirective],
+    around: &[&'t EditableDirective],
+    found: &mut Vec<EditableLine<'t>>,
 ) {
     for directive in lines {
-        found.push(TuneLine { around: around.to_vec(), directive });
+        found.push(EditableLine { around: around.to_vec(), directive });
         if holds_directives(directive) {
             let around: Vec<_> = around.iter().copied().chain([directive]).collect();
             collect(directive.inner(), &around, found);
@@ -208,9 +232,9 @@ fn collect<'t>(
 }
 
 fn change_all(
-    lines: &mut [TuneDirective],
+    lines: &mut [EditableDirective],
     around: &mut Vec<String>,
-    change: &mut dyn FnMut(&[String], &mut TuneDirective),
+    change: &mut dyn FnMut(&[String], &mut EditableDirective),
 ) {
     for line in lines {
         change(around, line);
@@ -228,11 +252,11 @@ struct TreeReader<'s> {
 }
 
 impl TreeReader<'_> {
-    fn block(&mut self, lines: &[Directive]) -> Result<Vec<TuneDirective>, String> {
+    fn block(&mut self, lines: &[Directive]) -> Result<Vec<EditableDirective>, String> {
         lines.iter().map(|line| self.directive(line)).collect()
     }
 
-    fn directive(&mut self, line: &Directive) -> Result<TuneDirective, String> {
+    fn directive(&mut self, line: &Directive) -> Result<EditableDirective, String> {
         let place = self.place(line);
         if line.block.is_some() && line.name.text.ends_with(b"_by_lua_block") {
             return Err(format!("{place}: {}: Lua cannot be carried over", line.name));
@@ -242,31 +266,26 @@ impl TreeReader<'_> {
         let words = [&line.name].into_iter().chain(&line.args);
         let words = words.map(|word| word.text.to_vec()).collect();
         let block = line.block.as_deref().map(|inner| self.block(inner)).transpose()?;
-        Ok(TuneDirective { number, place, words, block })
+        Ok(EditableDirective { number, place, words, block })
     }
 
-    fn place(&self, line: &Directive) -> TunePlace {
+    fn place(&self, line: &Directive) -> LinePlace {
         let span = line.name.span;
         let file = self.sources.source(span.file).map(|source| source.name().into());
-        TunePlace { file: file.unwrap_or_else(|| "".into()), line: span.line }
+        LinePlace { file: file.unwrap_or_else(|| "".into()), line: span.line }
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use conf::{Disk, MemoryFiles};
 
     use super::*;
+    use crate::testing::tree;
 
-    /// The tree of a text as `/etc/nginx/nginx.conf`.
-    pub(in crate::tune) fn tree(text: &str) -> TuneTree {
-        let mut files = MemoryFiles::default().with("/etc/nginx/nginx.conf", text);
-        TuneTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).unwrap()
-    }
-
-    fn again(tree: &TuneTree) -> TuneTree {
+    fn again(tree: &EditableTree) -> EditableTree {
         let mut files = MemoryFiles::default().with("/etc/nginx/nginx.conf", tree.write());
-        TuneTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).unwrap()
+        EditableTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).unwrap()
     }
 
     /// Words of all kinds survive: those that need quotes, escapes or neither.
@@ -290,7 +309,7 @@ pub(super) mod tests {
             "a ${b} x${c}d \"${f}\" $g{} h $\\{i; j $ {} k $$; l a${ b;",
         ] {
             let Ok(first) =
-                TuneTree::read(Path::new("/x"), &mut MemoryFiles::default().with("/x", text))
+                EditableTree::read(Path::new("/x"), &mut MemoryFiles::default().with("/x", text))
             else {
                 panic!("{text} is no configuration");
             };
@@ -336,8 +355,8 @@ pub(super) mod tests {
                 let end = text.windows(6).position(|bytes| bytes == b"\n----\n");
                 let mut files = MemoryFiles::default()
                     .with(path.as_os_str().as_bytes(), &text[..end.unwrap_or(text.len())]);
-                let alone = TuneTree::read(&path, &mut files);
-                for tree in [alone, TuneTree::read(&path, &mut Disk)].into_iter().flatten() {
+                let alone = EditableTree::read(&path, &mut files);
+                for tree in [alone, EditableTree::read(&path, &mut Disk)].into_iter().flatten() {
                     assert_eq!(again(&tree), tree, "{}", path.display());
                     seen += 1;
                 }
@@ -347,30 +366,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_configurations_of_studies_survive() {
-        let address = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 80);
-        for (name, text) in crate::study::BUILT_IN {
-            let study = crate::study::Study::parse(name, text).unwrap();
-            for row in study.rows.iter().filter(|row| !row.direct) {
-                let places = crate::study::StudyPlaces {
-                    listen: address,
-                    listen_tls: address,
-                    dir: "/srv",
-                    backends: &vec![address; study.backend.count],
-                };
-                let tree = tree(&study.configuration(row, places));
-                assert_eq!(again(&tree), tree, "{name}, {}", row.name);
-            }
-        }
-    }
-
-    #[test]
     fn included_lines_know_their_file() {
         let mut files = MemoryFiles::default()
             .with("/c/nginx.conf", "events {}\nhttp {\n  include sites/*.conf;\n}\n")
             .with("/c/sites/a.conf", "server {\n  listen 80;\n}\n")
             .with("/c/sites/b.conf", "server {\n\n  listen 81;\n}\n");
-        let tree = TuneTree::read(Path::new("/c/nginx.conf"), &mut files).unwrap();
+        let tree = EditableTree::read(Path::new("/c/nginx.conf"), &mut files).unwrap();
         let listens = tree.lines();
         let listens = listens.iter().filter(|line| line.is_in(&["http", "server"]));
         let places: Vec<_> = listens
@@ -383,7 +384,7 @@ pub(super) mod tests {
     fn lua_and_missing_files_are_refused() {
         let text = "http {\n server {\n content_by_lua_block { ngx.say('}') } } }";
         let mut files = MemoryFiles::default().with("/c/lua", text).with("/c/x", "include y;");
-        let mut read = |path: &str| TuneTree::read(Path::new(path), &mut files).unwrap_err();
+        let mut read = |path: &str| EditableTree::read(Path::new(path), &mut files).unwrap_err();
         assert_eq!(read("/c/lua"), "/c/lua:3: content_by_lua_block: Lua cannot be carried over");
         assert!(read("/c/x").ends_with("in /c/x:1"), "{}", read("/c/x"));
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::tree::{TuneDirective, TuneTree};
-use super::{SandboxPlaces, TEMPORARY_FOLDERS, within};
+use crate::places::{SandboxPlaces, TEMPORARY_FOLDERS, within};
+use crate::tree::{EditableDirective, EditableTree};
 
 /// The directives whose first word is a file or folder that the server writes, besides logs.
 const WRITTEN: [&str; 6] = [
@@ -69,13 +69,13 @@ impl<'a> SandboxFiles<'a> {
     }
 
     /// Changes all lines that name files.
-    pub(super) fn move_all(&mut self, tree: &mut TuneTree) {
+    pub(super) fn move_all(&mut self, tree: &mut EditableTree) {
         tree.root.retain(|line| !DROPPED.contains(&line.name()));
         tree.change(&mut |_, line| self.change(line));
     }
 
     /// Adds the lines without which the server would use files of the real one.
-    pub(super) fn add_missing(&mut self, tree: &mut TuneTree) {
+    pub(super) fn add_missing(&mut self, tree: &mut EditableTree) {
         let place = tree.beginning();
         let main = [("daemon", "off".to_owned()), ("pid", self.own("pid"))];
         let mut lines: Vec<_> = main.iter().map(|(name, word)| (*name, word.as_str())).collect();
@@ -84,14 +84,14 @@ impl<'a> SandboxFiles<'a> {
             lines.push(("error_log", &error_log));
         }
         let lines =
-            lines.iter().map(|(name, word)| TuneDirective::new(place.clone(), &[name, word]));
+            lines.iter().map(|(name, word)| EditableDirective::new(place.clone(), &[name, word]));
         tree.root.splice(0..0, lines.collect::<Vec<_>>());
         for http in tree.root.iter_mut().filter(|line| line.is("http")) {
             self.add_to_http(http);
         }
     }
 
-    fn add_to_http(&self, http: &mut TuneDirective) {
+    fn add_to_http(&self, http: &mut EditableDirective) {
         let mut lines: Vec<(&str, String)> = Vec::new();
         for name in TEMPORARY_FOLDERS {
             if self.places.temporary_folders.contains(&name) && http.own(name).is_none() {
@@ -102,7 +102,8 @@ impl<'a> SandboxFiles<'a> {
             lines.push(("access_log", self.own("access.log")));
         }
         let place = http.place.clone();
-        let line = |(name, word): (&str, String)| TuneDirective::new(place.clone(), &[name, &word]);
+        let line =
+            |(name, word): (&str, String)| EditableDirective::new(place.clone(), &[name, &word]);
         let block = http.block.get_or_insert_default();
         block.splice(0..0, lines.into_iter().map(line));
     }
@@ -115,7 +116,7 @@ impl<'a> SandboxFiles<'a> {
         self.notes
     }
 
-    fn change(&mut self, line: &mut TuneDirective) {
+    fn change(&mut self, line: &mut EditableDirective) {
         let name = line.name().to_owned();
         let name = name.as_str();
         if ["access_log", "error_log"].contains(&name) {
@@ -136,7 +137,7 @@ impl<'a> SandboxFiles<'a> {
     }
 
     /// A log goes to a file of the folder, unless it goes nowhere.
-    fn log(&mut self, line: &mut TuneDirective) {
+    fn log(&mut self, line: &mut EditableDirective) {
         let to = line.words.get(1).map(Vec::as_slice).unwrap_or_default();
         // For `error_log`, nginx takes `off` as the name of a file.
         let is_off = to == b"off" && line.is("access_log");
@@ -150,7 +151,7 @@ impl<'a> SandboxFiles<'a> {
         self.first_word(line);
     }
 
-    fn first_word(&mut self, line: &mut TuneDirective) {
+    fn first_word(&mut self, line: &mut EditableDirective) {
         if let Some(word) = line.words.get_mut(1) {
             *word = self.new_path(word);
         }

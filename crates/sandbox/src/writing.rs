@@ -1,38 +1,7 @@
-//! A tree as text that nginx and Weir read alike: one directive a line, quotes only where needed.
-
-use super::tree::TuneDirective;
-
-const INDENT: &[u8] = b"    ";
-
-/// The text of some directives with their blocks.
-pub(super) fn text(lines: &[TuneDirective]) -> Vec<u8> {
-    let mut out = Vec::new();
-    write(lines, 0, &mut out);
-    out
-}
-
-fn write(lines: &[TuneDirective], depth: usize, out: &mut Vec<u8>) {
-    for directive in lines {
-        out.extend(INDENT.repeat(depth));
-        out.extend(line(directive));
-        out.push(b'\n');
-        if let Some(inner) = &directive.block {
-            write(inner, depth + 1, out);
-            out.extend(INDENT.repeat(depth));
-            out.extend(b"}\n");
-        }
-    }
-}
-
-/// The line of a directive, up to its `;` or `{`.
-pub(super) fn line(directive: &TuneDirective) -> Vec<u8> {
-    let words: Vec<_> = directive.words.iter().map(|word| quoted(word)).collect();
-    let end: &[u8] = if directive.block.is_some() { b" {" } else { b";" };
-    [&words.join(&b' '), end].concat()
-}
+//! Words as text that nginx and Weir read alike: in quotes only where they need them.
 
 /// A word as it is written: in quotes if it would mean something else without them.
-fn quoted(word: &[u8]) -> Vec<u8> {
+pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
     let needs_quotes = |byte: &u8| b" \t\r\n;{}\"'\\#".contains(byte);
     if !word.is_empty() && !without_variables(word).iter().any(needs_quotes) {
         return word.to_vec();

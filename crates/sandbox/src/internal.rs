@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::address::{TunedAddress, TunedPort};
-use super::super::tree::TuneTree;
-use super::MovedListen;
+use crate::address::{ListenAddress, ListenPort};
+use crate::listens::MovedListen;
+use crate::tree::EditableTree;
 
 /// The directives whose first word names a backend.
 const PASSES: [&str; 9] = [
@@ -21,7 +21,7 @@ const PASSES: [&str; 9] = [
 ];
 
 /// Has backends that moved named by their new addresses.
-pub(super) fn follow(tree: &mut TuneTree, moved: &[MovedListen]) {
+pub(super) fn follow(tree: &mut EditableTree, moved: &[MovedListen]) {
     let lines = tree.lines();
     let groups = lines.iter().filter(|line| line.directive.is("upstream"));
     let groups: BTreeSet<String> =
@@ -45,7 +45,7 @@ fn moved_to(word: &str, groups: &BTreeSet<String>, moved: &[MovedListen]) -> Opt
     };
     if let Some(path) = rest.strip_prefix("unix:") {
         let (path, after) = path.split_at(path.find(':').unwrap_or(path.len()));
-        let from = TunedAddress::Unix(path.as_bytes().to_vec());
+        let from = ListenAddress::Unix(path.as_bytes().to_vec());
         let listen = moved.iter().find(|listen| listen.from == from)?;
         return Some(format!("{scheme}{}{after}", listen.to));
     }
@@ -54,7 +54,7 @@ fn moved_to(word: &str, groups: &BTreeSet<String>, moved: &[MovedListen]) -> Opt
         return None;
     }
     let default_port = if scheme == "https://" { 443 } else { 80 };
-    let port = TunedPort::parse(authority, default_port)?;
+    let port = ListenPort::parse(authority, default_port)?;
     let receives = |listen: &&MovedListen| listen.from.tcp().is_some_and(|own| own.receives(&port));
     let listen = moved.iter().find(receives)?;
     Some(format!("{scheme}{}{after}", listen.to))

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use super::super::address::{TunedAddress, TunedPort};
-use super::MovedListen;
+use crate::address::{ListenAddress, ListenPort};
+use crate::listens::MovedListen;
 
 /// The place of a URL in the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxTarget {
     /// The address of the real server that the URL means.
-    pub from: TunedAddress,
+    pub from: ListenAddress,
     /// The URL with the copy's address.
     pub url: String,
     /// The field `Host` that the real server would get.
@@ -26,7 +26,7 @@ impl SandboxTarget {
             _ => return Err(format!("\"{url}\" does not begin with http:// or https://")),
         };
         let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let meant = TunedPort::parse_host(host, if is_tls { 443 } else { 80 });
+        let meant = ListenPort::parse_host(host, if is_tls { 443 } else { 80 });
         let meant = meant.ok_or_else(|| format!("\"{url}\" names no host"))?;
         let listen = pick(&meant, moved)?;
         check(listen, is_tls)?;
@@ -54,12 +54,12 @@ fn check(listen: &MovedListen, is_tls: bool) -> Result<(), String> {
 
 /// The address that a client connects to: the one of the URL's own IP address, before those of all
 /// addresses, before the one with a server of that name.
-fn pick<'m>(meant: &TunedPort, moved: &'m [MovedListen]) -> Result<&'m MovedListen, String> {
+fn pick<'m>(meant: &ListenPort, moved: &'m [MovedListen]) -> Result<&'m MovedListen, String> {
     let here = |listen: &&MovedListen| {
         listen.is_http && listen.from.tcp().is_some_and(|port| port.port == meant.port)
     };
     let here: Vec<&MovedListen> = moved.iter().filter(here).collect();
-    let find = |fits: &dyn Fn(&MovedListen, &TunedPort) -> bool| {
+    let find = |fits: &dyn Fn(&MovedListen, &ListenPort) -> bool| {
         let fits =
             |listen: &&&MovedListen| listen.from.tcp().is_some_and(|port| fits(listen, port));
         here.iter().find(fits).copied()
@@ -74,13 +74,13 @@ fn pick<'m>(meant: &TunedPort, moved: &'m [MovedListen]) -> Result<&'m MovedList
 }
 
 /// Whether it is every address, of the kind of the URL's.
-fn receives_any(port: &TunedPort, meant: &TunedPort) -> bool {
+fn receives_any(port: &ListenPort, meant: &ListenPort) -> bool {
     let is_any = port.ip().is_some_and(|own| own.is_unspecified());
     let is_v6 = matches!(port.ip(), Some(IpAddr::V6(_)));
     is_any && meant.ip().is_none_or(|meant| meant.is_ipv6() == is_v6)
 }
 
-fn nowhere(meant: &TunedPort, moved: &[MovedListen]) -> String {
+fn nowhere(meant: &ListenPort, moved: &[MovedListen]) -> String {
     let there = moved.iter().filter(|listen| listen.is_http);
     let there: Vec<String> = there.map(|listen| listen.from.to_string()).collect();
     let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };

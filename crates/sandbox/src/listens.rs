@@ -1,0 +1,124 @@
+//! The `listen` lines of a configuration, and where a copy listens instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::address::ListenAddress;
+use crate::tree::{EditableDirective, EditableTree};
+
+/// The blocks whose servers listen.
+pub(crate) const SUBSYSTEMS: [&str; 3] = ["http", "stream", "mail"];
+
+/// An address of the configuration, and where the copy listens instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedListen {
+    /// The configuration's.
+    pub from: ListenAddress,
+    /// The copy's, as it stands in its `listen` lines: `127.0.0.1:PORT` or `unix:PATH`.
+    pub to: String,
+    /// Whether it is one of `http {}`.
+    pub is_http: bool,
+    /// Whether connections are encrypted.
+    pub is_tls: bool,
+    /// Whether connections begin with a header of the PROXY protocol.
+    pub has_proxy_protocol: bool,
+    /// The names of the servers that listen there.
+    pub names: BTreeSet<String>,
+}
+
+/// The addresses that need a new port, each once.
+pub fn addresses(tree: &EditableTree, default_port: u16) -> Result<Vec<ListenAddress>, String> {
+    let mut tree = tree.clone();
+    listen_explicitly(&mut tree, default_port);
+    let moved = listens(&tree, default_port)?;
+    let needs_port = |address: &ListenAddress| !matches!(address, ListenAddress::Unix(_));
+    Ok(moved.into_iter().map(|listen| listen.from).filter(needs_port).collect())
+}
+
+/// Servers without `listen` have a default; the copy needs a line that can be changed.
+pub(crate) fn listen_explicitly(tree: &mut EditableTree, default_port: u16) {
+    tree.change(&mut |around, line| {
+        if around == ["http"] && line.is("server") && line.own("listen").is_none() {
+            let word = format!("*:{default_port}");
+            let listen = EditableDirective::new(line.place.clone(), &["listen", &word]);
+            line.block.get_or_insert_default().insert(0, listen);
+        }
+    });
+}
+
+/// The addresses of all servers; those of one address together, without the new address.
+pub(crate) fn listens(tree: &EditableTree, default_port: u16) -> Result<Vec<MovedListen>, String> {
+    let mut found: Vec<MovedListen> = Vec::new();
+    for line in tree.lines() {
+        let [subsystem, server] = line.around[..] else { continue };
+        let listens = server.is("server") && line.directive.is("listen");
+        if !listens || !SUBSYSTEMS.contains(&subsystem.name()) {
+            continue;
+        }
+        let new = listen_of(line.directive, server, subsystem.is("http"), default_port)?;
+        match found.iter_mut().find(|listen| listen.from == new.from) {
+            Some(known) => known.add(new),
+            None => found.push(new),
+        }
+    }
+    Ok(found)
+}
+
+fn listen_of(
+    listen: &EditableDirective,
+    server: &EditableDirective,
+    is_http: bool,
+    default_port: u16,
+) -> Result<MovedListen, String> {
+    let has = |parameter: &str| listen.arguments().any(|word| word == parameter);
+    let names = server.inner().iter().filter(|line| line.is("server_name"));
+    Ok(MovedListen {
+        from: ListenAddress::of(listen, default_port)?,
+        to: String::new(),
+        is_http,
+        is_tls: has("ssl") || server.own("ssl").is_some_and(|ssl| ssl.argument() == "on"),
+        has_proxy_protocol: has("proxy_protocol"),
+        names: names.flat_map(EditableDirective::arguments).map(str::to_lowercase).collect(),
+    })
+}
+
+impl MovedListen {
+    /// Takes in another line of the same address.
+    fn add(&mut self, other: Self) {
+        self.is_tls |= other.is_tls;
+        self.has_proxy_protocol |= other.has_proxy_protocol;
+        self.names.extend(other.names);
+    }
+}
+
+pub(crate) fn new_address(
+    from: &ListenAddress,
+    at: usize,
+    folder: &Path,
+    ports: &BTreeMap<ListenAddress, u16>,
+) -> Result<String, String> {
+    match from {
+        // Short, because the kernel takes at most 107 bytes.
+        ListenAddress::Unix(_) => Ok(format!("unix:{}/{at}.sock", folder.display())),
+        address => match ports.get(address) {
+            Some(port) => Ok(format!("127.0.0.1:{port}")),
+            None => Err(format!("there is no port for {address}")),
+        },
+    }
+}
+
+pub(crate) fn move_listens(tree: &mut EditableTree, moved: &[MovedListen], default_port: u16) {
+    tree.change(&mut |around, line| {
+        let [subsystem, server] = around else { return };
+        let is_listen = server == "server" && line.is("listen");
+        if !is_listen || !SUBSYSTEMS.contains(&subsystem.as_str()) {
+            return;
+        }
+        let Ok(from) = ListenAddress::of(line, default_port) else { return };
+        if let Some(listen) = moved.iter().find(|listen| listen.from == from) {
+            line.words[1] = listen.to.clone().into_bytes();
+            // The new address is of IPv4.
+            line.words.retain(|word| !word.starts_with(b"ipv6only="));
+        }
+    });
+}
