@@ -16,6 +16,7 @@ use conf::{
 };
 
 use net::Address;
+use session::listen::agree_on_server_port;
 
 use crate::builtin;
 use crate::features::{self, Layers, Scope, ssl, upstream};
@@ -398,13 +399,22 @@ impl Sockets {
                 let (names, options) = (ServerNames::new(server), unsaid());
                 let protocols = line.protocols;
                 let (address, transport) = (address.clone(), None);
-                self.list.push(Listen { address, options, protocols, transport, names });
+                let server_port = None;
+                self.list.push(Listen {
+                    address,
+                    options,
+                    protocols,
+                    server_port,
+                    transport,
+                    names,
+                });
                 self.list.len() - 1
             }
         };
         let listen = &mut self.list[at];
         let socket = self.by_address.entry(address.clone()).or_default();
         listen.protocols = socket.name_protocols(line, address, load);
+        agree_on_server_port(&mut listen.server_port, line.server_port, address, &line.from)?;
         (socket.at, socket.last_server) = (at, server);
         socket.servers.push((server, block));
         if let Some(options) = &line.options {

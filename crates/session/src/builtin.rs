@@ -30,7 +30,7 @@ impl<X: Session> Common<X> {
             }
         }),
         BuiltIn::fresh("server_port", |x, out| {
-            x.client().local().is_none_or(|local| number(out, local.port().into()))
+            x.server_port().is_none_or(|port| number(out, port.into()))
         }),
         BuiltIn::fresh("proxy_protocol_addr", |x, out| address(header(x).map(|h| &h.source), out)),
         BuiltIn::fresh("proxy_protocol_port", |x, out| said(header(x).map(|h| &h.source), out)),

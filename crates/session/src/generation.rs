@@ -32,6 +32,8 @@ pub trait Configuration: 'static {
     fn listens(&self) -> &[Self::Listen];
     /// The address of a listening socket.
     fn address(listen: &Self::Listen) -> &Address;
+    /// The port by which clients reach a listening socket, if that is another.
+    fn server_port(listen: &Self::Listen) -> Option<u16>;
 }
 
 /// One worker's reference to a configuration. Sessions share it without touching a count that other

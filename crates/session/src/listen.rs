@@ -32,6 +32,39 @@ pub const SOCKET_PARAMETERS: [&str; 10] = [
     "so_keepalive",
 ];
 
+/// The parameter that names the port by which clients reach the socket.
+pub const SERVER_PORT: &str = "server_port";
+
+/// Reads `server_port=NUMBER`; `None`: it is another parameter.
+pub fn server_port(word: &Word, from: &Directive) -> Result<Option<u16>> {
+    match parameter(word) {
+        (b"server_port", Some(text)) => {
+            let port = units::number(text).filter(|port| *port > 0);
+            let port = port.and_then(|port| u16::try_from(port).ok());
+            port.map(Some).ok_or_else(|| from.error_at(word, format!("invalid \"{word}\"")))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Adds what a line says about the port to what others said: they must not contradict each other.
+pub fn agree_on_server_port(
+    known: &mut Option<u16>,
+    line: Option<u16>,
+    address: &Address,
+    from: &Directive,
+) -> Result<()> {
+    match (*known, line) {
+        (Some(known), Some(line)) if known != line => {
+            Err(from.error(format!("another \"server_port\" for {address} was given before")))
+        }
+        _ => {
+            *known = known.or(line);
+            Ok(())
+        }
+    }
+}
+
 /// Takes a parameter that says how the socket is opened; false: it is none.
 pub fn set_option(
     options: &mut SocketOptions,

@@ -35,6 +35,12 @@ pub trait Session: Values + Sized + 'static {
         let listen = self.generation().listen(self.client().listen)?;
         Some(Self::Configuration::address(listen))
     }
+    /// The port that the client connected to, as clients name it; `None` on Unix sockets.
+    fn server_port(&self) -> Option<u16> {
+        let listen = self.generation().listen(self.client().listen);
+        let named = listen.and_then(Self::Configuration::server_port);
+        named.or_else(|| self.client().local().map(|local| local.port()))
+    }
     /// How its server verifies certificates of clients, if it asks for them.
     fn client_trust(&self) -> Option<&ClientTrust>;
     /// An empty vector for text that is needed for a moment.

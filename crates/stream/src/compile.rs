@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
+use ::session::listen::agree_on_server_port;
 use ::session::server_names::ServerNames;
 use ::session::variables;
 use ::upstream::Groups;
@@ -265,6 +266,7 @@ impl StreamSockets {
                 options,
                 proxy_protocol,
                 ssl: line.ssl,
+                server_port: line.server_port,
                 names: ServerNames::new(server),
             });
             let (options, default_server) = (line.options.is_some(), line.default_server);
@@ -284,6 +286,7 @@ impl StreamSockets {
         }
         said.servers.push(server);
         let listen = &mut self.list[said.at];
+        agree_on_server_port(&mut listen.server_port, line.server_port, address, &line.from)?;
         listen.proxy_protocol |= line.proxy_protocol;
         listen.ssl |= line.ssl;
         if let Some(options) = &line.options {

@@ -44,6 +44,8 @@ pub struct StreamListen {
     pub(crate) proxy_protocol: bool,
     /// Whether its connections are encrypted.
     pub(crate) ssl: bool,
+    /// The port by which clients reach it, if that is another.
+    pub(crate) server_port: Option<u16>,
     /// The servers that have its connections.
     pub(crate) names: ServerNames<TcpSession, StreamServerId>,
 }
@@ -182,6 +184,10 @@ impl Configuration for StreamSite {
 
     fn address(listen: &StreamListen) -> &Address {
         &listen.address
+    }
+
+    fn server_port(listen: &StreamListen) -> Option<u16> {
+        listen.server_port
     }
 }
 

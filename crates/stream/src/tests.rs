@@ -263,6 +263,26 @@ fn the_default_server_has_the_connections_of_an_address() {
 }
 
 #[test]
+fn the_port_that_clients_use_may_be_another() {
+    let folder = Folder::new();
+    let text = "server { listen 127.0.0.1:1 server_port=53; return $server_port; }";
+    assert_eq!(answer(text, &folder, b""), b"53");
+    let two =
+        |first, second| format!("server {{ listen 1 {first}; }} server {{ listen 1 {second}; }}");
+    for other in ["server_port=80", ""] {
+        load(&two("server_port=80", other), Path::new("/nowhere"), false).unwrap();
+    }
+    assert_eq!(
+        refusal(&two("server_port=80", "server_port=81")),
+        "another \"server_port\" for 0.0.0.0:1 was given before:1"
+    );
+    for wrong in ["server_port=0", "server_port=65536", "server_port=x", "server_port="] {
+        let told = refusal(&format!("server {{ listen 1 {wrong}; }}"));
+        assert_eq!(told, format!("invalid \"{wrong}\":1"));
+    }
+}
+
+#[test]
 fn nginx_refuses_in_these_words() {
     let table = [
         ("server { }", "no \"listen\" is defined for server:1"),

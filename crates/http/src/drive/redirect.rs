@@ -34,7 +34,11 @@ fn local_address(x: &Exchange) -> String {
 }
 
 fn local_port(x: &Exchange) -> Option<u16> {
-    match &x.generation.listen(x.client.listen)?.address {
+    let listen = x.generation.listen(x.client.listen)?;
+    if listen.server_port.is_some() {
+        return listen.server_port;
+    }
+    match &listen.address {
         Address::Ip(address) => Some(address.port()),
         Address::Udp(_) | Address::Unix(_) => None,
     }

@@ -23,6 +23,8 @@ pub struct Listen {
     pub options: SocketOptions,
     /// What is spoken there besides HTTP/1.
     pub protocols: Protocols,
+    /// The port by which clients reach it, if that is another.
+    pub server_port: Option<u16>,
     /// What secures its connections in tests. What `listen ... ssl` means is
     /// [`Protocols::SSL`].
     pub transport: Option<Arc<dyn Transport>>,
@@ -41,6 +43,8 @@ pub struct ListenLine {
     pub options: Option<SocketOptions>,
     /// What it names to be spoken there.
     pub protocols: Protocols,
+    /// The port by which clients reach the addresses, if that is another.
+    pub server_port: Option<u16>,
     /// The line, for messages about sockets.
     pub from: Directive,
 }
@@ -54,6 +58,7 @@ impl Value for ListenLine {
             default_server: false,
             options: None,
             protocols: Protocols::default(),
+            server_port: None,
             from: from.clone(),
         };
         for word in &from.args[1..] {
@@ -80,9 +85,14 @@ impl ListenLine {
     pub fn implicit(from: &Directive, privileged: bool) -> Self {
         let port = if privileged { 80 } else { 8000 };
         let address = Address::Ip(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port));
-        let addresses = vec![address];
-        let protocols = Protocols::default();
-        Self { addresses, default_server: false, options: None, protocols, from: from.clone() }
+        Self {
+            addresses: vec![address],
+            default_server: false,
+            options: None,
+            protocols: Protocols::default(),
+            server_port: None,
+            from: from.clone(),
+        }
     }
 
     fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -110,6 +120,10 @@ impl ListenLine {
             (b"quic", None) => return Err(requires(from, "quic", "ngx_http_v3_module")),
             _ => {}
         }
+        if let Some(port) = listen::server_port(word, from)? {
+            self.server_port = Some(port);
+            return Ok(());
+        }
         let v6 = matches!(self.addresses.first(), Some(Address::Ip(SocketAddr::V6(_))));
         let options = self.options.get_or_insert_with(unsaid);
         if listen::set_option(options, word, v6, from)? {
@@ -121,7 +135,8 @@ impl ListenLine {
 }
 
 /// What may follow the address, beside how the socket is opened.
-const PARAMETERS: [&str; 5] = ["default_server", "proxy_protocol", "ssl", "http2", "quic"];
+const PARAMETERS: [&str; 6] =
+    ["default_server", "proxy_protocol", "ssl", "http2", "quic", listen::SERVER_PORT];
 
 fn requires(from: &Directive, parameter: &str, module: &str) -> Error {
     from.error(format!("the \"{parameter}\" parameter requires {module}"))

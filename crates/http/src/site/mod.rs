@@ -159,6 +159,10 @@ impl Configuration for Site {
     fn address(listen: &Listen) -> &Address {
         &listen.address
     }
+
+    fn server_port(listen: &Listen) -> Option<u16> {
+        listen.server_port
+    }
 }
 
 impl Site {

@@ -20,8 +20,9 @@ conf::directives! {
         /// address, the `default_server`, else the first, handles connections that match no
         /// `server_name`. With `ssl` connections are encrypted; the server needs an
         /// `ssl_certificate`. With `proxy_protocol` each connection begins with a PROXY protocol
-        /// header. `bind` and `reuseport` are accepted and change nothing: every address has a
-        /// socket of its own for each worker.
+        /// header. `server_port` is the port that `$server_port` has, where clients reach the
+        /// address by another one. `bind` and `reuseport` are accepted and change nothing: every
+        /// address has a socket of its own for each worker.
         ///
         /// With `udp`, the datagrams of a client, which is an address and port, belong to one
         /// session, until it is over by `proxy_responses`, `proxy_requests` or `proxy_timeout`. A
@@ -31,9 +32,9 @@ conf::directives! {
         ///
         /// Syntax: ADDRESS:PORT | PORT | unix:PATH [default_server] [udp] [ssl] [proxy_protocol]
         /// [bind] [reuseport] [backlog=NUMBER] [rcvbuf=SIZE] [sndbuf=SIZE] [deferred]
-        /// [fastopen=NUMBER] [multipath] [ipv6only=on|off]
+        /// [fastopen=NUMBER] [multipath] [server_port=NUMBER] [ipv6only=on|off]
         /// [so_keepalive=on|off|[IDLE]:[INTERVAL]:[COUNT]]
-        /// Differs: `udp` is not supported on Unix sockets.
+        /// Differs: `udp` is not supported on Unix sockets. nginx does not have `server_port`.
         ///
         /// ```nginx
         /// server {
@@ -102,6 +103,8 @@ pub struct StreamListenLine {
     pub proxy_protocol: bool,
     /// Whether connections are encrypted.
     pub ssl: bool,
+    /// The port by which clients reach the addresses, if that is another.
+    pub server_port: Option<u16>,
     /// How the socket is opened, where the line says anything about it.
     pub options: Option<SocketOptions>,
     /// The line, for messages about sockets.
@@ -117,6 +120,7 @@ impl Value for StreamListenLine {
             default_server: false,
             proxy_protocol: false,
             ssl: false,
+            server_port: None,
             options: None,
             from: from.clone(),
         };
@@ -130,7 +134,8 @@ impl Value for StreamListenLine {
 }
 
 /// What may follow the address, beside how the socket is opened.
-const PARAMETERS: [&str; 4] = ["default_server", "proxy_protocol", "ssl", "udp"];
+const PARAMETERS: [&str; 5] =
+    ["default_server", "proxy_protocol", "ssl", "udp", listen::SERVER_PORT];
 
 impl StreamListenLine {
     fn parameter(&mut self, word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -139,6 +144,9 @@ impl StreamListenLine {
             b"proxy_protocol" => self.proxy_protocol = true,
             b"ssl" => self.ssl = true,
             b"udp" => self.become_udp(word, from, load)?,
+            _ if let Some(port) = listen::server_port(word, from)? => {
+                self.server_port = Some(port);
+            }
             _ => {
                 let v6 = matches!(
                     self.addresses.first(),

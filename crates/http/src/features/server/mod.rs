@@ -22,21 +22,25 @@ conf::directives! {
         ///   sent something
         /// - `backlog=NUMBER`: maximum number of connections waiting to be accepted; 511
         /// - `reuseport`, `bind`: no effect; every worker always has its own socket
+        /// - `server_port=NUMBER`: the port by which clients reach this address where a container
+        ///   or firewall maps another port to it; `$server_port` and redirects have it
         /// - `ipv6only=on|off`, `so_keepalive=on|off|IDLE:INTERVAL:COUNT`, `rcvbuf=SIZE`,
         ///   `sndbuf=SIZE`, `fastopen=NUMBER`, `multipath`: options of the socket
         ///
         /// Syntax: ADDRESS[:PORT] | PORT | unix:PATH [default_server] [ssl] [http2]
-        /// [proxy_protocol] [deferred[=off]] [backlog=NUMBER] [reuseport] [OPTION...]
+        /// [proxy_protocol] [deferred[=off]] [backlog=NUMBER] [server_port=NUMBER] [reuseport]
+        /// [OPTION...]
         /// Default: *:80, or *:8000 where the user may not bind port 80
         /// Differs: `deferred` is the default when the program is called `weir`; `deferred=off`
         /// turns it off. A client that connects and stays silent is then accepted a second later.
-        /// `quic` is rejected.
+        /// nginx does not have `server_port`. `quic` is rejected.
         ///
         /// ```nginx
         /// server {
         ///     listen 8080 default_server;
         ///     listen [::]:8080;
         ///     listen unix:/run/weir.sock deferred=off;
+        ///     listen 8081 server_port=80;
         /// }
         /// ```
         listen(1..=usize::MAX) in SERVER => listens;

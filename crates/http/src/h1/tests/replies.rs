@@ -224,6 +224,28 @@ fn fields_in_their_order() {
 }
 
 #[test]
+fn redirects_have_the_port_that_clients_use() {
+    for (listen, port, redirect) in [
+        ("listen 8080 server_port=80;", "80", "a.example"),
+        ("listen 80 server_port=8080;", "8080", "a.example:8080"),
+        ("listen unix:/s server_port=81;", "81", "a.example:81"),
+    ] {
+        let text = format!(
+            "server {{ {listen} location / {{ return 200 $server_port; }}
+             location /to {{ return 301 /there; }} }}"
+        );
+        let server = Server::start(text);
+        let answer = |path| server.ask(&format!("GET {path} HTTP/1.0\r\nHost: a.example\r\n\r\n"));
+        let of_variable = answer("/");
+        assert!(of_variable.ends_with(&format!("\r\n\r\n{port}")), "{of_variable}");
+        // Over sessions, 80 is not the default and the port stands in the URL.
+        let location = format!("Location: http://{redirect}/there\r\n");
+        let of_redirect = answer("/to");
+        assert!(scheme() != "http" || of_redirect.contains(&location), "{of_redirect}");
+    }
+}
+
+#[test]
 fn files_sent_by_the_kernel_and_read() {
     let content: String = (0..100_000).map(|number| format!("{number:07}")).collect();
     let wanted = content.clone();
