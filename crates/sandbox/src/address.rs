@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use crate::tree::EditableDirective;
 
@@ -46,13 +47,21 @@ impl ListenAddress {
         }
         let refused = |why: &str| format!("{}: \"{}\": {why}", listen.place, listen.shown());
         let word = std::str::from_utf8(word).map_err(|_| refused("cannot be read"))?;
-        if is_range(word) {
-            return Err(refused("a range of ports cannot be moved; use a copy with single ports"));
+        if range(word).is_some() {
+            return Err(refused("a range of ports is no single address"));
         }
         let port = ListenPort::parse(word, default_port);
         let port = port.ok_or_else(|| refused("cannot be read"))?;
         let is_udp = listen.arguments().any(|word| ["udp", "quic"].contains(&word));
         Ok(if is_udp { Self::Udp(port) } else { Self::Tcp(port) })
+    }
+
+    /// The number of the port; `None` of a Unix socket.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp(port) | Self::Udp(port) => Some(port.port),
+            Self::Unix(_) => None,
+        }
     }
 
     /// The TCP port, if it is one.
@@ -64,11 +73,11 @@ impl ListenAddress {
     }
 }
 
-/// Whether the port of an address is a range, `8000-8010`.
-fn is_range(word: &str) -> bool {
-    let port = word.rsplit(':').next().unwrap_or_default();
-    let is_number = |text: &str| text.parse::<u16>().is_ok();
-    port.split_once('-').is_some_and(|(first, last)| is_number(first) && is_number(last))
+/// What stands before a range of ports, `[::]:8000-8010`, and the range; `None`: there is none.
+pub(crate) fn range(word: &str) -> Option<(&str, RangeInclusive<u16>)> {
+    let (host, ports) = word.split_at(word.rfind(':').map_or(0, |colon| colon + 1));
+    let (first, last) = ports.split_once('-')?;
+    Some((host, first.parse().ok()?..=last.parse().ok()?))
 }
 
 impl ListenPort {
@@ -161,8 +170,8 @@ mod tests {
     fn what_cannot_be_moved_names_its_line() {
         assert_eq!(
             address("listen 127.0.0.1:8000-8010;").unwrap_err(),
-            "/etc/nginx/nginx.conf:1: \"listen 127.0.0.1:8000-8010;\": a range of ports cannot be \
-             moved; use a copy with single ports"
+            "/etc/nginx/nginx.conf:1: \"listen 127.0.0.1:8000-8010;\": a range of ports is \
+             no single address"
         );
         assert!(address("listen 8000-8010;").unwrap_err().contains("a range of ports"));
         assert!(address("listen a:b;").unwrap_err().contains("cannot be read"));

@@ -1,10 +1,12 @@
 //! The files of a sandbox: what the server writes moves into its folder; what it reads stays.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::places::{SandboxPlaces, TEMPORARY_FOLDERS, within};
-use crate::tree::{EditableDirective, EditableTree};
+use crate::tree::{EditableDirective, EditableTree, LinePlace};
 
 /// The directives whose first word is a file or folder that the server writes, besides logs.
 const WRITTEN: [&str; 6] = [
@@ -54,6 +56,31 @@ const OF_THE_CONFIGURATION_ALONE: [&str; 5] = [
 
 /// What a word begins with that names a certificate or key and no file.
 const NO_FILES: [&[u8]; 4] = [b"$", b"data:", b"engine:", b"store:"];
+
+/// A file that the server reads besides the configuration itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// Where.
+    pub path: PathBuf,
+    /// The directive that names it.
+    pub directive: String,
+    /// The line of that.
+    pub place: LinePlace,
+}
+
+/// The certificates, keys, lists of passwords and such that a configuration names without
+/// variables.
+pub fn named_files(tree: &EditableTree) -> Vec<NamedFile> {
+    let lines = tree.lines().into_iter().map(|line| line.directive);
+    let named = lines.filter(|line| is_of_the_configuration(line.name())).filter_map(|line| {
+        let mut word = line.words.get(1)?.clone();
+        absolute(Some(&mut word), tree.folder());
+        let path = (word.starts_with(b"/") && !word.contains(&b'$'))
+            .then(|| PathBuf::from(OsString::from_vec(word)))?;
+        Some(NamedFile { path, directive: line.name().to_owned(), place: line.place.clone() })
+    });
+    named.collect()
+}
 
 /// Moves files, and remembers which went where: what was one file stays one.
 pub(super) struct SandboxFiles<'a> {

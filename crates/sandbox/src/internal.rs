@@ -20,8 +20,9 @@ const PASSES: [&str; 9] = [
     "uwsgi_pass",
 ];
 
-/// Has backends that moved named by their new addresses.
-pub(super) fn follow(tree: &mut EditableTree, moved: &[MovedListen]) {
+/// Has backends that moved named by their new addresses; returns these addresses.
+pub(super) fn follow(tree: &mut EditableTree, moved: &[MovedListen]) -> BTreeSet<ListenAddress> {
+    let mut followed = BTreeSet::new();
     let lines = tree.lines();
     let groups = lines.iter().filter(|line| line.directive.is("upstream"));
     let groups: BTreeSet<String> =
@@ -31,14 +32,20 @@ pub(super) fn follow(tree: &mut EditableTree, moved: &[MovedListen]) {
         if !is_member && !PASSES.contains(&line.name()) {
             return;
         }
-        if let Some(new) = moved_to(line.argument(), &groups, moved) {
+        if let Some((listen, new)) = moved_to(line.argument(), &groups, moved) {
             line.words[1] = new.into_bytes();
+            followed.insert(listen.from.clone());
         }
     });
+    followed
 }
 
 /// The word with its address replaced, if that moved.
-fn moved_to(word: &str, groups: &BTreeSet<String>, moved: &[MovedListen]) -> Option<String> {
+fn moved_to<'m>(
+    word: &str,
+    groups: &BTreeSet<String>,
+    moved: &'m [MovedListen],
+) -> Option<(&'m MovedListen, String)> {
     let (scheme, rest) = match word.find("://") {
         Some(at) => word.split_at(at + 3),
         None => ("", word),
@@ -47,7 +54,7 @@ fn moved_to(word: &str, groups: &BTreeSet<String>, moved: &[MovedListen]) -> Opt
         let (path, after) = path.split_at(path.find(':').unwrap_or(path.len()));
         let from = ListenAddress::Unix(path.as_bytes().to_vec());
         let listen = moved.iter().find(|listen| listen.from == from)?;
-        return Some(format!("{scheme}{}{after}", listen.to));
+        return Some((listen, format!("{scheme}{}{after}", listen.to)));
     }
     let (authority, after) = rest.split_at(rest.find(['/', '?', '$']).unwrap_or(rest.len()));
     if after.starts_with('$') || groups.contains(authority) {
@@ -57,5 +64,5 @@ fn moved_to(word: &str, groups: &BTreeSet<String>, moved: &[MovedListen]) -> Opt
     let port = ListenPort::parse(authority, default_port)?;
     let receives = |listen: &&MovedListen| listen.from.tcp().is_some_and(|own| own.receives(&port));
     let listen = moved.iter().find(receives)?;
-    Some(format!("{scheme}{}{after}", listen.to))
+    Some((listen, format!("{scheme}{}{after}", listen.to)))
 }

@@ -25,15 +25,17 @@ mod tree;
 mod writing;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 pub use address::{ListenAddress, ListenPort};
+pub use files::{NamedFile, named_files};
 pub use listens::{MovedListen, addresses};
 pub use places::{SandboxPlaces, TEMPORARY_FOLDERS};
 pub use target::SandboxTarget;
 pub use tree::{EditableDirective, EditableLine, EditableTree, LinePlace};
 
 use files::SandboxFiles;
-use listens::{SUBSYSTEMS, listen_explicitly, listens, move_listens, new_address};
+use listens::{SUBSYSTEMS, listens, move_listens, new_address};
 
 /// A copy that is safe to run.
 #[derive(Clone, Debug)]
@@ -47,22 +49,23 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes a copy that listens on those ports. An error names the line that cannot be copied.
+    /// Makes a copy that listens on those addresses. An error names the line that cannot be copied.
     pub fn new(
         tree: &EditableTree,
         places: SandboxPlaces<'_>,
-        ports: &BTreeMap<ListenAddress, u16>,
+        ports: &BTreeMap<ListenAddress, SocketAddr>,
     ) -> Result<Self, String> {
-        refuse_unknown(tree)?;
         let folder = tree.folder();
-        let mut tree = tree.clone();
-        listen_explicitly(&mut tree, places.default_port);
+        let mut tree = listens::explicit(tree, places.default_port)?;
         let mut moved = listens(&tree, places.default_port)?;
         for (at, listen) in moved.iter_mut().enumerate() {
             listen.to = new_address(&listen.from, at, places.folder, ports)?;
         }
-        move_listens(&mut tree, &moved, places.default_port);
-        internal::follow(&mut tree, &moved);
+        let followed = internal::follow(&mut tree, &moved);
+        // `proxy_redirect` expects of a server of the copy what `proxy_pass` says.
+        let keeps_port =
+            |listen: &MovedListen| places.keeps_ports && !followed.contains(&listen.from);
+        move_listens(&mut tree, &moved, places.default_port, keeps_port);
         let mut files = SandboxFiles::new(places, folder);
         files.move_all(&mut tree);
         files.add_missing(&mut tree);
@@ -75,9 +78,9 @@ impl Sandbox {
     }
 }
 
-/// What a copy cannot have: other blocks may listen and write where the real server does, and some
-/// directives write files that are not known here.
-fn refuse_unknown(tree: &EditableTree) -> Result<(), String> {
+/// Refuses what a copy cannot have: other blocks may listen and write where the real server does,
+/// and some directives write files that are not known here.
+pub fn refuse_unknown(tree: &EditableTree) -> Result<(), String> {
     let is_known = |line: &EditableDirective| {
         line.block.is_none() || line.is("events") || SUBSYSTEMS.contains(&line.name())
     };
@@ -96,7 +99,7 @@ fn refuse_unknown(tree: &EditableTree) -> Result<(), String> {
 }
 
 /// Directives that write, or ask others, whatever a copy says.
-const WRITES_ELSEWHERE: [&str; 6] =
+pub const WRITES_ELSEWHERE: [&str; 6] =
     ["acme_issuer", "modsecurity", "otel_exporter", "pagespeed", "state", "zone_sync"];
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The `listen` lines of a configuration, and where a copy listens instead.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::address::ListenAddress;
+use crate::address::{self, ListenAddress};
 use crate::tree::{EditableDirective, EditableTree};
 
 /// The blocks whose servers listen.
@@ -14,7 +15,8 @@ pub(crate) const SUBSYSTEMS: [&str; 3] = ["http", "stream", "mail"];
 pub struct MovedListen {
     /// The configuration's.
     pub from: ListenAddress,
-    /// The copy's, as it stands in its `listen` lines: `127.0.0.1:PORT` or `unix:PATH`.
+    /// The copy's, as it stands in its `listen` lines: `127.0.0.1:PORT`, `[::1]:PORT` or
+    /// `unix:PATH`.
     pub to: String,
     /// Whether it is one of `http {}`.
     pub is_http: bool,
@@ -28,15 +30,21 @@ pub struct MovedListen {
 
 /// The addresses that need a new port, each once.
 pub fn addresses(tree: &EditableTree, default_port: u16) -> Result<Vec<ListenAddress>, String> {
-    let mut tree = tree.clone();
-    listen_explicitly(&mut tree, default_port);
-    let moved = listens(&tree, default_port)?;
+    let moved = listens(&explicit(tree, default_port)?, default_port)?;
     let needs_port = |address: &ListenAddress| !matches!(address, ListenAddress::Unix(_));
     Ok(moved.into_iter().map(|listen| listen.from).filter(needs_port).collect())
 }
 
-/// Servers without `listen` have a default; the copy needs a line that can be changed.
-pub(crate) fn listen_explicitly(tree: &mut EditableTree, default_port: u16) {
+/// The tree with a line that can be changed for each address that a server listens on.
+pub(crate) fn explicit(tree: &EditableTree, default_port: u16) -> Result<EditableTree, String> {
+    let mut tree = tree.clone();
+    listen_explicitly(&mut tree, default_port);
+    spread_ranges(&mut tree)?;
+    Ok(tree)
+}
+
+/// Servers without `listen` have a default.
+fn listen_explicitly(tree: &mut EditableTree, default_port: u16) {
     tree.change(&mut |around, line| {
         if around == ["http"] && line.is("server") && line.own("listen").is_none() {
             let word = format!("*:{default_port}");
@@ -45,6 +53,47 @@ pub(crate) fn listen_explicitly(tree: &mut EditableTree, default_port: u16) {
         }
     });
 }
+
+/// A line for each port of a range.
+fn spread_ranges(tree: &mut EditableTree) -> Result<(), String> {
+    let mut refused = None;
+    tree.change(&mut |around, server| {
+        let [subsystem] = around else { return };
+        if !server.is("server") || !SUBSYSTEMS.contains(&subsystem.as_str()) {
+            return;
+        }
+        let Some(block) = &mut server.block else { return };
+        for at in (0..block.len()).rev() {
+            match lines_of_range(&block[at]) {
+                Ok(None) => {}
+                Ok(Some(lines)) => drop(block.splice(at..=at, lines)),
+                Err(why) => refused = Some(why),
+            }
+        }
+    });
+    refused.map_or(Ok(()), Err)
+}
+
+/// The lines in place of one with a range of ports; `None`: it has none.
+fn lines_of_range(line: &EditableDirective) -> Result<Option<Vec<EditableDirective>>, String> {
+    let word = line.argument();
+    let Some((host, ports)) = address::range(word).filter(|_| line.is("listen")) else {
+        return Ok(None);
+    };
+    if ports.len() > RANGE_PORTS_MAX {
+        let why = format!("a copy can have ranges of at most {RANGE_PORTS_MAX} ports");
+        return Err(format!("{}: \"{}\": {why}", line.place, line.shown()));
+    }
+    let line_of = |port| {
+        let mut line = line.clone();
+        line.words[1] = format!("{host}{port}").into_bytes();
+        line
+    };
+    Ok(Some(ports.map(line_of).collect()))
+}
+
+/// How many ports a range may have.
+const RANGE_PORTS_MAX: usize = 1000;
 
 /// The addresses of all servers; those of one address together, without the new address.
 pub(crate) fn listens(tree: &EditableTree, default_port: u16) -> Result<Vec<MovedListen>, String> {
@@ -95,19 +144,26 @@ pub(crate) fn new_address(
     from: &ListenAddress,
     at: usize,
     folder: &Path,
-    ports: &BTreeMap<ListenAddress, u16>,
+    ports: &BTreeMap<ListenAddress, SocketAddr>,
 ) -> Result<String, String> {
     match from {
         // Short, because the kernel takes at most 107 bytes.
         ListenAddress::Unix(_) => Ok(format!("unix:{}/{at}.sock", folder.display())),
         address => match ports.get(address) {
-            Some(port) => Ok(format!("127.0.0.1:{port}")),
+            Some(new) => Ok(new.to_string()),
             None => Err(format!("there is no port for {address}")),
         },
     }
 }
 
-pub(crate) fn move_listens(tree: &mut EditableTree, moved: &[MovedListen], default_port: u16) {
+/// Gives all lines their new addresses, and those that `keeps_port` chooses the old port as the one
+/// by which clients know it.
+pub(crate) fn move_listens(
+    tree: &mut EditableTree,
+    moved: &[MovedListen],
+    default_port: u16,
+    keeps_port: impl Fn(&MovedListen) -> bool,
+) {
     tree.change(&mut |around, line| {
         let [subsystem, server] = around else { return };
         let is_listen = server == "server" && line.is("listen");
@@ -117,8 +173,11 @@ pub(crate) fn move_listens(tree: &mut EditableTree, moved: &[MovedListen], defau
         let Ok(from) = ListenAddress::of(line, default_port) else { return };
         if let Some(listen) = moved.iter().find(|listen| listen.from == from) {
             line.words[1] = listen.to.clone().into_bytes();
-            // The new address is of IPv4.
+            // The new address is a single one.
             line.words.retain(|word| !word.starts_with(b"ipv6only="));
+            if let Some(port) = from.port().filter(|_| keeps_port(listen)) {
+                line.words.push(format!("server_port={port}").into_bytes());
+            }
         }
     });
 }

@@ -25,6 +25,9 @@ pub struct SandboxPlaces<'a> {
     /// Whether the server logs requests where the configuration does not say: nginx does, and
     /// Weir where root starts it.
     pub logs_by_default: bool,
+    /// Whether `$server_port` and redirects are to have the ports of the real server, which takes a
+    /// server that knows `listen ... server_port=`.
+    pub keeps_ports: bool,
     /// Which of [`TEMPORARY_FOLDERS`] the server knows.
     pub temporary_folders: &'a [&'a str],
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -208,6 +208,7 @@ impl<'t> TuneCopies<'t> {
             prefix: prefix.as_deref(),
             default_port: DEFAULT_PORT,
             logs_by_default: self.program.server != TunedServer::Weir || is_root,
+            keeps_ports: false,
             temporary_folders: &temporary_folders,
         };
         let mut ports = BTreeMap::new();
@@ -216,17 +217,18 @@ impl<'t> TuneCopies<'t> {
             // All are held until all are known, so that they differ.
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
             let listener = listener.map_err(|error| format!("no free port: {error}"))?;
-            let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+            let new = listener.local_addr().map_err(|error| error.to_string())?;
             held.push(listener);
-            ports.insert(address, port);
+            ports.insert(address, new);
         }
+        sandbox::refuse_unknown(&tree)?;
         let mut copy = Sandbox::new(&tree, places, &ports)?;
         placing::place(&mut copy.tree, &self.server_cores);
         let file = folder.configuration();
         keep_private(&file, &copy.tree.write())
             .map_err(|error| format!("{}: {error}", file.display()))?;
         let target = copy.target(&self.arguments.url)?;
-        let port = ports.get(&target.from).copied().unwrap_or_default();
+        let port = ports.get(&target.from).map_or(0, SocketAddr::port);
         Ok(WrittenCopy { turn: self.load(&target), port, notes: copy.notes })
     }
 
