@@ -4,7 +4,8 @@
 //! certificates of version 1, self-signed ones that are themselves trusted, authorities as servers.
 //! Trust ends at a self-signed certificate of the trusted file, or at one with trust settings for
 //! the purpose; others in it only help to get there. What OpenSSL refuses is refused here too
-//! (`cargo xtask chains` compares them); the reverse does not hold.
+//! (`cargo xtask chains` compares them); the reverse does not hold. Of several issuers that fit,
+//! each is tried, and OpenSSL tries the first: the chain that is found is a good one for both.
 
 use std::fmt;
 use std::sync::Arc;
@@ -264,7 +265,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
     /// Whether the chain is a good one, or becomes one.
     fn extend(&mut self, chain: &mut Vec<&'s X509<'a>>) -> bool {
         let Some(last) = chain.last().copied() else { return false };
-        if last.is_self_issued() {
+        if last.is_own_issuer() {
             let is_last = |trusted: &X509<'_>| {
                 trusted.signed == last.signed && trusted.signature == last.signature
             };
@@ -337,14 +338,17 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
             return Err(self.too_long(chain));
         }
         for (at, certificate) in chain.iter().enumerate() {
-            self.check_use(certificate, at, at + 1 == chain.len())?;
+            let below = chain.get(1..at).unwrap_or_default();
+            // Authorities that issued themselves do not count (RFC 5280, 4.2.1.9).
+            let counted = below.iter().filter(|one| !one.is_self_issued()).count();
+            self.check_use(certificate, (at > 0).then_some(counted), at + 1 == chain.len())?;
         }
         check_names(chain)?;
         for certificate in chain {
             if self.now_seconds < certificate.not_before.seconds() {
                 return Err(ChainFault::NotYetValid);
             }
-            if self.now_seconds > certificate.not_after.seconds() {
+            if self.now_seconds >= certificate.not_after.seconds() {
                 return Err(ChainFault::Expired);
             }
         }
@@ -354,11 +358,11 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
     }
 
-    /// Checks what a certificate says of its use; there are so many below it in the chain.
+    /// Checks what a certificate says of its use. Below an authority's are so many authorities.
     fn check_use(
         &self,
         certificate: &X509<'_>,
-        below: usize,
+        authorities_below: Option<usize>,
         is_end: bool,
     ) -> Result<(), ChainFault> {
         if certificate.has_unknown_critical() {
@@ -369,15 +373,15 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
         // A root of version 1 says nothing of itself, and is trusted by name.
         let is_old_root = is_end && certificate.version == 1;
-        if below > 0 && !is_old_root && !certificate.may_issue(below - 1) {
-            return Err(ChainFault::InvalidAuthority);
-        }
         let purpose = self.purpose as u8;
-        if !certificate.has_purpose(purpose) || below == 0 && !certificate.may_shake_hands(purpose)
-        {
-            return Err(ChainFault::WrongPurpose);
-        }
-        Ok(())
+        let is_allowed = match authorities_below {
+            Some(count) if !is_old_root && !certificate.may_issue(count) => {
+                return Err(ChainFault::InvalidAuthority);
+            }
+            Some(_) => certificate.has_purpose(purpose),
+            None => certificate.has_purpose(purpose) && certificate.may_shake_hands(purpose),
+        };
+        if is_allowed { Ok(()) } else { Err(ChainFault::WrongPurpose) }
     }
 
     /// Each certificate's issuer has to have a list, which does not name it. OpenSSL reports the
@@ -429,7 +433,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         if self.now_seconds < list.this_update.seconds() {
             return Err(ChainFault::RevocationListNotYetValid);
         }
-        if list.next_update.is_some_and(|time| time.seconds() < self.now_seconds) {
+        if list.next_update.is_some_and(|time| time.seconds() <= self.now_seconds) {
             return Err(ChainFault::RevocationListExpired);
         }
         if list.revokes(certificate.serial) {
@@ -450,7 +454,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         if self.now_seconds < leaf.not_before.seconds() {
             return ChainFault::NotYetValid;
         }
-        if self.now_seconds > leaf.not_after.seconds() {
+        if self.now_seconds >= leaf.not_after.seconds() {
             return ChainFault::Expired;
         }
         if leaf.is_self_issued() {

@@ -1,6 +1,6 @@
 //! The extensions of a certificate, and whether verification can rely on them.
 
-use super::name_constraints::NameConstraints;
+use super::name_constraints::{NameConstraints, is_general_name};
 use super::{
     AUTHORITY_KEY_ID, BASIC_CONSTRAINTS, CERTIFICATE_TYPE, DISTRIBUTION_POINTS, EXTENDED_KEY_USAGE,
     Extension, KEY_USAGE, NAME_CONSTRAINTS, SUBJECT_ALT_NAME, SUBJECT_KEY_ID, X509,
@@ -112,7 +112,7 @@ fn is_sound(oid: &[u8], contents: &[u8]) -> bool {
         SUBJECT_KEY_ID => is_element(contents, tag::OCTET_STRING),
         NAME_CONSTRAINTS => NameConstraints::read(contents).is_ok(),
         EXTENDED_KEY_USAGE => is_list_of(contents, |item| item.tag == tag::OBJECT_IDENTIFIER),
-        SUBJECT_ALT_NAME => is_list_of(contents, |item| item.tag & 0xc0 == 0x80),
+        SUBJECT_ALT_NAME => is_list_of(contents, is_general_name),
         AUTHORITY_KEY_ID | DISTRIBUTION_POINTS => is_list_of(contents, |_| true),
         _ => true,
     }
@@ -131,4 +131,21 @@ fn is_list_of(der: &[u8], is_item: impl Fn(Element<'_>) -> bool) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_a_form_that_its_kind_cannot_have_is_broken() {
+        let alt_name = |name: &[u8]| {
+            let der = [&[0x30, name.len() as u8], name].concat();
+            is_sound(SUBJECT_ALT_NAME, &der)
+        };
+        assert!(alt_name(&[0x82, 1, b'a', 0x87, 4, 127, 0, 0, 1]));
+        assert!(alt_name(&[0xa4, 2, 0x30, 0]));
+        assert!(!alt_name(&[0x87, 4, 127, 0, 0, 1, 0x80, 4, 127, 0, 0, 1]));
+        assert!(!alt_name(&[0xa2, 1, b'a']) && !alt_name(&[0x84, 0]) && !alt_name(&[0x89, 0]));
+    }
 }

@@ -13,6 +13,11 @@ impl X509<'_> {
         self.issuer.der == other.subject.der
             && self.extension(AUTHORITY_KEY_ID).is_none_or(|der| is_named(der, other) == Ok(true))
     }
+
+    /// Whether it names itself as its issuer's.
+    pub fn is_own_issuer(&self) -> bool {
+        self.names_issuer(self)
+    }
 }
 
 fn is_named(authority: &[u8], other: &X509<'_>) -> Result<bool, InvalidDer> {

@@ -136,6 +136,18 @@ impl<'a> NameConstraints<'a> {
     }
 }
 
+/// Whether it has the tag of a kind of `GeneralName`: one of another form is none of them.
+pub(super) fn is_general_name(item: Element<'_>) -> bool {
+    let is_constructed = item.tag & tag::constructed(0) == tag::constructed(0);
+    match item.tag & 0x1f {
+        // otherName, x400Address, directoryName, ediPartyName
+        0 | 3 | 4 | 5 => is_constructed,
+        // Texts, an address, an identifier.
+        1 | 2 | 6 | 7 | 8 => item.tag & tag::constructed(0) == tag::primitive(0),
+        _ => false,
+    }
+}
+
 impl<'a> Subtree<'a> {
     fn read_all(list: &'a [u8]) -> Result<Vec<Self>, InvalidDer> {
         let mut reader = DerReader::new(list);
@@ -143,6 +155,9 @@ impl<'a> Subtree<'a> {
         while !reader.is_empty() {
             let mut fields = reader.inside(tag::SEQUENCE)?;
             let base = fields.any()?;
+            if !is_general_name(base) {
+                return Err(InvalidDer);
+            }
             let minimum = fields.optional(tag::primitive(0))?;
             let maximum = fields.optional(tag::primitive(1))?;
             fields.end()?;

@@ -92,6 +92,18 @@ fn depth_purpose_time_and_critical_extensions_count() {
 }
 
 #[test]
+fn a_certificate_is_over_in_its_last_second() {
+    let root = rules(&["root"], 1);
+    let leaf = certificate("leaf");
+    let end = X509::parse(&leaf).expect("a certificate").not_after.seconds();
+    let others = ["root", "int"].map(certificate);
+    let others = others.iter().map(|der| X509::parse(der).expect("one").not_after.seconds());
+    let end = others.fold(end, i64::min);
+    assert_eq!(verify_at(&root, &["leaf", "int"], end - 1), Ok(()));
+    assert_eq!(verify_at(&root, &["leaf", "int"], end), Err(ChainFault::Expired));
+}
+
+#[test]
 fn a_changed_certificate_is_refused() {
     let mut leaf = certificate("leaf").to_vec();
     let last = leaf.len() - 1;
