@@ -1,4 +1,5 @@
-//! The pages in docs/ that the program writes, since it knows the directives.
+//! The pages in docs/ that the program writes, since it knows the directives
+//! and variables.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use crate::args::Args;
 use crate::project;
 
 pub(crate) const HELP: &str =
-    "write the pages in docs/ that list directives, from the program's own tables
+    "write the pages in docs/ that list directives and variables, from the program's own tables
 
 Usage: cargo xtask docs [--check]
 
@@ -15,8 +16,11 @@ Usage: cargo xtask docs [--check]
 ";
 
 /// A page, and the option of `weir reference` that prints it.
-const PAGES: [(&str, &str); 2] =
-    [("docs/directives.md", "--markdown"), ("docs/unsupported.md", "--unsupported")];
+const PAGES: [(&str, &str); 3] = [
+    ("docs/directives.md", "--markdown"),
+    ("docs/variables.md", "--variables"),
+    ("docs/unsupported.md", "--unsupported"),
+];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);

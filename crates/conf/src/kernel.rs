@@ -465,17 +465,17 @@ macro_rules! rows {
 /// them; one that has variables names their table.
 #[macro_export]
 macro_rules! features {
-    (into $place:ty, variables $variable:ty; $($rows:tt)*) => {
+    (into $place:ty, variables $table:ty; $($rows:tt)*) => {
         $crate::features!(into $place; $($rows)*);
-        $crate::features!(@variables $variable; $($rows)*);
+        $crate::features!(@variables $table; $($rows)*);
     };
     (
-        @variables $variable:ty;
+        @variables $table:ty;
         $( $field:ident : $module:ident $($prefix:literal)? $(over $($family:ident)&+)?
             $(with $variables:ident)?, )*
     ) => {
         /// The tables of the features' variables.
-        pub const VARIABLES: &[&[$variable]] = &[$( $( $module::$variables, )? )*];
+        pub const VARIABLES: &[$table] = &[$( $( $module::$variables, )? )*];
     };
     (
         into $place:ty;

@@ -14,9 +14,9 @@ use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
     MAIN, Result, SERVER, Span, Subsystem,
 };
-
 use net::Address;
 use session::listen::agree_on_server_port;
+use session::variables::VariableDoc;
 
 use crate::builtin;
 use crate::features::{self, Layers, Scope, ssl, upstream};
@@ -131,6 +131,11 @@ pub const BLOCKS: &[Info] = conf::rows! {
     /// ```
     upstream(1..=1) {} in MAIN;
 };
+
+/// What the reference says of the built-in variables.
+pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
+    builtin::VARIABLES.iter().chain(features::VARIABLES).flat_map(|table| table.docs())
+}
 
 /// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<HttpPlan> {

@@ -33,7 +33,7 @@ mod testing;
 mod variables;
 mod worker;
 
-pub use compile::{BLOCKS, HttpPlan, read};
+pub use compile::{BLOCKS, HttpPlan, read, variable_docs};
 pub use features::TABLES;
 pub use features::aio::ThreadPools;
 pub use files::{TempFolder, TempPaths};

@@ -17,41 +17,96 @@ pub struct Common<X>(PhantomData<X>);
 impl<X: Session> Common<X> {
     /// The variables.
     pub const TABLE: &'static [BuiltIn<X>] = &[
-        BuiltIn::fresh("remote_addr", |x, out| some(out, x.client().address())),
-        BuiltIn::fresh("remote_port", |x, out| port(x.client().peer, out)),
-        BuiltIn::fresh("binary_remote_addr", binary_remote_addr),
-        BuiltIn::fresh("connection", |x, out| number(out, x.client().serial)),
-        BuiltIn::fresh("server_addr", |x, out| match x.client().local() {
-            Some(local) => text(out, format_args!("{}", local.ip())),
-            // The socket file's own name, which the kernel would give, too.
-            None => {
-                let address = x.listen_address();
-                address.is_some_and(|address| text(out, format_args!("{address}")))
-            }
-        }),
-        BuiltIn::fresh("server_port", |x, out| {
+        BuiltIn::fresh(
+            "remote_addr",
+            "The client's address; with `set_real_ip_from`, the one that a trusted proxy names.",
+            |x, out| some(out, x.client().address()),
+        ),
+        BuiltIn::fresh(
+            "remote_port",
+            "The client's port; with `set_real_ip_from`, the one that a trusted proxy names.",
+            |x, out| port(x.client().peer, out),
+        ),
+        BuiltIn::fresh(
+            "binary_remote_addr",
+            "The client's address as 4 or 16 bytes: a short key for zones.",
+            binary_remote_addr,
+        ),
+        BuiltIn::fresh(
+            "connection",
+            "The serial number of the connection within the process.",
+            |x, out| number(out, x.client().serial),
+        ),
+        BuiltIn::fresh(
+            "server_addr",
+            "The address that the client connected to.",
+            |x, out| match x.client().local() {
+                Some(local) => text(out, format_args!("{}", local.ip())),
+                // The socket file's own name, which the kernel would give, too.
+                None => {
+                    let address = x.listen_address();
+                    address.is_some_and(|address| text(out, format_args!("{address}")))
+                }
+            },
+        ),
+        BuiltIn::fresh("server_port", "The port that the client connected to.", |x, out| {
             x.server_port().is_none_or(|port| number(out, port.into()))
         }),
-        BuiltIn::fresh("proxy_protocol_addr", |x, out| address(header(x).map(|h| &h.source), out)),
-        BuiltIn::fresh("proxy_protocol_port", |x, out| said(header(x).map(|h| &h.source), out)),
-        BuiltIn::fresh("proxy_protocol_server_addr", |x, out| {
-            address(header(x).map(|h| &h.destination), out)
+        BuiltIn::fresh(
+            "proxy_protocol_addr",
+            "The client's address in the PROXY protocol header (`listen ... proxy_protocol`).",
+            |x, out| address(header(x).map(|h| &h.source), out),
+        ),
+        BuiltIn::fresh(
+            "proxy_protocol_port",
+            "The client's port in the PROXY protocol header.",
+            |x, out| said(header(x).map(|h| &h.source), out),
+        ),
+        BuiltIn::fresh(
+            "proxy_protocol_server_addr",
+            "The server's address in the PROXY protocol header.",
+            |x, out| address(header(x).map(|h| &h.destination), out),
+        ),
+        BuiltIn::fresh(
+            "proxy_protocol_server_port",
+            "The server's port in the PROXY protocol header.",
+            |x, out| said(header(x).map(|h| &h.destination), out),
+        ),
+        BuiltIn::prefix(
+            "proxy_protocol_tlv_",
+            "A field (TLV) of the PROXY protocol header, version 2: by name, such as `authority`, \
+             `alpn` or `ssl_cn`, or by number, such as `0x01`.",
+            tlv,
+        )
+        .cached_each(),
+        BuiltIn::fresh(
+            "msec",
+            "The current time in seconds, with milliseconds, since 1970.",
+            |_, out| {
+                decimal::write_seconds(net::clock::unix_ms(), out);
+                true
+            },
+        ),
+        BuiltIn::fresh(
+            "time_local",
+            "The current time in the form of the common log format.",
+            |_, out| some(out, &now().log),
+        ),
+        BuiltIn::fresh("time_iso8601", "The current time in the form of ISO 8601.", |_, out| {
+            some(out, &now().iso8601)
         }),
-        BuiltIn::fresh("proxy_protocol_server_port", |x, out| {
-            said(header(x).map(|h| &h.destination), out)
+        BuiltIn::fresh("hostname", "The name of the machine.", |_, out| {
+            some(out, observe::system().hostname.as_bytes())
         }),
-        BuiltIn::prefix("proxy_protocol_tlv_", tlv).cached_each(),
-        BuiltIn::fresh("msec", |_, out| {
-            decimal::write_seconds(net::clock::unix_ms(), out);
-            true
+        BuiltIn::fresh("pid", "The number of the process that serves.", |_, out| {
+            number(out, std::process::id().into())
         }),
-        BuiltIn::fresh("time_local", |_, out| some(out, &now().log)),
-        BuiltIn::fresh("time_iso8601", |_, out| some(out, &now().iso8601)),
-        BuiltIn::fresh("hostname", |_, out| some(out, observe::system().hostname.as_bytes())),
-        BuiltIn::fresh("pid", |_, out| number(out, std::process::id().into())),
-        BuiltIn::fresh("nginx_version", |_, out| {
-            some(out, identity::identity().version.as_bytes())
-        }),
+        BuiltIn::fresh(
+            "nginx_version",
+            "The version of nginx that this program is compatible with, or its own version when it \
+             is called `weir`.",
+            |_, out| some(out, identity::identity().version.as_bytes()),
+        ),
     ];
 }
 

@@ -16,8 +16,18 @@ pub struct RealIpVariables<X>(PhantomData<X>);
 impl<X: Session> RealIpVariables<X> {
     /// `$realip_...`: the client of the connection, whoever it speaks for.
     pub const TABLE: &'static [BuiltIn<X>] = &[
-        BuiltIn::fresh("realip_remote_addr", |x, out| some(out, x.client().nearest().address())),
-        BuiltIn::fresh("realip_remote_port", |x, out| port(x.client().nearest().peer, out)),
+        BuiltIn::fresh(
+            "realip_remote_addr",
+            "The address at the other end of the connection, which `set_real_ip_from` does not \
+             replace.",
+            |x, out| some(out, x.client().nearest().address()),
+        ),
+        BuiltIn::fresh(
+            "realip_remote_port",
+            "The port at the other end of the connection, which `set_real_ip_from` does not \
+             replace.",
+            |x, out| port(x.client().nearest().peer, out),
+        ),
     ];
 }
 

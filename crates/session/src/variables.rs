@@ -45,7 +45,56 @@ impl<X> Variable<X> {
 }
 
 /// The tables of built-in variables, handed in before anything is read.
-pub struct BuiltIns<X: 'static>(Vec<&'static [BuiltIn<X>]>);
+pub struct BuiltIns<X: 'static>(Vec<VariableTable<X>>);
+
+/// The built-in variables of a module.
+pub struct VariableTable<X: 'static> {
+    /// nginx's name of the module.
+    module: &'static str,
+    rows: &'static [BuiltIn<X>],
+}
+
+// Derived, they would ask the same of `X`.
+impl<X> Clone for VariableTable<X> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<X> Copy for VariableTable<X> {}
+
+impl<X: 'static> VariableTable<X> {
+    /// The variables of the module that nginx calls `module`.
+    pub const fn new(module: &'static str, rows: &'static [BuiltIn<X>]) -> Self {
+        Self { module, rows }
+    }
+
+    /// What the reference says of each.
+    pub fn docs(self) -> impl Iterator<Item = VariableDoc> {
+        self.rows.iter().map(move |row| VariableDoc {
+            name: row.name,
+            is_prefix: matches!(row.get, Get::Prefix(_)),
+            text: row.docs,
+            module: row.is_in_nginx.then_some(self.module),
+            changeable: row.changeable,
+        })
+    }
+}
+
+/// What the reference says of a built-in variable.
+#[derive(Clone, Copy, Debug)]
+pub struct VariableDoc {
+    /// The name, or how the names begin.
+    pub name: &'static str,
+    /// Whether the name only begins the names of many.
+    pub is_prefix: bool,
+    /// A sentence.
+    pub text: &'static str,
+    /// The module that it belongs to in nginx, if nginx has it.
+    pub module: Option<&'static str>,
+    /// Whether `set` and `map` may give it another value.
+    pub changeable: bool,
+}
 
 impl<X> Default for BuiltIns<X> {
     fn default() -> Self {
@@ -56,6 +105,9 @@ impl<X> Default for BuiltIns<X> {
 /// A built-in variable.
 pub struct BuiltIn<X> {
     name: &'static str,
+    /// A sentence for the reference.
+    docs: &'static str,
+    is_in_nginx: bool,
     get: Get<X>,
     set: Option<Setter<X>>,
     changeable: bool,
@@ -69,19 +121,41 @@ enum Get<X> {
 }
 
 impl<X: 'static> BuiltIn<X> {
-    /// A variable that is computed at every reading.
-    pub const fn fresh(name: &'static str, get: fn(&mut X, &mut Vec<u8>) -> bool) -> Self {
-        Self { name, get: Get::Plain(get), set: None, changeable: false, cached: false }
+    const fn new(name: &'static str, docs: &'static str, get: Get<X>) -> Self {
+        let (set, changeable, cached, is_in_nginx) = (None, false, false, true);
+        Self { name, docs, is_in_nginx, get, set, changeable, cached }
+    }
+
+    /// A variable that is computed at every reading; `docs` is its sentence in the reference.
+    pub const fn fresh(
+        name: &'static str,
+        docs: &'static str,
+        get: fn(&mut X, &mut Vec<u8>) -> bool,
+    ) -> Self {
+        Self::new(name, docs, Get::Plain(get))
     }
 
     /// A variable that is computed once in a session.
-    pub const fn cached(name: &'static str, get: fn(&mut X, &mut Vec<u8>) -> bool) -> Self {
-        Self { cached: true, ..Self::fresh(name, get) }
+    pub const fn cached(
+        name: &'static str,
+        docs: &'static str,
+        get: fn(&mut X, &mut Vec<u8>) -> bool,
+    ) -> Self {
+        Self { cached: true, ..Self::fresh(name, docs, get) }
     }
 
     /// All variables whose names begin with this one.
-    pub const fn prefix(name: &'static str, get: fn(Box<[u8]>) -> Getter<X>) -> Self {
-        Self { name, get: Get::Prefix(get), set: None, changeable: false, cached: false }
+    pub const fn prefix(
+        name: &'static str,
+        docs: &'static str,
+        get: fn(Box<[u8]>) -> Getter<X>,
+    ) -> Self {
+        Self::new(name, docs, Get::Prefix(get))
+    }
+
+    /// nginx's sources do not have it.
+    pub const fn not_in_nginx(self) -> Self {
+        Self { is_in_nginx: false, ..self }
     }
 
     /// Each of a prefix's variables is computed once in a session.
@@ -113,25 +187,28 @@ impl<X: 'static> BuiltIn<X> {
 }
 
 impl<X: 'static> BuiltIns<X> {
+    fn rows(&self) -> impl Iterator<Item = &'static BuiltIn<X>> {
+        self.0.iter().flat_map(|table| table.rows)
+    }
+
     /// The names, without those that only begin a name.
     fn names<'n>(&self) -> impl Iterator<Item = &'n str> {
-        let rows = self.0.iter().copied().flatten();
+        let rows = self.rows();
         rows.filter(|row| matches!(row.get, Get::Plain(_))).map(|row| row.name)
     }
 
     /// Adds tables.
-    pub fn add(&mut self, tables: &[&'static [BuiltIn<X>]]) {
+    pub fn add(&mut self, tables: &[VariableTable<X>]) {
         self.0.extend_from_slice(tables);
     }
 
     fn plain(&self, name: &[u8]) -> Option<&'static BuiltIn<X>> {
-        let mut rows = self.0.iter().copied().flatten();
-        rows.find(|row| matches!(row.get, Get::Plain(_)) && row.name.as_bytes() == name)
+        self.rows().find(|row| matches!(row.get, Get::Plain(_)) && row.name.as_bytes() == name)
     }
 
     /// The longest prefix that the name begins with.
     fn prefix(&self, name: &[u8]) -> Option<&'static BuiltIn<X>> {
-        let prefixes = self.0.iter().copied().flatten().filter(|row| row.is_prefix_of(name));
+        let prefixes = self.rows().filter(|row| row.is_prefix_of(name));
         prefixes.max_by_key(|row| row.name.len())
     }
 }

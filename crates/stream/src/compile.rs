@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use ::session::listen::agree_on_server_port;
 use ::session::server_names::ServerNames;
-use ::session::variables;
+use ::session::variables::{self, VariableDoc};
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock as Around};
 use conf::{Directive, Error, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem};
@@ -62,6 +62,11 @@ pub fn directives() -> impl Iterator<Item = (&'static str, &'static Info)> {
     let tables = features::TABLES.iter();
     let rows = tables.flat_map(|(_, prefix, rows)| rows.iter().map(move |row| (*prefix, row)));
     rows.filter(|(_, row)| !upstream::is_of_http(row.name.as_bytes()))
+}
+
+/// What the reference says of the built-in variables.
+pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
+    builtin::VARIABLES.iter().chain(features::VARIABLES).flat_map(|table| table.docs())
 }
 
 /// Reads `stream {}`.

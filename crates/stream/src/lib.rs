@@ -21,7 +21,7 @@ mod site;
 mod tests;
 mod worker;
 
-pub use compile::{BLOCKS, StreamPlan, directives, read};
+pub use compile::{BLOCKS, StreamPlan, directives, read, variable_docs};
 pub use health::StreamHealth;
 pub use site::{StreamGeneration, StreamListen, StreamSite};
 pub use worker::{AdmittedClient, StreamWorker};

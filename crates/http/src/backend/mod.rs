@@ -52,7 +52,7 @@ pub(crate) use request::BackendRequestBody;
 pub(crate) use session::backend::Bind;
 pub(crate) use values::NextUpstream;
 use values::{IgnoredFields, Store, StoreAccess};
-pub(crate) use variables::TABLE as VARIABLES;
+pub(crate) use variables::VARIABLES;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;

@@ -5,33 +5,61 @@ use wire::reply::ReplyName;
 
 use crate::builtin::fields::{is_named, join};
 use crate::decimal;
-use crate::variables::{BuiltIn, Getter};
+use crate::variables::{BuiltIn, Getter, VariableTable};
 
-pub(crate) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("upstream_status", |x, out| {
-        write_each(x, out, |asked, out| match asked.status.get() {
-            0 => out.push(b'-'),
-            status => decimal::write(status.into(), out),
-        })
-    }),
-    BuiltIn::fresh("upstream_header_time", |x, out| {
-        write_times(x, out, |asked| asked.header_ms.get())
-    }),
-    BuiltIn::fresh("upstream_response_time", |x, out| {
-        write_times(x, out, |asked| asked.response_ms.get())
-    }),
-    BuiltIn::fresh("upstream_response_length", |x, out| {
-        // Until the head is sent, nothing of the body counts, and of a reply without one nothing
-        // ever does.
-        let counts = (x.reply.head_sent || x.is_subrequest()) && !x.request.header_only;
-        write_each(x, out, |asked, out| {
-            decimal::write(if counts { asked.response_length.get() } else { 0 }, out);
-        })
-    }),
-    BuiltIn::prefix("upstream_http_", http),
-    BuiltIn::prefix("upstream_trailer_", trailer),
-    BuiltIn::prefix("upstream_cookie_", cookie),
-];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_upstream_module",
+    &[
+        BuiltIn::fresh(
+            "upstream_status",
+            "The status that each server answered with, with commas between them; `-` where there \
+             was no answer.",
+            |x, out| {
+                write_each(x, out, |asked, out| match asked.status.get() {
+                    0 => out.push(b'-'),
+                    status => decimal::write(status.into(), out),
+                })
+            },
+        ),
+        BuiltIn::fresh(
+            "upstream_header_time",
+            "The time until each server's reply began, in seconds with milliseconds.",
+            |x, out| write_times(x, out, |asked| asked.header_ms.get()),
+        ),
+        BuiltIn::fresh(
+            "upstream_response_time",
+            "The time until each server's reply was complete, in seconds with milliseconds.",
+            |x, out| write_times(x, out, |asked| asked.response_ms.get()),
+        ),
+        BuiltIn::fresh(
+            "upstream_response_length",
+            "The number of bytes of each reply's body.",
+            |x, out| {
+                // Until the head is sent, nothing of the body counts, and of a reply without one
+                // nothing ever does.
+                let counts = (x.reply.head_sent || x.is_subrequest()) && !x.request.header_only;
+                write_each(x, out, |asked, out| {
+                    decimal::write(if counts { asked.response_length.get() } else { 0 }, out);
+                })
+            },
+        ),
+        BuiltIn::prefix(
+            "upstream_http_",
+            "A field of the last server's reply: `$upstream_http_server` is `Server`.",
+            http,
+        ),
+        BuiltIn::prefix(
+            "upstream_trailer_",
+            "A trailer field of the last server's reply, which comes after the body.",
+            trailer,
+        ),
+        BuiltIn::prefix(
+            "upstream_cookie_",
+            "The value of a cookie that the last server's reply sets.",
+            cookie,
+        ),
+    ],
+);
 
 fn http(name: Box<[u8]>) -> Getter {
     Box::new(move |x, out| {

@@ -3,15 +3,17 @@
 
 use crate::variables::BuiltIn;
 
-pub(super) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("http3", |_, _| true),
+pub(super) const HTTP3: &[BuiltIn] =
+    &[BuiltIn::fresh("http3", "Always empty: HTTP/3 is not supported.", |_, _| true)];
+
+pub(super) const CACHE: &[BuiltIn] = &[
     absent("upstream_cache_etag"),
     absent("upstream_cache_last_modified"),
     absent("upstream_cache_status"),
 ];
 
 const fn absent(name: &'static str) -> BuiltIn {
-    BuiltIn::fresh(name, |_, _| false)
+    BuiltIn::fresh(name, "Always empty: caching is not supported.", |_, _| false)
 }
 
 #[cfg(test)]

@@ -8,16 +8,51 @@ use crate::exchange::{Exchange, Request};
 use crate::variables::{BuiltIn, Getter};
 
 pub(super) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("http_host", |x, out| known(x, Known::Host, b", ", out)),
-    BuiltIn::fresh("http_user_agent", |x, out| known(x, Known::UserAgent, b", ", out)),
-    BuiltIn::fresh("http_referer", |x, out| known(x, Known::Referer, b", ", out)),
-    BuiltIn::fresh("http_via", |x, out| known(x, Known::Via, b", ", out)),
-    BuiltIn::fresh("http_x_forwarded_for", |x, out| known(x, Known::XForwardedFor, b", ", out)),
-    BuiltIn::fresh("http_cookie", |x, out| known(x, Known::Cookie, b"; ", out)),
-    BuiltIn::fresh("content_type", |x, out| known(x, Known::ContentType, b", ", out)),
-    BuiltIn::prefix("http_", http),
-    BuiltIn::prefix("arg_", arg),
-    BuiltIn::prefix("cookie_", cookie),
+    BuiltIn::fresh(
+        "http_host",
+        "The field `Host` as the client sent it; `$host` is never empty and has no port.",
+        |x, out| known(x, Known::Host, b", ", out),
+    ),
+    BuiltIn::fresh(
+        "http_user_agent",
+        "The field `User-Agent` of the request: which browser or program asks.",
+        |x, out| known(x, Known::UserAgent, b", ", out),
+    ),
+    BuiltIn::fresh(
+        "http_referer",
+        "The field `Referer` of the request: the page with the link.",
+        |x, out| known(x, Known::Referer, b", ", out),
+    ),
+    BuiltIn::fresh(
+        "http_via",
+        "The fields `Via` of the request, with commas between them.",
+        |x, out| known(x, Known::Via, b", ", out),
+    ),
+    BuiltIn::fresh(
+        "http_x_forwarded_for",
+        "The fields `X-Forwarded-For` of the request, with commas between them.",
+        |x, out| known(x, Known::XForwardedFor, b", ", out),
+    ),
+    BuiltIn::fresh(
+        "http_cookie",
+        "The fields `Cookie` of the request, with semicolons between them.",
+        |x, out| known(x, Known::Cookie, b"; ", out),
+    ),
+    BuiltIn::fresh("content_type", "The field `Content-Type` of the request.", |x, out| {
+        known(x, Known::ContentType, b", ", out)
+    }),
+    BuiltIn::prefix(
+        "http_",
+        "A field of the request, in lower case and with underscores: `$http_accept_language` is \
+         `Accept-Language`.",
+        http,
+    ),
+    BuiltIn::prefix(
+        "arg_",
+        "An argument of the request, as it was sent: `$arg_page` is `2` for `/list?page=2`.",
+        arg,
+    ),
+    BuiltIn::prefix("cookie_", "The value of a cookie that the client sent.", cookie),
 ];
 
 fn http(name: Box<[u8]>) -> Getter {

@@ -9,12 +9,24 @@ use crate::exchange::Exchange;
 use crate::variables::{BuiltIn, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("document_root", |x, out| {
-        x.append_document_root(out);
-        true
-    }),
-    BuiltIn::fresh("realpath_root", realpath_root),
-    BuiltIn::fresh("request_filename", |x, out| x.append_path(out)),
+    BuiltIn::fresh(
+        "document_root",
+        "The folder that `root` or `alias` names for the request.",
+        |x, out| {
+            x.append_document_root(out);
+            true
+        },
+    ),
+    BuiltIn::fresh(
+        "realpath_root",
+        "The folder that `root` or `alias` names for the request, with symbolic links resolved.",
+        realpath_root,
+    ),
+    BuiltIn::fresh(
+        "request_filename",
+        "The path of the file that the request is mapped to by `root` or `alias`.",
+        |x, out| x.append_path(out),
+    ),
 ];
 
 fn realpath_root(x: &mut Exchange, out: &mut Vec<u8>) -> bool {

@@ -17,17 +17,21 @@ use session::backend::BackendVariables;
 use session::builtin::Common;
 
 use crate::exchange::Exchange;
-use crate::variables::BuiltIn;
+use crate::variables::VariableTable;
 
 /// Their tables.
-pub(crate) const VARIABLES: &[&[BuiltIn]] = &[
-    Common::<Exchange>::TABLE,
-    BackendVariables::<Exchange>::TABLE,
-    absent::TABLE,
-    client::TABLE,
-    connection::TABLE,
-    request::TABLE,
-    fields::TABLE,
-    reply::TABLE,
-    files::TABLE,
+pub(crate) const VARIABLES: &[VariableTable] = &[
+    VariableTable::new(CORE, Common::<Exchange>::TABLE),
+    VariableTable::new(UPSTREAM, BackendVariables::<Exchange>::TABLE),
+    VariableTable::new("ngx_http_v3_module", absent::HTTP3),
+    VariableTable::new(UPSTREAM, absent::CACHE),
+    VariableTable::new(CORE, client::TABLE),
+    VariableTable::new(CORE, connection::TABLE),
+    VariableTable::new(CORE, request::TABLE),
+    VariableTable::new(CORE, fields::TABLE),
+    VariableTable::new(CORE, reply::TABLE),
+    VariableTable::new(CORE, files::TABLE),
 ];
+
+const CORE: &str = "ngx_http_core_module";
+const UPSTREAM: &str = "ngx_http_upstream_module";

@@ -11,8 +11,10 @@ use crate::exchange::{Exchange, StoredBody};
 use crate::variables::{BuiltIn, maybe, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("request", |x, out| some(out, x.request.line())),
-    BuiltIn::fresh("request_method", |x, out| {
+    BuiltIn::fresh("request", "The request line, as the client sent it.", |x, out| {
+        some(out, x.request.line())
+    }),
+    BuiltIn::fresh("request_method", "The method of the request, such as `GET`.", |x, out| {
         let head = &x.request.head;
         match x.main_method() {
             Method::Other => known(out, x.request.text(head.method_text)),
@@ -20,52 +22,100 @@ pub(super) const TABLE: &[BuiltIn] = &[
             method => some(out, method.name()),
         }
     }),
-    BuiltIn::fresh("request_uri", |x, out| known(out, x.request.text(x.request.head.target))),
-    BuiltIn::fresh("server_protocol", |x, out| {
-        let protocol = x.request.head.protocol;
-        // Empty, but there, where it began and was refused.
-        protocol.start > 0 && some(out, x.request.text(protocol))
+    BuiltIn::fresh("request_uri", "The path and arguments, as the client sent them.", |x, out| {
+        known(out, x.request.text(x.request.head.target))
     }),
-    BuiltIn::fresh("uri", uri),
-    BuiltIn::fresh("document_uri", uri),
-    BuiltIn::fresh("args", args).set_by(set_args),
-    BuiltIn::fresh("query_string", args),
-    BuiltIn::fresh("is_args", |x, out| {
+    BuiltIn::fresh(
+        "server_protocol",
+        "The protocol of the request: `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.",
+        |x, out| {
+            let protocol = x.request.head.protocol;
+            // Empty, but there, where it began and was refused.
+            protocol.start > 0 && some(out, x.request.text(protocol))
+        },
+    ),
+    BuiltIn::fresh(
+        "uri",
+        "The path of the request, decoded and normalized; internal redirects and `rewrite` change \
+         it.",
+        uri,
+    ),
+    BuiltIn::fresh("document_uri", "The same as `$uri`.", uri),
+    BuiltIn::fresh("args", "The arguments of the request: what follows `?`.", args)
+        .set_by(set_args),
+    BuiltIn::fresh("query_string", "The same as `$args`.", args),
+    BuiltIn::fresh("is_args", "`?` where the request has arguments, otherwise empty.", |x, out| {
         some(out, if x.request.args.is_empty() { b"" } else { b"?" })
     }),
-    BuiltIn::fresh("host", |x, out| {
-        let host = &x.request.host;
-        some(out, if host.is_empty() { &x.server().name } else { host })
+    BuiltIn::fresh(
+        "host",
+        "The host that the request is for, in lower case and without port: that of the request \
+         line, else of `Host`, else the name of the server block.",
+        |x, out| {
+            let host = &x.request.host;
+            some(out, if host.is_empty() { &x.server().name } else { host })
+        },
+    ),
+    BuiltIn::fresh(
+        "request_port",
+        "The port in the request line or in `Host`; empty without one.",
+        |x, out| x.request.head.port == 0 || number(out, x.request.head.port.into()),
+    ),
+    BuiltIn::fresh(
+        "is_request_port",
+        "`:` where `$request_port` has a value, otherwise empty.",
+        |x, out| some(out, if x.request.head.port == 0 { b"" } else { b":" }),
+    ),
+    BuiltIn::fresh("pipe", "`p` where the request was pipelined, otherwise `.`.", |x, out| {
+        some(out, if x.request.pipelined { b"p" } else { b"." })
     }),
-    BuiltIn::fresh("request_port", |x, out| {
-        x.request.head.port == 0 || number(out, x.request.head.port.into())
-    }),
-    BuiltIn::fresh("is_request_port", |x, out| {
-        some(out, if x.request.head.port == 0 { b"" } else { b":" })
-    }),
-    BuiltIn::fresh("pipe", |x, out| some(out, if x.request.pipelined { b"p" } else { b"." })),
-    BuiltIn::fresh("content_length", |x, out| match x.request.field(Known::ContentLength) {
-        Some(sent) => some(out, sent),
-        // That of a chunked body, once it was read.
-        None => x.request.body.length().is_some_and(|length| number(out, length)),
-    }),
-    BuiltIn::cached("request_body", |x, out| match x.request.body.kept() {
-        Some(StoredBody::Memory(body)) => some(out, body),
-        Some(StoredBody::File(_)) | None => false,
-    }),
-    BuiltIn::cached("request_body_file", |x, out| match x.request.body.kept() {
-        Some(StoredBody::File(file)) => some(out, file.path().as_os_str().as_bytes()),
-        Some(StoredBody::Memory(_)) | None => false,
-    }),
-    BuiltIn::fresh("request_length", |x, out| number(out, x.request.length)),
-    BuiltIn::fresh("request_time", |x, out| {
-        decimal::write_seconds(x.age_ms(), out);
-        true
-    }),
-    BuiltIn::cached("request_id", |_, out| {
-        append_id(out);
-        true
-    }),
+    BuiltIn::fresh(
+        "content_length",
+        "The length of the request body: the field `Content-Length`, or what was counted of a \
+         chunked body.",
+        |x, out| match x.request.field(Known::ContentLength) {
+            Some(sent) => some(out, sent),
+            // That of a chunked body, once it was read.
+            None => x.request.body.length().is_some_and(|length| number(out, length)),
+        },
+    ),
+    BuiltIn::cached(
+        "request_body",
+        "The request body, where it was read and is in memory.",
+        |x, out| match x.request.body.kept() {
+            Some(StoredBody::Memory(body)) => some(out, body),
+            Some(StoredBody::File(_)) | None => false,
+        },
+    ),
+    BuiltIn::cached(
+        "request_body_file",
+        "The path of the temporary file with the request body, where it is in a file.",
+        |x, out| match x.request.body.kept() {
+            Some(StoredBody::File(file)) => some(out, file.path().as_os_str().as_bytes()),
+            Some(StoredBody::Memory(_)) | None => false,
+        },
+    ),
+    BuiltIn::fresh(
+        "request_length",
+        "The number of bytes of the request: request line, fields and body.",
+        |x, out| number(out, x.request.length),
+    ),
+    BuiltIn::fresh(
+        "request_time",
+        "The time since the first bytes of the request, in seconds with milliseconds.",
+        |x, out| {
+            decimal::write_seconds(x.age_ms(), out);
+            true
+        },
+    ),
+    BuiltIn::cached(
+        "request_id",
+        "A random number for each request, in 32 hexadecimal digits.",
+        |_, out| {
+            append_id(out);
+            true
+        },
+    ),
 ];
 
 /// Empty is what was never read: nothing valid is empty.

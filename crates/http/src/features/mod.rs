@@ -68,11 +68,11 @@ use conf::{Directive, Levels, Load, Result};
 
 use crate::backend;
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::VariableTable;
 use ssl::shared as ssl_shared;
 
 conf::features! {
-    into LocationBuilder<'_, '_>, variables BuiltIn;
+    into LocationBuilder<'_, '_>, variables VariableTable;
     server: server,
     http2: http2 with VARIABLES,
     ssl_shared: ssl_shared "ssl_" with VARIABLES,

@@ -13,6 +13,8 @@ pub(crate) use session::variables::{define_set, maybe, number, resolve, some};
 pub type Variable = session::variables::Variable<Exchange>;
 /// A built-in variable of exchanges.
 pub type BuiltIn = session::variables::BuiltIn<Exchange>;
+/// The built-in variables of a module.
+pub type VariableTable = session::variables::VariableTable<Exchange>;
 /// The tables of built-in variables of exchanges.
 pub type BuiltIns = session::variables::BuiltIns<Exchange>;
 /// Appends the variable's value; false where it has none.

@@ -17,39 +17,76 @@ pub struct BackendVariables<X>(PhantomData<X>);
 impl<X: Backed> BackendVariables<X> {
     /// The variables.
     pub const TABLE: &'static [BuiltIn<X>] = &[
-        BuiltIn::fresh("upstream_addr", |x, out| {
-            write_each(x, out, |tried, out| out.extend_from_slice(tried.server.text()))
-        }),
-        BuiltIn::fresh("upstream_queue_time", |x, out| {
-            write_times(x, out, |tried| tried.queue_ms.get())
-        }),
-        BuiltIn::fresh("upstream_connect_time", |x, out| {
-            write_times(x, out, |tried| tried.connect_ms.get())
-        }),
-        BuiltIn::fresh("upstream_bytes_received", |x, out| {
-            write_each(x, out, |tried, out| decimal::write(tried.bytes_received.get(), out))
-        }),
-        BuiltIn::fresh("upstream_bytes_sent", |x, out| {
-            write_each(x, out, |tried, out| decimal::write(tried.bytes_sent.get(), out))
-        }),
-        BuiltIn::fresh("limit_upstream_in_progress", |x, out| {
-            limit(x, out, |stats, out| decimal::write(stats.in_progress, out))
-        }),
-        BuiltIn::fresh("limit_upstream_waiting", |x, out| {
-            limit(x, out, |stats, out| decimal::write(stats.waiting, out))
-        }),
-        BuiltIn::fresh("limit_upstream_queued", |x, out| {
-            limit(x, out, |stats, out| decimal::write(stats.queued, out))
-        }),
-        BuiltIn::fresh("limit_upstream_rejected", |x, out| {
-            limit(x, out, |stats, out| decimal::write(stats.rejected, out))
-        }),
-        BuiltIn::fresh("limit_upstream_timed_out", |x, out| {
-            limit(x, out, |stats, out| decimal::write(stats.timed_out, out))
-        }),
-        BuiltIn::fresh("limit_upstream_waited", |x, out| {
-            limit(x, out, |stats, out| decimal::write_seconds(stats.waited_ms, out))
-        }),
+        BuiltIn::fresh(
+            "upstream_addr",
+            "The addresses of the servers that were tried, with commas between them; after an \
+             internal redirect to another group, a colon.",
+            |x, out| write_each(x, out, |tried, out| out.extend_from_slice(tried.server.text())),
+        ),
+        BuiltIn::fresh(
+            "upstream_queue_time",
+            "The time that each attempt waited for a free server, in seconds with milliseconds.",
+            |x, out| write_times(x, out, |tried| tried.queue_ms.get()),
+        )
+        .not_in_nginx(),
+        BuiltIn::fresh(
+            "upstream_connect_time",
+            "The time that each connection to a server took, TLS included, in seconds with \
+             milliseconds.",
+            |x, out| write_times(x, out, |tried| tried.connect_ms.get()),
+        ),
+        BuiltIn::fresh(
+            "upstream_bytes_received",
+            "The number of bytes that each server sent.",
+            |x, out| {
+                write_each(x, out, |tried, out| decimal::write(tried.bytes_received.get(), out))
+            },
+        ),
+        BuiltIn::fresh(
+            "upstream_bytes_sent",
+            "The number of bytes that were sent to each server.",
+            |x, out| write_each(x, out, |tried, out| decimal::write(tried.bytes_sent.get(), out)),
+        ),
+        BuiltIn::fresh(
+            "limit_upstream_in_progress",
+            "The number of requests in progress at the group's servers, where it has a limit \
+             (docs/limit.md).",
+            |x, out| limit(x, out, |stats, out| decimal::write(stats.in_progress, out)),
+        )
+        .not_in_nginx(),
+        BuiltIn::fresh(
+            "limit_upstream_waiting",
+            "The number of requests in the group's queue now (docs/limit.md).",
+            |x, out| limit(x, out, |stats, out| decimal::write(stats.waiting, out)),
+        )
+        .not_in_nginx(),
+        BuiltIn::fresh(
+            "limit_upstream_queued",
+            "The number of requests that had to wait in the group's queue so far (docs/limit.md).",
+            |x, out| limit(x, out, |stats, out| decimal::write(stats.queued, out)),
+        )
+        .not_in_nginx(),
+        BuiltIn::fresh(
+            "limit_upstream_rejected",
+            "The number of requests that were rejected so far because the group's queue was full \
+             (docs/limit.md).",
+            |x, out| limit(x, out, |stats, out| decimal::write(stats.rejected, out)),
+        )
+        .not_in_nginx(),
+        BuiltIn::fresh(
+            "limit_upstream_timed_out",
+            "The number of requests whose time in the group's queue ran out so far \
+             (docs/limit.md).",
+            |x, out| limit(x, out, |stats, out| decimal::write(stats.timed_out, out)),
+        )
+        .not_in_nginx(),
+        BuiltIn::fresh(
+            "limit_upstream_waited",
+            "The time that requests have waited in the group's queue so far, all together, in \
+             seconds (docs/limit.md).",
+            |x, out| limit(x, out, |stats, out| decimal::write_seconds(stats.waited_ms, out)),
+        )
+        .not_in_nginx(),
     ];
 }
 

@@ -16,41 +16,88 @@ pub struct ClientVariables<X>(PhantomData<X>);
 impl<X: Session> ClientVariables<X> {
     /// Their table.
     pub const TABLE: &[BuiltIn<X>] = &[
-        BuiltIn::fresh("ssl_client_cert", |x, out| of(x, out, write_indented)),
-        BuiltIn::fresh("ssl_client_escaped_cert", |x, out| of(x, out, write_escaped)),
-        BuiltIn::fresh("ssl_client_fingerprint", |x, out| of(x, out, write_fingerprint)),
-        BuiltIn::fresh("ssl_client_i_dn", |x, out| {
-            // A broken name is none, as in nginx.
-            parsed(x, out, |x509, out| x509.issuer.write_rfc2253(out).unwrap_or_default())
+        BuiltIn::fresh(
+            "ssl_client_cert",
+            "The client's certificate in PEM, with a tab before every line but the first; \
+             `$ssl_client_escaped_cert` is easier to pass on.",
+            |x, out| of(x, out, write_indented),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_escaped_cert",
+            "The client's certificate in PEM, escaped as in URLs.",
+            |x, out| of(x, out, write_escaped),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_fingerprint",
+            "The SHA-1 checksum of the client's certificate, in hexadecimal.",
+            |x, out| of(x, out, write_fingerprint),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_i_dn",
+            "The name of the authority that issued the client's certificate, as in RFC 2253.",
+            |x, out| {
+                // A broken name is none, as in nginx.
+                parsed(x, out, |x509, out| x509.issuer.write_rfc2253(out).unwrap_or_default())
+            },
+        ),
+        BuiltIn::fresh(
+            "ssl_client_i_dn_legacy",
+            "The name of the authority that issued the client's certificate, in the old form \
+             `/C=.../CN=...`.",
+            |x, out| parsed(x, out, |x509, out| x509.issuer.write_legacy(out).unwrap_or_default()),
+        ),
+        BuiltIn::fresh("ssl_client_raw_cert", "The client's certificate in PEM.", |x, out| {
+            of(x, out, write_pem)
         }),
-        BuiltIn::fresh("ssl_client_i_dn_legacy", |x, out| {
-            parsed(x, out, |x509, out| x509.issuer.write_legacy(out).unwrap_or_default())
-        }),
-        BuiltIn::fresh("ssl_client_raw_cert", |x, out| of(x, out, write_pem)),
-        BuiltIn::fresh("ssl_client_s_dn", |x, out| {
-            parsed(x, out, |x509, out| x509.subject.write_rfc2253(out).unwrap_or_default())
-        }),
-        BuiltIn::fresh("ssl_client_s_dn_legacy", |x, out| {
-            parsed(x, out, |x509, out| x509.subject.write_legacy(out).unwrap_or_default())
-        }),
-        BuiltIn::fresh("ssl_client_serial", |x, out| {
-            parsed(x, out, |x509, out| x509.write_serial(out))
-        }),
-        BuiltIn::fresh("ssl_client_sigalg", |x, out| match x.client().tls.get() {
-            Some(tls) => written(out, |out| tls.write_client_signature_scheme(out)),
-            None => false,
-        }),
-        BuiltIn::fresh("ssl_client_v_end", |x, out| {
-            parsed(x, out, |x509, out| x509.not_after.write(out))
-        }),
-        BuiltIn::fresh("ssl_client_v_remain", |x, out| parsed(x, out, write_days_left)),
-        BuiltIn::fresh("ssl_client_v_start", |x, out| {
-            parsed(x, out, |x509, out| x509.not_before.write(out))
-        }),
-        BuiltIn::fresh("ssl_client_verify", |x, out| match x.client().tls.get() {
-            Some(tls) => written(out, |out| write_result(x, tls, out)),
-            None => false,
-        }),
+        BuiltIn::fresh(
+            "ssl_client_s_dn",
+            "The subject of the client's certificate, as in RFC 2253.",
+            |x, out| {
+                parsed(x, out, |x509, out| x509.subject.write_rfc2253(out).unwrap_or_default())
+            },
+        ),
+        BuiltIn::fresh(
+            "ssl_client_s_dn_legacy",
+            "The subject of the client's certificate, in the old form `/C=.../CN=...`.",
+            |x, out| parsed(x, out, |x509, out| x509.subject.write_legacy(out).unwrap_or_default()),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_serial",
+            "The serial number of the client's certificate, in hexadecimal.",
+            |x, out| parsed(x, out, |x509, out| x509.write_serial(out)),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_sigalg",
+            "The signature algorithm that the client used in the handshake.",
+            |x, out| match x.client().tls.get() {
+                Some(tls) => written(out, |out| tls.write_client_signature_scheme(out)),
+                None => false,
+            },
+        ),
+        BuiltIn::fresh(
+            "ssl_client_v_end",
+            "The time when the client's certificate ends.",
+            |x, out| parsed(x, out, |x509, out| x509.not_after.write(out)),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_v_remain",
+            "The number of days until the client's certificate ends.",
+            |x, out| parsed(x, out, write_days_left),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_v_start",
+            "The time when the client's certificate begins.",
+            |x, out| parsed(x, out, |x509, out| x509.not_before.write(out)),
+        ),
+        BuiltIn::fresh(
+            "ssl_client_verify",
+            "`SUCCESS`, `FAILED:` with the reason, or `NONE` where the client showed no \
+             certificate.",
+            |x, out| match x.client().tls.get() {
+                Some(tls) => written(out, |out| write_result(x, tls, out)),
+                None => false,
+            },
+        ),
     ];
 }
 

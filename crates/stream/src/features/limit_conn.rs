@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::session::keyed::LogLevel;
 use ::session::limit_conn::{self, ConnLimit, ConnLimited, ConnLimiter, ConnLimits};
-use ::session::variables::{BuiltIn, some};
+use ::session::variables::{BuiltIn, VariableTable, some};
 use conf::Result;
 
 use crate::session::TcpSession;
@@ -47,10 +47,14 @@ conf::directives! {
 }
 
 /// `$limit_conn_status`
-pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] =
-    &[BuiltIn::fresh("limit_conn_status", |x, out| {
-        x.limited.said.is_some_and(|said| some(out, said.as_bytes()))
-    })];
+pub(crate) const VARIABLES: VariableTable<TcpSession> = VariableTable::new(
+    "ngx_stream_limit_conn_module",
+    &[BuiltIn::fresh(
+        "limit_conn_status",
+        "What `limit_conn` did: `PASSED`, `REJECTED` or `REJECTED_DRY_RUN`.",
+        |x, out| x.limited.said.is_some_and(|said| some(out, said.as_bytes())),
+    )],
+);
 
 /// The status of a session that is rejected.
 const SERVICE_UNAVAILABLE: u16 = 503;

@@ -21,14 +21,14 @@ pub mod tables;
 pub mod upstream;
 pub mod upstream_hc;
 
-use ::session::variables::BuiltIn;
+use ::session::variables::VariableTable;
 
 use crate::session::TcpSession;
 use crate::site::ServerBuilder;
 use ssl::shared as ssl_shared;
 
 conf::features! {
-    into ServerBuilder<'_, '_>, variables BuiltIn<TcpSession>;
+    into ServerBuilder<'_, '_>, variables VariableTable<TcpSession>;
     core: core,
     listen: listen,
     resolver: resolver,

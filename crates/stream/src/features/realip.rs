@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ::session::forwarded::Proxies;
 use ::session::realip;
-use ::session::variables::BuiltIn;
+use ::session::variables::VariableTable;
 use conf::Result;
 
 use crate::session::TcpSession;
@@ -31,7 +31,8 @@ conf::directives! {
 }
 
 /// `$realip_...`
-pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = realip::RealIpVariables::<TcpSession>::TABLE;
+pub(crate) const VARIABLES: VariableTable<TcpSession> =
+    VariableTable::new("ngx_stream_realip_module", realip::RealIpVariables::<TcpSession>::TABLE);
 
 /// Finds the client right after the PROXY header.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {

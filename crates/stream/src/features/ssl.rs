@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::session::tls::ServerTlsParts;
 use ::session::tls::variables::TlsVariables;
-use ::session::variables::BuiltIn;
+use ::session::variables::VariableTable;
 use conf::{Directive, Load, Milliseconds, Result, Value};
 
 use crate::session::TcpSession;
@@ -19,14 +19,15 @@ pub mod shared {
 
     use ::session::tls::client_variables::ClientVariables;
     pub use ::session::tls::{Conf, Layer};
-    use ::session::variables::BuiltIn;
+    use ::session::variables::VariableTable;
     use conf::Result;
 
     use crate::session::TcpSession;
     use crate::site::ServerBuilder;
 
     /// `$ssl_client_cert` and the others.
-    pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = ClientVariables::<TcpSession>::TABLE;
+    pub(crate) const VARIABLES: VariableTable<TcpSession> =
+        VariableTable::new("ngx_stream_ssl_module", ClientVariables::<TcpSession>::TABLE);
 
     /// They are installed with the settings of this subsystem.
     pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
@@ -55,7 +56,8 @@ conf::directives! {
 }
 
 /// `$ssl_protocol` and the others.
-pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = TlsVariables::<TcpSession>::TABLE;
+pub(crate) const VARIABLES: VariableTable<TcpSession> =
+    VariableTable::new("ngx_stream_ssl_module", TlsVariables::<TcpSession>::TABLE);
 
 /// Bytes of plaintext in a record: nginx has no setting here.
 const RECORD_MAX: usize = 16 * 1024;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::session::variables::BuiltIn;
+use ::session::variables::{BuiltIn, VariableTable};
 use conf::Result;
 
 use crate::session::TcpSession;
@@ -32,20 +32,35 @@ conf::directives! {
 }
 
 /// `$ssl_preread_...`
-pub(crate) const VARIABLES: &[BuiltIn<TcpSession>] = &[
-    BuiltIn::fresh("ssl_preread_server_name", |x, out| {
-        let hello = x.preread_hello.as_ref();
-        hello.map(|hello| out.extend_from_slice(&hello.server_name)).is_some()
-    }),
-    BuiltIn::fresh("ssl_preread_alpn_protocols", |x, out| {
-        let hello = x.preread_hello.as_ref();
-        hello.map(|hello| out.extend_from_slice(&hello.protocols)).is_some()
-    }),
-    BuiltIn::fresh("ssl_preread_protocol", |x, out| {
-        let hello = x.preread_hello.as_ref();
-        hello.map(|hello| out.extend_from_slice(hello.version_name().as_bytes())).is_some()
-    }),
-];
+pub(crate) const VARIABLES: VariableTable<TcpSession> = VariableTable::new(
+    "ngx_stream_ssl_preread_module",
+    &[
+        BuiltIn::fresh(
+            "ssl_preread_server_name",
+            "The server name in the client's first message (SNI).",
+            |x, out| {
+                let hello = x.preread_hello.as_ref();
+                hello.map(|hello| out.extend_from_slice(&hello.server_name)).is_some()
+            },
+        ),
+        BuiltIn::fresh(
+            "ssl_preread_alpn_protocols",
+            "The protocols in the client's first message (ALPN), with commas between them.",
+            |x, out| {
+                let hello = x.preread_hello.as_ref();
+                hello.map(|hello| out.extend_from_slice(&hello.protocols)).is_some()
+            },
+        ),
+        BuiltIn::fresh(
+            "ssl_preread_protocol",
+            "The highest version of TLS in the client's first message.",
+            |x, out| {
+                let hello = x.preread_hello.as_ref();
+                hello.map(|hello| out.extend_from_slice(hello.version_name().as_bytes())).is_some()
+            },
+        ),
+    ],
+);
 
 /// Hands the setting to the server.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {

@@ -90,8 +90,10 @@ impl DirectiveEntry {
         self
     }
 
-    fn outermost(&self) -> u32 {
-        self.info.levels.0.trailing_zeros()
+    /// Its place among entries of its name: those of `stream {}` last, outer blocks first.
+    fn rank(&self) -> (bool, u32) {
+        let is_of_stream = self.contexts.iter().all(|context| context.word.starts_with("stream"));
+        (is_of_stream, self.info.levels.0.trailing_zeros())
     }
 
     /// Its contexts, with commas between.
@@ -127,7 +129,7 @@ pub fn contexts_of(known: &KnownDirective) -> String {
     known.contexts.replace(',', ", ").replace('-', " ")
 }
 
-/// Everything that the tables have, by name; of one name, from the outer blocks to the inner.
+/// Everything that the tables have, by name; of one name, in the order of [`DirectiveEntry::rank`].
 pub fn all() -> BTreeMap<String, Vec<DirectiveEntry>> {
     let rows = |tables: &'static [(&str, &'static str, &'static [Info])]| {
         tables.iter().flat_map(|(_, prefix, rows)| rows.iter().map(move |row| (*prefix, row)))
@@ -151,8 +153,7 @@ pub fn all() -> BTreeMap<String, Vec<DirectiveEntry>> {
     for entry in own.chain(http).chain(stream).chain(include) {
         all.entry(entry.name.clone()).or_default().push(entry);
     }
-    // Outer blocks first.
-    all.values_mut().for_each(|entries| entries.sort_by_key(DirectiveEntry::outermost));
+    all.values_mut().for_each(|entries| entries.sort_by_key(DirectiveEntry::rank));
     all
 }
 

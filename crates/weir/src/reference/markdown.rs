@@ -96,7 +96,7 @@ fn item(out: &mut String, name: &str, text: &str) {
     lines(out, &format!("- **{name}:** {text}"));
 }
 
-fn paragraph(out: &mut String, text: &str) {
+pub(super) fn paragraph(out: &mut String, text: &str) {
     out.push('\n');
     lines(out, text);
 }
@@ -108,13 +108,13 @@ fn lines(out: &mut String, text: &str) {
 }
 
 /// Pages of docs/ become links.
-fn linked(text: &str) -> String {
+pub(super) fn linked(text: &str) -> String {
     let words = text.split(' ').map(|word| {
-        let file = word.strip_prefix("docs/").and_then(|rest| rest.split_once(".md"));
-        file.map_or_else(
-            || word.to_owned(),
-            |(page, after)| format!("[{page}.md]({page}.md){after}"),
-        )
+        let file = word.split_once("docs/").and_then(|(before, rest)| {
+            let (page, after) = rest.split_once(".md")?;
+            matches!(before, "" | "(").then(|| format!("{before}[{page}.md]({page}.md){after}"))
+        });
+        file.unwrap_or_else(|| word.to_owned())
     });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,5 @@
-//! `weir reference`: what every directive means, on the terminal and as the pages in docs/.
+//! `weir reference`: what every directive and variable means, on the terminal and as the pages in
+//! docs/.
 //!
 //! All of it is read from the tables that configurations are read with: names, contexts, arguments
 //! and defaults from the declarations, the text from their doc comments ([`conf::Doc`]), modules
@@ -11,6 +12,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod text;
+mod variable;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,13 +20,15 @@ use std::io::Write;
 use crate::Reported;
 
 pub const HELP: &str = "Usage: weir reference [NAME...]
-       weir reference --markdown | --unsupported
+       weir reference --markdown | --variables | --unsupported
 
-Explains directives: syntax, default and context, an example, and differences from nginx. Without
-NAME, lists all directives with one line each.
+Explains directives: syntax, default and context, an example, and differences from nginx. Explains
+variables as well: weir reference upstream_addr. Without NAME, lists all directives with one line
+each.
 
 Options:
   --markdown     print docs/directives.md, the reference of all directives
+  --variables    print docs/variables.md, the list of all variables
   --unsupported  print docs/unsupported.md, the directives of nginx that Weir does not support
   -h, --help     print this help
 ";
@@ -36,6 +40,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
     match words[..] {
         [] => print(&terminal::list()),
         ["--markdown"] => print(&markdown::directives()),
+        ["--variables"] => print(&variable::markdown()),
         ["--unsupported"] => print(&markdown::unsupported()),
         _ if words.iter().any(|word| matches!(*word, "-h" | "--help")) => print(HELP),
         _ => match words.iter().find(|word| word.starts_with('-')) {
@@ -47,7 +52,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
     }
 }
 
-/// Prints every directive that exists, and an error for each that does not.
+/// Prints every directive or variable that exists, and an error for each that does not.
 fn names(names: &[&str]) -> Result<(), Reported> {
     let mut result = Ok(());
     for (at, name) in names.iter().enumerate() {

@@ -7,6 +7,7 @@ use conf::{lacking, suggest};
 
 use super::entry::{self, DirectiveEntry};
 use super::text::wrap;
+use super::variable;
 
 const COLUMNS: usize = 80;
 const INDENT: &str = "  ";
@@ -31,8 +32,20 @@ pub fn list() -> String {
     out
 }
 
-/// The page of a directive, or an error if it does not exist.
+/// The page of a directive or variable, or an error if it does not exist. A name that is both has
+/// both pages.
 pub fn page(name: &str) -> Result<String, String> {
+    if name.is_empty() || name.starts_with('$') {
+        return variable::page(name).ok_or_else(|| variable::unknown(name));
+    }
+    match (directive(name), variable::page(name)) {
+        (Ok(directive), Some(variable)) => Ok(format!("{directive}\n{variable}")),
+        (Err(_), Some(variable)) => Ok(variable),
+        (page, None) => page,
+    }
+}
+
+fn directive(name: &str) -> Result<String, String> {
     let all = entry::all();
     if let Some(entries) = all.get(name) {
         let mut pages: Vec<_> = entries.iter().map(of_entry).collect();
@@ -89,7 +102,7 @@ fn elsewhere(name: &str) -> Option<String> {
     (!places.is_empty()).then_some(out)
 }
 
-fn field(out: &mut String, name: &str, text: &str) {
+pub(super) fn field(out: &mut String, name: &str, text: &str) {
     let lines = wrap(text, COLUMNS - INDENT.len() - FIELD);
     for (at, line) in lines.iter().enumerate() {
         let name = if at == 0 { name } else { "" };
@@ -97,7 +110,7 @@ fn field(out: &mut String, name: &str, text: &str) {
     }
 }
 
-fn paragraph(out: &mut String, text: &str) {
+pub(super) fn paragraph(out: &mut String, text: &str) {
     for line in wrap(text, COLUMNS - INDENT.len()) {
         let _ = writeln!(out, "{INDENT}{line}");
     }
@@ -154,7 +167,14 @@ fn unknown(name: &str) -> String {
     let names = all.keys().map(String::as_str).chain(known::all().iter().map(|known| known.name));
     match suggest::nearest(name.as_bytes(), names) {
         Some(near) => format!("there is no directive \"{name}\"; {}", suggest::did_you_mean(near)),
-        None => format!("there is no directive \"{name}\"; weir reference lists all directives"),
+        None => match variable::nearest(name) {
+            Some(near) => {
+                format!("there is no directive or variable \"{name}\"; did you mean \"${near}\"?")
+            }
+            None => {
+                format!("there is no directive \"{name}\"; weir reference lists all directives")
+            }
+        },
     }
 }
 

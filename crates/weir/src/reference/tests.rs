@@ -3,7 +3,7 @@
 use conf::{Directive, MemoryFiles};
 
 use super::entry::{self, DirectiveEntry};
-use super::{markdown, terminal};
+use super::{markdown, terminal, variable};
 use crate::load::{self, ConfigOrigin};
 
 fn entries() -> Vec<DirectiveEntry> {
@@ -275,8 +275,76 @@ fn an_unknown_name_is_answered_with_the_nearest_one() {
 }
 
 #[test]
+fn every_variable_has_a_sentence() {
+    let all = variable::all();
+    assert!(all.len() > 200, "{}", all.len());
+    for entry in all {
+        let (name, text) = (entry.shown(), entry.doc.text);
+        let first = text.chars().next().unwrap_or(' ');
+        assert!(text.len() > 10 && text.ends_with('.'), "{name}: {text:?} is no sentence");
+        assert!(first.is_ascii_uppercase() || first == '`', "{name}: {text:?} is no sentence");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words, text, "{name}: spaces");
+        assert_eq!(text.matches('`').count() % 2, 0, "{name}: {text:?}");
+    }
+}
+
+#[test]
+fn a_variable_is_found_with_its_dollar_and_without() {
+    let page = terminal::page("$upstream_addr").unwrap();
+    assert_eq!(Ok(&page), terminal::page("upstream_addr").as_ref());
+    assert!(page.starts_with("$upstream_addr\n\n  Context:  http, stream\n"), "{page}");
+    assert!(page.contains("  Module:   ngx_http_upstream_module, ngx_stream_upstream_module\n"));
+    assert!(page.contains("\n  Docs:     docs/variables.md\n"), "{page}");
+
+    let page = terminal::page("$Limit_Upstream_Waiting").unwrap();
+    assert!(page.contains("  Module:   not in nginx\n"), "{page}");
+    assert!(page.contains("  Docs:     docs/variables.md, docs/limit.md\n"), "{page}");
+    assert!(terminal::page("$http_x_y").unwrap().starts_with("$http_...\n"));
+    assert!(terminal::page("$http_host").unwrap().starts_with("$http_host\n"));
+    let page = terminal::page("$bytes_sent").unwrap();
+    assert!(page.contains("In http {}: ") && page.contains("In stream {}: "), "{page}");
+}
+
+#[test]
+fn a_name_that_is_a_directive_and_a_variable_has_both_pages() {
+    let page = terminal::page("limit_rate").unwrap();
+    assert!(page.starts_with("limit_rate\n") && page.contains("\n\n$limit_rate\n"), "{page}");
+    assert!(terminal::page("$limit_rate").unwrap().starts_with("$limit_rate\n"));
+}
+
+#[test]
+fn an_unknown_variable_is_answered_with_the_nearest_one() {
+    let why = |name| terminal::page(name).unwrap_err();
+    assert_eq!(
+        why("$upstream_adr"),
+        "there is no variable \"$upstream_adr\"; did you mean \"$upstream_addr\"?"
+    );
+    assert!(why("upstream_adr").ends_with("did you mean \"$upstream_addr\"?"));
+    assert!(why("$geoip_city").contains("belongs to ngx_http_geoip_module"));
+    assert!(why("$qqqqqqqq").contains("docs/variables.md lists all variables"));
+    assert!(why("").contains("single quotes"));
+}
+
+#[test]
+fn the_directive_of_http_comes_before_that_of_stream() {
+    let all = entry::supported();
+    let mut both = 0;
+    for (name, entries) in &all {
+        let of_stream: Vec<bool> =
+            entries.iter().map(|entry| entry.contexts().starts_with("stream")).collect();
+        assert!(of_stream.is_sorted(), "{name}");
+        both += usize::from(of_stream.contains(&true) && of_stream.contains(&false));
+    }
+    assert!(both > 10, "{both}");
+    let page = terminal::page("proxy_pass").unwrap();
+    let (http, stream) = (page.find("location").unwrap(), page.find("stream server").unwrap());
+    assert!(http < stream, "{page}");
+}
+
+#[test]
 fn lines_of_the_pages_fit() {
-    for page in [markdown::directives(), markdown::unsupported()] {
+    for page in [markdown::directives(), markdown::unsupported(), variable::markdown()] {
         let long = page.lines().find(|line| line.chars().count() > 100 && !line.starts_with('|'));
         assert_eq!(long, None);
     }

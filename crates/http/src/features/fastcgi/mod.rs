@@ -18,7 +18,7 @@ use crate::files::TempPath;
 use crate::gateway::params::{Param, Params};
 use crate::gateway::{self, Dialect};
 use crate::site::LocationBuilder;
-pub(crate) use variables::TABLE as VARIABLES;
+pub(crate) use variables::VARIABLES;
 use variables::{ScriptNames, SplitPathInfo};
 
 conf::directives! {

@@ -7,28 +7,40 @@ use conf::{Directive, Load, Result, Text, Value};
 
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
-use crate::variables::BuiltIn;
+use crate::variables::{BuiltIn, VariableTable};
 
-pub(crate) const TABLE: &[BuiltIn] = &[
-    BuiltIn::fresh("fastcgi_script_name", |x, out| {
-        let generation = x.generation.clone();
-        let names: Option<&ScriptNames> = generation.location(x.location).core.own.find();
-        let Some((script, _)) = divide(names, x) else { return false };
-        let script = &x.request.uri[script];
-        out.extend_from_slice(script);
-        if script.last() == Some(&b'/') {
-            out.extend_from_slice(names.map_or(b"", |names| &names.index));
-        }
-        true
-    }),
-    BuiltIn::fresh("fastcgi_path_info", |x, out| {
-        let generation = x.generation.clone();
-        let names: Option<&ScriptNames> = generation.location(x.location).core.own.find();
-        let Some((_, info)) = divide(names, x) else { return false };
-        out.extend_from_slice(&x.request.uri[info]);
-        true
-    }),
-];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_fastcgi_module",
+    &[
+        BuiltIn::fresh(
+            "fastcgi_script_name",
+            "The path of the script: `$uri`, with the file of `fastcgi_index` behind a final \
+             slash, or the first group of `fastcgi_split_path_info`.",
+            |x, out| {
+                let generation = x.generation.clone();
+                let names: Option<&ScriptNames> = generation.location(x.location).core.own.find();
+                let Some((script, _)) = divide(names, x) else { return false };
+                let script = &x.request.uri[script];
+                out.extend_from_slice(script);
+                if script.last() == Some(&b'/') {
+                    out.extend_from_slice(names.map_or(b"", |names| &names.index));
+                }
+                true
+            },
+        ),
+        BuiltIn::fresh(
+            "fastcgi_path_info",
+            "What follows the script's path: the second group of `fastcgi_split_path_info`.",
+            |x, out| {
+                let generation = x.generation.clone();
+                let names: Option<&ScriptNames> = generation.location(x.location).core.own.find();
+                let Some((_, info)) = divide(names, x) else { return false };
+                out.extend_from_slice(&x.request.uri[info]);
+                true
+            },
+        ),
+    ],
+);
 
 /// A regular expression with a group for the script and one for what follows.
 #[derive(Clone)]

@@ -23,7 +23,7 @@ use crate::exchange::{Exchange, FeatureState, FieldName, Filtered};
 use crate::features::gzip_clients;
 use crate::mime_types::MimeTypes;
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::{BuiltIn, VariableTable};
 use settings::{GzipSettings, Totals, WINDOW_BITS_MAX};
 
 conf::directives! {
@@ -141,10 +141,17 @@ impl FeatureState for Ratio {
 }
 
 /// `$gzip_ratio`
-pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("gzip_ratio", |x, out| {
-    let Some(Ratio(Some(totals))) = x.states.find::<Ratio>() else { return false };
-    write_ratio(totals.before.get(), totals.after.get(), out)
-})];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_gzip_filter_module",
+    &[BuiltIn::fresh(
+        "gzip_ratio",
+        "How many times larger the reply was before it was compressed, with two digits.",
+        |x, out| {
+            let Some(Ratio(Some(totals))) = x.states.find::<Ratio>() else { return false };
+            write_ratio(totals.before.get(), totals.after.get(), out)
+        },
+    )],
+);
 
 /// Writes the ratio with two digits after the point; false where there is none.
 fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {

@@ -12,7 +12,7 @@ use conf::{Bounded, Result};
 
 use crate::exchange::{Exchange, FeatureState, Flow};
 use crate::site::LocationBuilder;
-use crate::variables::{BuiltIn, some};
+use crate::variables::{BuiltIn, VariableTable, some};
 
 conf::directives! {
     declare {
@@ -82,10 +82,17 @@ impl ConnLimit for Exchange {
 }
 
 /// `$limit_conn_status`
-pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_conn_status", |x, out| {
-    let said = x.states.find::<ConnLimited>().and_then(|limited| limited.said);
-    said.is_some_and(|said| some(out, said.as_bytes()))
-})];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_limit_conn_module",
+    &[BuiltIn::fresh(
+        "limit_conn_status",
+        "What `limit_conn` did: `PASSED`, `REJECTED` or `REJECTED_DRY_RUN`.",
+        |x, out| {
+            let said = x.states.find::<ConnLimited>().and_then(|limited| limited.said);
+            said.is_some_and(|said| some(out, said.as_bytes()))
+        },
+    )],
+);
 
 /// Counts before access is checked.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {

@@ -15,7 +15,7 @@ use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 
 use crate::keyed::{LogLevel, missing_zone};
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::{BuiltIn, VariableTable};
 use limiter::{RateLimit, RateLimited, RateLimiter, RateZone};
 use rates::REQUEST;
 
@@ -155,11 +155,19 @@ fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
 }
 
 /// `$limit_req_status`
-pub(crate) const VARIABLES: &[BuiltIn] = &[BuiltIn::fresh("limit_req_status", |x, out| {
-    let said = x.states.find::<RateLimited>().and_then(|limited| limited.said);
-    out.extend_from_slice(said.unwrap_or_default().as_bytes());
-    said.is_some()
-})];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_limit_req_module",
+    &[BuiltIn::fresh(
+        "limit_req_status",
+        "What `limit_req` did: `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or \
+         `REJECTED_DRY_RUN`.",
+        |x, out| {
+            let said = x.states.find::<RateLimited>().and_then(|limited| limited.said);
+            out.extend_from_slice(said.unwrap_or_default().as_bytes());
+            said.is_some()
+        },
+    )],
+);
 
 /// Counts before access is checked.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {

@@ -37,7 +37,7 @@ use fields::{Compiled, SetHeader};
 use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};
 use redirect::{RedirectRule, Redirects};
 use rules::RuleLines;
-pub(crate) use variables::TABLE as VARIABLES;
+pub(crate) use variables::VARIABLES;
 use version::ProxyHttpVersion;
 use wire::Slice;
 use wire::reply::ReplyName;

@@ -17,7 +17,7 @@ use wire::Known;
 
 use crate::exchange::{Exchange, Flow};
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::VariableTable;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -77,7 +77,8 @@ impl Value for RealIpField {
 }
 
 /// `$realip_...`: the client of the connection, whoever it speaks for.
-pub(crate) const VARIABLES: &[BuiltIn] = realip::RealIpVariables::<Exchange>::TABLE;
+pub(crate) const VARIABLES: VariableTable =
+    VariableTable::new("ngx_http_realip_module", realip::RealIpVariables::<Exchange>::TABLE);
 
 /// Asks before anything else in the server, and once more in the location.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {

@@ -16,7 +16,7 @@ use wire::Known;
 use crate::exchange::Exchange;
 use crate::regex::MatchError;
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::{BuiltIn, VariableTable};
 use lines::{RefererLines, Valid};
 
 conf::directives! {
@@ -48,8 +48,15 @@ conf::directives! {
 }
 
 /// `$invalid_referer`
-pub(crate) const VARIABLES: &[BuiltIn] =
-    &[BuiltIn::cached("invalid_referer", invalid_referer).changeable()];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_referer_module",
+    &[BuiltIn::cached(
+        "invalid_referer",
+        "Empty where `valid_referers` lists the request's `Referer`, otherwise `1`.",
+        invalid_referer,
+    )
+    .changeable()],
+);
 
 /// Hands the table to the core, where the variable finds it.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {

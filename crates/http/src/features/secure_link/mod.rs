@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 
 use crate::exchange::{Exchange, FeatureState};
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::{BuiltIn, VariableTable};
 use said::SecureLinkLines;
 use wire::base64;
 
@@ -73,14 +73,26 @@ enum SecureLink {
 }
 
 /// `$secure_link...`
-pub(crate) const VARIABLES: &[BuiltIn] = &[
-    BuiltIn::cached("secure_link", secure_link),
-    BuiltIn::cached("secure_link_expires", |x, out| {
-        let ends = x.states.find::<Ends>().and_then(|ends| ends.0.as_deref());
-        out.extend_from_slice(ends.unwrap_or_default());
-        ends.is_some()
-    }),
-];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_secure_link_module",
+    &[
+        BuiltIn::cached(
+            "secure_link",
+            "`1` for a good link, `0` for one that has expired, empty for a wrong checksum; with \
+             `secure_link_secret`, what the link leads to.",
+            secure_link,
+        ),
+        BuiltIn::cached(
+            "secure_link_expires",
+            "The time at which the link of `secure_link` expires, in seconds since 1970.",
+            |x, out| {
+                let ends = x.states.find::<Ends>().and_then(|ends| ends.0.as_deref());
+                out.extend_from_slice(ends.unwrap_or_default());
+                ends.is_some()
+            },
+        ),
+    ],
+);
 
 /// When the link ends, as it says: known once `$secure_link` is.
 #[derive(Default)]

@@ -18,7 +18,7 @@ use conf::{Load, Result, Size};
 
 use crate::exchange::Exchange;
 use crate::site::{LocationBuilder, TlsPolicy};
-use crate::variables::BuiltIn;
+use crate::variables::VariableTable;
 
 conf::directives! {
     in MAIN | SERVER;
@@ -48,7 +48,8 @@ conf::directives! {
 }
 
 /// `$ssl_protocol` and the others.
-pub(crate) const VARIABLES: &[BuiltIn] = TlsVariables::<Exchange>::TABLE;
+pub(crate) const VARIABLES: VariableTable =
+    VariableTable::new("ngx_http_ssl_module", TlsVariables::<Exchange>::TABLE);
 
 /// Bytes of early data, at most; nginx's limit.
 const EARLY_DATA_MAX: u32 = 16 * 1024;

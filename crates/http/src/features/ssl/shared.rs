@@ -8,10 +8,11 @@ use conf::Result;
 
 use crate::exchange::Exchange;
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::VariableTable;
 
 /// `$ssl_client_cert` and the others.
-pub(crate) const VARIABLES: &[BuiltIn] = ClientVariables::<Exchange>::TABLE;
+pub(crate) const VARIABLES: VariableTable =
+    VariableTable::new("ngx_http_ssl_module", ClientVariables::<Exchange>::TABLE);
 
 /// Nothing hooks into a location.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {

@@ -10,7 +10,7 @@ use wire::Method;
 
 use crate::exchange::{Bytes, Exchange, Flow};
 use crate::site::LocationBuilder;
-use crate::variables::{BuiltIn, number};
+use crate::variables::{BuiltIn, VariableTable, number};
 
 conf::directives! {
     in SERVER | LOCATION;
@@ -45,12 +45,31 @@ impl Value for StubStatus {
 }
 
 /// `$connections_...`
-pub(crate) const VARIABLES: &[BuiltIn] = &[
-    BuiltIn::fresh("connections_active", |_, out| number(out, CounterTotals::now().active)),
-    BuiltIn::fresh("connections_reading", |_, out| number(out, CounterTotals::now().reading)),
-    BuiltIn::fresh("connections_writing", |_, out| number(out, CounterTotals::now().writing)),
-    BuiltIn::fresh("connections_waiting", |_, out| number(out, CounterTotals::now().waiting)),
-];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_stub_status_module",
+    &[
+        BuiltIn::fresh(
+            "connections_active",
+            "The number of client connections, waiting ones included.",
+            |_, out| number(out, CounterTotals::now().active),
+        ),
+        BuiltIn::fresh(
+            "connections_reading",
+            "The number of connections whose request is being read.",
+            |_, out| number(out, CounterTotals::now().reading),
+        ),
+        BuiltIn::fresh(
+            "connections_writing",
+            "The number of connections whose reply is being made or sent.",
+            |_, out| number(out, CounterTotals::now().writing),
+        ),
+        BuiltIn::fresh(
+            "connections_waiting",
+            "The number of idle connections that wait for a request.",
+            |_, out| number(out, CounterTotals::now().waiting),
+        ),
+    ],
+);
 
 /// Answers everything in the location.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {

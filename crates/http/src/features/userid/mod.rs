@@ -17,7 +17,7 @@ use observe::{Level, Text as Shown};
 
 use crate::exchange::{Exchange, FeatureState, Filtered};
 use crate::site::LocationBuilder;
-use crate::variables::BuiltIn;
+use crate::variables::{BuiltIn, VariableTable};
 use cookie::{DIGITS, Sent};
 use number::Uid;
 use settings::{Mark, Unless, Userid, UseridExpires, UseridFlags};
@@ -73,19 +73,36 @@ pub struct UseridRules {
 }
 
 /// `$uid_...`
-pub(crate) const VARIABLES: &[BuiltIn] = &[
-    BuiltIn::cached("uid_got", |x, out| {
-        let Some(rules) = rules(x) else { return false };
-        let uid = note(&rules.conf, x).got;
-        uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
-    }),
-    BuiltIn::cached("uid_set", |x, out| {
-        let Some(rules) = rules(x) else { return false };
-        let uid = if rules.conf.userid.gives() { given(&rules, x).set } else { None };
-        uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
-    }),
-    BuiltIn::cached("uid_reset", |_, _| true).changeable(),
-];
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_userid_filter_module",
+    &[
+        BuiltIn::cached(
+            "uid_got",
+            "The cookie of `userid` that the client sent, as `NAME=VALUE`.",
+            |x, out| {
+                let Some(rules) = rules(x) else { return false };
+                let uid = note(&rules.conf, x).got;
+                uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
+            },
+        ),
+        BuiltIn::cached(
+            "uid_set",
+            "The cookie of `userid` that the client is given, as `NAME=VALUE`.",
+            |x, out| {
+                let Some(rules) = rules(x) else { return false };
+                let uid = if rules.conf.userid.gives() { given(&rules, x).set } else { None };
+                uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
+            },
+        ),
+        BuiltIn::cached(
+            "uid_reset",
+            "A value other than empty or `0` replaces the client's cookie of `userid`; `log` also \
+             writes that to the error log.",
+            |_, _| true,
+        )
+        .changeable(),
+    ],
+);
 
 /// What holds where the main request is.
 fn rules(x: &Exchange) -> Option<UseridRules> {
