@@ -107,6 +107,27 @@ fn a_study_that_cannot_run_fails_before_anything_does() {
 }
 
 #[test]
+fn a_row_that_answers_errors_is_not_measured_unless_the_study_expects_it() {
+    let folder = Folder::new("lab-errors");
+    let broken = STUDY.replace("return 200 '%%text%%';", "return %%text%%;");
+    let broken = broken.replace("\"short\"\nlevels", "\"200\"\nlevels");
+    let broken = broken.replace("\"a longer one\"", "\"404\"");
+    let (file, out) = (folder.write("errors.toml", &broken), folder.0.join("out"));
+    let output = lab(&LOOPBACK, &file, &out);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("row \"long\": GET / was answered with 404 by weir\n"), "{told}");
+    assert!(told.contains("errors = true") && !told.contains("\"short\""), "{told}");
+    assert!(!out.join("record.json").exists());
+
+    let expected = broken.replace("[load]", "[load]\nerrors = true");
+    let file = folder.write("expected.toml", &expected);
+    let output = lab(&["run", "--loopback", "--quick"], &file, &out);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!text(&output.stdout).contains("had errors"), "{}", text(&output.stdout));
+}
+
+#[test]
 fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
     let folder = Folder::new("lab-kernel");
     let kernel = "[factor.kernel]\nsets = \"kernel\"\nbaseline = \"\"\n\

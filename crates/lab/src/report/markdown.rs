@@ -11,6 +11,14 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     if !study.source.is_empty() {
         text.push_str(&format!("\nSource: {}\n", escaped(&study.source)));
     }
+    for (number, line) in table::warning(record).iter().enumerate() {
+        let line = escaped(line);
+        text.push_str(&if number == 0 {
+            format!("\n**{line}**\n\n")
+        } else {
+            format!("- {line}\n")
+        });
+    }
     for (program, of) in record.programs.iter().enumerate() {
         text.push_str(&format!("\n## {}\n\n{}", of.name, rows(&table::effects(record, program))));
         for cells in [table::factors(record, program), table::calls(record, program)] {
@@ -47,6 +55,16 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::testing::record;
+
+    #[test]
+    fn a_report_of_doubtful_turns_says_so_before_its_first_table() {
+        let mut record = record(8);
+        record.turns.iter_mut().for_each(|turn| turn.marks = vec!["errors".to_owned()]);
+        let text = super::of(&record);
+        let head = "\n**Most turns are doubtful: \"no effect seen\" says little here.**\n\n\
+                    - 16 of 16 turns had errors, after repeats\n\n## weir\n";
+        assert!(text.contains(head), "{text}");
+    }
 
     #[test]
     fn the_report_is_a_table_with_its_origin() {

@@ -83,6 +83,17 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     Some(cells)
 }
 
+/// What a reader must know before the first table: most turns are marked.
+pub(super) fn warning(record: &StudyRecord) -> Vec<String> {
+    let marked = record.turns.iter().filter(|turn| !turn.marks.is_empty()).count();
+    match marked * 2 > record.turns.len() {
+        true => std::iter::once(DOUBTFUL.to_owned()).chain(doubts(record)).collect(),
+        false => Vec::new(),
+    }
+}
+
+const DOUBTFUL: &str = "Most turns are doubtful: \"no effect seen\" says little here.";
+
 /// How many turns are marked, by their marks.
 pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();

@@ -8,6 +8,9 @@ use crate::record::StudyRecord;
 /// The whole report.
 pub(crate) fn of(record: &StudyRecord) -> String {
     let mut text = format!("{}\n", record.study.title);
+    for (number, line) in table::warning(record).iter().enumerate() {
+        let _ = writeln!(text, "{}{line}", if number == 0 { "\n" } else { "" });
+    }
     for (program, of) in record.programs.iter().enumerate() {
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", of.name);
@@ -74,6 +77,20 @@ mod tests {
              a processor, 2 processors, Linux 6.1\nweir 0.1.0\n\
              began 2023-11-14 22:13 UTC\nrepeat it: weir lab run study\n"
         );
+    }
+
+    #[test]
+    fn a_report_of_doubtful_turns_says_so_before_its_first_table() {
+        let mut record = record(8);
+        for turn in record.turns.iter_mut().take(9) {
+            turn.marks = vec!["others".to_owned()];
+        }
+        let text = super::of(&record);
+        let head = "A <study>\n\nMost turns are doubtful: \"no effect seen\" says little here.\n\
+                    9 of 16 turns were disturbed by other processes, after repeats\n\nweir\n";
+        assert!(text.starts_with(head), "{text}");
+        record.turns[0].marks.clear();
+        assert!(!super::of(&record).contains("doubtful"));
     }
 
     #[test]

@@ -22,9 +22,31 @@ pub(crate) struct GeneratorTurn {
 impl GeneratorTurn {
     /// Runs it; what the server's processes have used is not known here.
     pub(crate) fn run(&self, weir: &Path) -> Result<MeasuredRun, String> {
+        let extent = [format!("-c{}", self.connections), format!("-d{}ms", self.turn_ms)];
+        self.load(weir, &extent, read)
+    }
+
+    /// Sends one request; the status of its reply.
+    pub(super) fn probe(&self, weir: &Path) -> Result<String, String> {
+        self.load(weir, &["-c1".to_owned(), "-n1".to_owned()], status)
+    }
+
+    /// The path that is requested.
+    pub(super) fn path(&self) -> &str {
+        let behind_scheme = self.url.find("://").map_or(0, |at| at + 3);
+        let slash = self.url[behind_scheme..].find('/');
+        slash.map_or("/", |at| &self.url[behind_scheme + at..])
+    }
+
+    fn load<T>(
+        &self,
+        weir: &Path,
+        extent: &[String],
+        read: fn(&[u8]) -> Option<T>,
+    ) -> Result<T, String> {
         let mut words = self.placed.clone();
         words.extend([weir.display().to_string(), "load".into(), "-q".into(), "-t1".into()]);
-        words.extend([format!("-c{}", self.connections), format!("-d{}ms", self.turn_ms)]);
+        words.extend_from_slice(extent);
         words.extend_from_slice(&self.options);
         words.extend(["--json".into(), "-".into(), self.url.clone()]);
         let mut command = Command::new(&words[0]);
@@ -35,6 +57,12 @@ impl GeneratorTurn {
             format!("{}\nhad no reply: {}", words.join(" "), said.trim_end())
         })
     }
+}
+
+/// The status of the only reply.
+fn status(json: &[u8]) -> Option<String> {
+    let run: Value = serde_json::from_slice(json).ok()?;
+    run["status_codes"].as_object()?.keys().next().cloned()
 }
 
 /// What the generator's JSON says; docs/load-json.md explains the fields.
@@ -73,6 +101,22 @@ mod tests {
         let run = read(json).unwrap();
         assert_eq!((run.requests, run.errors, run.rate), (600, 13, 2000.0));
         assert_eq!((run.p50_us, run.p999_us, run.generator_busy), (1.0, 10.0, 0.5));
+    }
+
+    #[test]
+    fn the_status_of_one_reply_is_read() {
+        let json = br#"{"replies": 1, "status_codes": {"404": 1}}"#;
+        assert_eq!(status(json).as_deref(), Some("404"));
+        assert_eq!(status(br#"{"replies": 0, "status_codes": {}}"#), None);
+        let turn = |url: &str| GeneratorTurn {
+            placed: Vec::new(),
+            connections: 1,
+            turn_ms: 50,
+            options: Vec::new(),
+            url: url.to_owned(),
+        };
+        assert_eq!(turn("https://127.0.0.1:80/a/b?c").path(), "/a/b?c");
+        assert_eq!(turn("http://127.0.0.1:80").path(), "/");
     }
 
     #[test]

@@ -33,12 +33,17 @@ pub(super) fn take(
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
     let ground = SubjectGround { study: &record.study, network, weir, cores: cores.as_ref() };
     let mut subjects = start(&ground, programs)?;
+    subjects.iter().try_for_each(|running| running.hosts.wait_for_links())?;
+    if !record.study.load.errors {
+        probe(record, &subjects, weir)?;
+    }
     warm_up(record, &subjects, weir)?;
+    let rules = TurnRules { weir, pinned: cores.is_some(), errors: record.study.load.errors };
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
         random.shuffle(&mut subjects);
         for running in &subjects {
-            let of_turn = turn(running, weir, cores.is_some());
+            let of_turn = turn(running, &rules);
             let (measured, marks, repeats) = of_turn.map_err(|why| named(record, running, &why))?;
             let Subject { program, row } = running.subject;
             record.turns.push(TurnRecord { program, row, block, measured, marks, repeats });
@@ -71,11 +76,32 @@ fn start(
     Ok(subjects)
 }
 
+/// Sends one request to each subject: what answers errors would be measured for nothing.
+fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for running in subjects {
+        let status = running.turn.probe(weir).map_err(|why| named(record, running, &why))?;
+        if !status.starts_with('2') {
+            let Subject { program, row } = running.subject;
+            let (row, program) = (&record.rows()[row].name, &record.programs[program].name);
+            let path = running.turn.path();
+            wrong
+                .push(format!("row \"{row}\": GET {path} was answered with {status} by {program}"));
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{}\n{ERRORS_HINT}", wrong.join("\n"))),
+    }
+}
+
+const ERRORS_HINT: &str = "a study that expects this says errors = true below [load]";
+
 /// One turn that does not count: connections, caches and the processor's frequency settle.
 fn warm_up(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
-    subjects.iter().try_for_each(|running| running.hosts.wait_for_links())?;
     for running in subjects {
-        turn(running, weir, false).map_err(|why| named(record, running, &why))?;
+        turn(running, &TurnRules { weir, pinned: false, errors: true })
+            .map_err(|why| named(record, running, &why))?;
     }
     Ok(())
 }
@@ -86,21 +112,35 @@ fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
     format!("row \"{}\" with {}: {why}", record.rows()[row].name, record.programs[program].name)
 }
 
+/// What turns are taken with, and which of them are disturbed.
+struct TurnRules<'r> {
+    weir: &'r Path,
+    /// Whether server and generator have a processor each.
+    pinned: bool,
+    /// Whether errors are expected.
+    errors: bool,
+}
+
+impl TurnRules<'_> {
+    fn marks(&self, measured: &MeasuredRun) -> Vec<String> {
+        measure::marks(measured, self.pinned, self.errors)
+    }
+}
+
 /// A turn, repeated while it is disturbed or has no reply at all: nginx with accept_mutex may wait
 /// longer than a turn before it accepts.
 fn turn(
     running: &RunningSubject,
-    weir: &Path,
-    pinned: bool,
+    rules: &TurnRules<'_>,
 ) -> Result<(MeasuredRun, Vec<String>, usize), String> {
     for repeats in 0..REPEATS_MAX {
-        if let Ok(measured) = measure::turn(running, weir)
-            && measure::marks(&measured, pinned).is_empty()
+        if let Ok(measured) = measure::turn(running, rules.weir)
+            && rules.marks(&measured).is_empty()
         {
             return Ok((measured, Vec::new(), repeats));
         }
     }
-    let measured = measure::turn(running, weir)?;
-    let marks = measure::marks(&measured, pinned);
+    let measured = measure::turn(running, rules.weir)?;
+    let marks = rules.marks(&measured);
     Ok((measured, marks, REPEATS_MAX))
 }

@@ -17,6 +17,9 @@ pub(crate) struct StudyLoad {
     /// Whether connections are encrypted.
     #[serde(default)]
     pub(crate) tls: bool,
+    /// Whether the study expects replies with other statuses than 2xx.
+    #[serde(default)]
+    pub(crate) errors: bool,
     #[serde(default = "turn_ms")]
     pub(crate) turn_ms: u64,
     /// Whether server and generator each have a processor of their own; else the system places

@@ -30,9 +30,10 @@ pub(crate) fn of(record: &StudyRecord) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n<p>{}</p>\n{}{}{programs}{}</main>\n</body>\n</html>\n",
+         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
         escaped(study.explanation.trim()),
         source(&study.source),
+        warning(record),
         side_by_side(record),
         how(record),
     )
@@ -43,6 +44,14 @@ fn source(source: &str) -> String {
         "" => String::new(),
         _ => format!("<p class=\"source\">Source: {}</p>\n", escaped(source)),
     }
+}
+
+/// What a reader must know before the first chart.
+fn warning(record: &StudyRecord) -> String {
+    let lines = table::warning(record);
+    let Some((first, rest)) = lines.split_first() else { return String::new() };
+    let rest: String = rest.iter().map(|line| format!("<br>{}", escaped(line))).collect();
+    format!("<p class=\"doubt\"><strong>{}</strong>{rest}</p>\n", escaped(first))
 }
 
 fn program(record: &StudyRecord, program: usize) -> String {
@@ -151,6 +160,17 @@ mod tests {
         ] {
             assert!(html.contains(part), "{part:?} in {html}");
         }
+    }
+
+    #[test]
+    fn a_page_of_doubtful_turns_says_so_before_its_first_chart() {
+        let mut record = record(8);
+        assert!(!super::of(&record).contains("class=\"doubt\""));
+        record.turns.iter_mut().for_each(|turn| turn.marks = vec!["stolen".to_owned()]);
+        let html = super::of(&record);
+        let warning = html.find("<p class=\"doubt\"><strong>Most turns are doubtful");
+        assert!(warning.is_some() && warning < html.find("<svg"), "{html}");
+        assert!(html.contains("<br>16 of 16 turns were disturbed by other machines"), "{html}");
     }
 
     #[test]
