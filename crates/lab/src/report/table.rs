@@ -11,7 +11,10 @@ pub(super) type Cells = Vec<Vec<String>>;
 
 /// What each row of a program has done, and changed compared with its baseline.
 pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
-    let columns = columns(&record.study.columns);
+    let mut columns = columns(&record.study.columns);
+    if record.rows().iter().all(|row| row.found.is_none()) {
+        columns.retain(|column| !matches!(column, StudyColumn::Found));
+    }
     let head = columns.iter().map(|column| match column {
         StudyColumn::Level(measure) => measure.name.to_owned(),
         StudyColumn::Effect(_) => "effect".to_owned(),

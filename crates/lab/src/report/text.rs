@@ -94,6 +94,14 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_says_nothing_has_no_column() {
+        let mut record = record(8);
+        assert!(super::of(&record).contains("  source\n"));
+        record.study.rows[1].found = None;
+        assert!(!super::of(&record).contains("source"));
+    }
+
+    #[test]
     fn two_programs_are_set_side_by_side() {
         let mut record = record(8);
         let mut other = record.programs[0].clone();

@@ -42,10 +42,18 @@ const DESCRIPTORS: u64 = 16 * 1024;
 /// How long nothing is accepted where there are no descriptors left.
 const RELIEF: Duration = Duration::from_millis(100);
 
+/// What `--version` or `--help` print.
+fn answer(arguments: &[OsString]) -> String {
+    match arguments.iter().any(|word| word == "-v" || word == "--version") {
+        true => format!("weir backend {}\n", env!("CARGO_PKG_VERSION")),
+        false => table::help(),
+    }
+}
+
 /// Runs the backend with these arguments until a signal ends it.
 pub fn run(arguments: &[OsString]) -> Result<(), String> {
     let Some(settings) = BackendSettings::read(arguments)? else {
-        return say(&table::help());
+        return say(&answer(arguments));
     };
     // Blocked here, they are so in every thread that is started.
     let ends = signals::Signals::take(&[signals::SIGINT, signals::SIGTERM])

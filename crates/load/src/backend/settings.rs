@@ -53,12 +53,12 @@ pub(super) struct BackendSettings {
 }
 
 impl BackendSettings {
-    /// Reads the command line; `None`: it asks for help.
+    /// Reads the command line; `None`: it asks for help or the version.
     pub(super) fn read(words: &[OsString]) -> Result<Option<Self>, String> {
         let mut settings = Self { threads: 1, status: 200, error_status: 500, ..Self::default() };
         for said in options::read(TABLE, words).map_err(|refused| refused.to_string())? {
             match said {
-                OptionPart::Option("help", _) => return Ok(None),
+                OptionPart::Option("help" | "version", _) => return Ok(None),
                 OptionPart::Option(name, value) => {
                     settings.take(name, &value).map_err(|why| format!("--{name}: {why}"))?;
                 }
@@ -263,7 +263,9 @@ mod tests {
         assert_eq!(settings.listen, [address("8081").unwrap()]);
         assert_eq!(settings.content.unwrap().headers, ["Content-Type: text/plain"]);
         assert_eq!(read("--udp-echo 7").unwrap().listen, []);
-        assert!(BackendSettings::read(&["--help".into()]).unwrap().is_none());
+        for word in ["--help", "-v", "--version"] {
+            assert!(BackendSettings::read(&[word.into()]).unwrap().is_none(), "{word}");
+        }
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(super) const TABLE: &[OptionRow] = &[
     row('\0', "log", "FILE", "write a line per request"),
     row('\0', "tcp-echo", "ADDRESS", "TCP echo (repeatable)"),
     row('\0', "udp-echo", "ADDRESS", "UDP echo (repeatable)"),
+    row('v', "version", "", "print the version"),
     row('h', "help", "", "print this help"),
 ];
 
