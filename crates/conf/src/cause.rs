@@ -1,5 +1,5 @@
-//! Warnings by their causes: fifty sites that share a line of a template share its warning, which is
-//! shown once.
+//! Warnings by their causes: fifty sites that share a line of a template share its warning, which
+//! is shown once.
 
 use std::collections::HashMap;
 

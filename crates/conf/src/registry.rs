@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::lacking::Lack;
 use crate::subsystem::Namespace;
-use crate::{Directive, Error, ErrorLevel, Files, Sources, Subsystem, VariableNames, Zones};
+use crate::{
+    Directive, Error, ErrorLevel, Files, Result, Sources, Subsystem, VariableNames, Zones,
+};
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
@@ -85,6 +87,20 @@ impl<'a> Load<'a> {
     /// Says something that does not stop the start.
     pub fn warn(&mut self, warning: Error) {
         self.warnings.push(warning.level(ErrorLevel::Warn));
+    }
+
+    /// Takes what depends on this machine: a file beside the configuration, a user, the address of
+    /// a name. Where the whole configuration is being checked, which may happen elsewhere, an error
+    /// is only worth knowing, and the result is `None`.
+    pub fn of_this_machine<T>(&mut self, found: Result<T>) -> Result<Option<T>> {
+        match found {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if self.checking => {
+                self.warnings.push(error.level(ErrorLevel::Notice));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The path a directive names, made absolute by the prefix.

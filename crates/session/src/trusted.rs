@@ -28,10 +28,11 @@ impl Value for Proxies {
             return Ok(());
         }
         let host = std::str::from_utf8(&word.text).ok();
-        let Some(found) = host.and_then(|host| (host, 0).to_socket_addrs().ok()) else {
-            let message = format!("host not found in set_real_ip_from \"{word}\"");
-            return Err(from.error_at(word, message));
-        };
+        let found = host.and_then(|host| (host, 0).to_socket_addrs().ok());
+        let found = found.ok_or_else(|| {
+            from.error_at(word, format!("host not found in set_real_ip_from \"{word}\""))
+        });
+        let found = load.of_this_machine(found)?.into_iter().flatten();
         self.networks.extend(found.map(|address| Cidr::of(address.ip())));
         Ok(())
     }

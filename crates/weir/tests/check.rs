@@ -93,6 +93,77 @@ fn the_code_says_what_matters() {
     }
 }
 
+/// A configuration for another machine, and the remarks that it causes here.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("server { listen 1 ssl; ssl_certificate a.pem; ssl_certificate_key b.pem; }", "\"DIR/a.pem\""),
+    ("server { listen 1 ssl; ssl_certificate a.pem; ssl_certificate_key b.pem; }", "\"DIR/b.pem\""),
+    (
+        "server { listen 1 ssl; ssl_certificate a.pem; ssl_certificate_key b.pem;
+         ssl_verify_client on; ssl_client_certificate ca.pem; ssl_crl crl.pem;
+         ssl_password_file pass; ssl_session_ticket_key ticket; }",
+        "\"DIR/ca.pem\"",
+    ),
+    (
+        "server { location / { proxy_pass https://127.0.0.1; proxy_ssl_verify on;
+         proxy_ssl_certificate a.pem; proxy_ssl_certificate_key b.pem;
+         proxy_ssl_trusted_certificate ca.pem; } }",
+        "\"DIR/ca.pem\"",
+    ),
+    ("upstream u { server nowhere.invalid; }", "host not found in upstream \"nowhere.invalid\""),
+    (
+        "upstream_host_not_found refuse; upstream u { server nowhere.invalid; }",
+        "host not found in upstream \"nowhere.invalid\"",
+    ),
+    (
+        "server { location / { proxy_pass http://nowhere.invalid; } }",
+        "host not found in upstream \"nowhere.invalid\"",
+    ),
+    ("resolver nowhere.invalid valid=1m;", "host not found in resolver \"nowhere.invalid\""),
+    ("set_real_ip_from nowhere.invalid;", "host not found in set_real_ip_from"),
+];
+
+#[test]
+fn what_another_machine_has_is_a_remark() {
+    for (http, remark) in ELSEWHERE {
+        let (code, text) = of(http);
+        assert!(text.starts_with("Remarks:\n  ") && text.contains(remark), "{http}: {text}");
+        assert!(text.ends_with("supports everything in it\n"), "{text}");
+        assert_eq!(code, 0, "{http}");
+    }
+    let tls = "ssl_certificate a.pem; ssl_certificate_key b.pem;";
+    let (_, text) = of(&format!("server {{ listen 1 ssl; {tls} }}\nserver {{ {tls} }}"));
+    assert!(text.contains("\"DIR/b.pem\" failed (2: No such file or directory) in "), "{text}");
+    assert_eq!(text.matches("DIR/a.conf:3 (the first of 2 places)\n").count(), 2, "{text}");
+    let (code, text) = of("server { location / { proxy_pass http://nowhere.invalid; lisen 80; } }");
+    assert!(text.starts_with("Not valid:\n") && code == 1, "{text}");
+}
+
+#[test]
+fn a_user_of_another_machine_is_a_remark() {
+    let folder = Folder::new();
+    for line in ["user nobody-here;", "user root nogroup-here;"] {
+        folder.write("a.conf", &format!("{line} events {{}}\n"));
+        let output = check(&folder, &["a.conf"]);
+        let text = said(&output);
+        assert!(
+            text.starts_with("Remarks:\n  get") && text.contains("-here\") failed in "),
+            "{text}"
+        );
+        assert_eq!(output.status.code(), Some(0));
+        let json = said(&check(&folder, &["a.conf", "--json"]));
+        assert!(json.contains("\"errors\":[],") && json.contains("\"warnings\":[],"), "{json}");
+        assert!(json.contains("\"remarks\":[{\"message\":\"get"), "{json}");
+        assert!(json.contains("\"exit_code\":0"), "{json}");
+    }
+    // A start needs the user; only root can change to another.
+    if server::is_root() {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        weir.args(["-t", "-c", "a.conf"]).current_dir(folder.path());
+        let output = output(weir);
+        assert!(complaint(&output).contains("[emerg] getgrnam("), "{}", complaint(&output));
+    }
+}
+
 #[test]
 fn it_goes_on_after_errors() {
     let (code, text) = of("lisen 80;

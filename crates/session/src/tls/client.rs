@@ -11,8 +11,7 @@ use conf::{Error, Load, Number, Result, Span, Template};
 use net::Address;
 use net::accept::Transport;
 use net::tls::{
-    ChainRules, ClientTls, ClientTlsPlan, ClientTransport, Credential, RevocationLists,
-    ServerTrust, TlsServerName, TrustedCertificates,
+    ChainRules, ClientTls, ClientTlsPlan, ClientTransport, Credential, ServerTrust, TlsServerName,
 };
 use wire::tls::TlsGroup;
 
@@ -21,6 +20,7 @@ use super::certificates::{CertificateTemplate, LoadedCertificates};
 use super::commands::{ConfCommand, TlsChoices};
 use super::files::{self, PasswordFile};
 use super::values::{CertificateFile, TlsCiphers, TlsProtocols};
+use super::verification;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -241,15 +241,9 @@ impl Conf {
             let message = format!("no {prefix}trusted_certificate for {prefix}verify");
             return Err(Error::at(at, message));
         };
-        let read = TrustedCertificates::read(&trusted.read("certificate", load)?);
-        let certificates = read.map_err(|reason| trusted.refuse("certificate", &reason, load))?;
-        let revoked = match &self.crl {
-            None => None,
-            Some(file) => {
-                let lists = RevocationLists::read(&file.read("CRL", load)?);
-                Some(lists.map_err(|reason| file.refuse("CRL", &reason, load))?)
-            }
-        };
+        let certificates = verification::certificates(trusted, load)?;
+        let crl = self.crl.as_ref();
+        let revoked = crl.map(|file| verification::revocations(file, load)).transpose()?.flatten();
         let depth_max = usize::try_from(self.verify_depth.0).unwrap_or(usize::MAX);
         Ok(ServerTrust::Chain(ChainRules { trusted: certificates, revoked, depth_max }))
     }
@@ -274,7 +268,7 @@ impl Conf {
         if certificate.is_fixed() && key.is_fixed() {
             let passwords = self.password_file.as_ref();
             let read = files::credential(&certificate.file, &key.file, passwords, load)?;
-            return Ok((Some(read), None));
+            return Ok((read, None));
         }
         let (folder, passwords) = (load.conf_path(b""), self.password_file.clone());
         let loaded = LoadedCertificates::new(self.certificate_cache.clone(), passwords, folder);

@@ -214,7 +214,7 @@ impl TlsChoices {
     ) -> Result<Option<Credential>> {
         let Some(certificate) = &self.certificate else { return Ok(None) };
         let key = self.key.as_ref().unwrap_or(certificate);
-        files::credential(certificate, key, passwords, load).map(Some)
+        files::credential(certificate, key, passwords, load)
     }
 }
 

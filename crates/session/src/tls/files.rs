@@ -16,18 +16,21 @@ pub(super) struct CredentialsByFile(pub(super) HashMap<FilePair, Credential>);
 /// The names of a file with certificates and one with their key.
 pub(super) type FilePair = (Box<[u8]>, Box<[u8]>);
 
-/// The certificates of one file with the key of another.
+/// The certificates of one file with the key of another; `None`: they are not on the machine where
+/// the configuration is checked.
 pub(super) fn credential(
     certificate: &CertificateFile,
     key: &CertificateFile,
     passwords: Option<&PasswordFile>,
     load: &mut Load<'_>,
-) -> Result<Credential> {
+) -> Result<Option<Credential>> {
     let pair = (certificate.text.clone(), key.text.clone());
     if let Some(known) = load.registry.of::<CredentialsByFile>().0.get(&pair) {
-        return Ok(known.clone());
+        return Ok(Some(known.clone()));
     }
-    let texts = (certificate.read("certificate", load)?, key.read("certificate key", load)?);
+    let chain_text = certificate.read_if_here("certificate", load)?;
+    let key_text = key.read_if_here("certificate key", load)?;
+    let Some(texts) = chain_text.zip(key_text) else { return Ok(None) };
     let passwords = passwords.map_or(&[][..], PasswordFile::passwords);
     let read = Credential::read(&texts.0, &texts.1, passwords);
     let credential = read.map_err(|error| match error {
@@ -35,7 +38,7 @@ pub(super) fn credential(
         CredentialError::Key(reason) => key.refuse("certificate key", &reason, load),
     })?;
     load.registry.of::<CredentialsByFile>().0.insert(pair, credential.clone());
-    Ok(credential)
+    Ok(Some(credential))
 }
 
 /// The passwords of private keys.
@@ -54,7 +57,8 @@ impl Value for PasswordFile {
         let path = load.conf_path(&word.text);
         let path = path.as_os_str().as_bytes();
         let text = load.files.read(path);
-        let text = text.map_err(|error| from.error_at(word, error.describe(path)))?;
+        let text = text.map_err(|error| from.error_at(word, error.describe(path)));
+        let text = load.of_this_machine(text)?.unwrap_or_default();
         match read_passwords(&text) {
             Some(passwords) => Ok(Self(passwords.into())),
             None => {
@@ -66,6 +70,16 @@ impl Value for PasswordFile {
 }
 
 impl CertificateFile {
+    /// What is in it; `None`: it is not on the machine where the configuration is checked.
+    pub(super) fn read_if_here(
+        &self,
+        what: &str,
+        load: &mut Load<'_>,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let text = self.read(what, load);
+        load.of_this_machine(text)
+    }
+
     /// What is in it.
     pub(super) fn read(&self, what: &str, load: &mut Load<'_>) -> Result<Arc<[u8]>> {
         if let Some(data) = self.text.strip_prefix(b"data:") {

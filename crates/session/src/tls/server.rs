@@ -167,13 +167,13 @@ impl Conf {
         load: &mut Load<'_>,
     ) -> Result<Vec<Credential>> {
         let passwords = self.password_file.as_ref();
-        let pairs = self.certificate.iter().zip(&self.certificate_key);
-        pairs
-            .map(|(chain, key)| {
-                let credential = files::credential(&chain.file, &key.file, passwords, load)?;
-                self.stapled(credential, &chain.file, names, load)
-            })
-            .collect()
+        let mut credentials = Vec::new();
+        for (chain, key) in self.certificate.iter().zip(&self.certificate_key) {
+            if let Some(one) = files::credential(&chain.file, &key.file, passwords, load)? {
+                credentials.push(self.stapled(one, &chain.file, names, load)?);
+            }
+        }
+        Ok(credentials)
     }
 
     /// As in nginx, one name with variables makes all of them read for each connection.
@@ -196,10 +196,11 @@ impl Conf {
         tickets: Option<bool>,
         load: &mut Load<'_>,
     ) -> Result<ResumptionPlan> {
-        let files = &self.session_ticket_key;
-        let ticket_keys = match files.is_empty() {
+        let keys: Vec<_> =
+            self.session_ticket_key.iter().filter_map(|file| file.0.clone()).collect();
+        let ticket_keys = match keys.is_empty() {
             true => TicketKeys::Rotating(RotatingTicketKeys::of_process().clone()),
-            false => TicketKeys::Fixed(files.iter().map(|file| file.0.clone()).collect()),
+            false => TicketKeys::Fixed(keys),
         };
         let mut cache = self.session_cache.open(load)?;
         if parts.early_data_max > 0 {

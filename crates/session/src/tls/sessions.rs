@@ -94,9 +94,10 @@ pub(super) fn early_data_cache(load: &mut Load<'_>) -> Arc<TlsSessionCache> {
     load.zones.keep(b"early data", |before| before.unwrap_or_else(new))
 }
 
-/// `ssl_session_ticket_key`
+/// `ssl_session_ticket_key`; `None`: its file is not on the machine where the configuration is
+/// checked.
 #[derive(Clone)]
-pub struct TicketKeyFile(pub(super) TicketKey);
+pub struct TicketKeyFile(pub(super) Option<TicketKey>);
 
 impl Value for TicketKeyFile {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
@@ -104,8 +105,9 @@ impl Value for TicketKeyFile {
         let path = load.conf_path(&word.text);
         let path = path.as_os_str().as_bytes();
         let text = load.files.read(path);
-        let text = text.map_err(|error| from.error_at(word, error.describe(path)))?;
-        TicketKey::read(&text).map(Self).ok_or_else(|| {
+        let text = text.map_err(|error| from.error_at(word, error.describe(path)));
+        let Some(text) = load.of_this_machine(text)? else { return Ok(Self(None)) };
+        TicketKey::read(&text).map(|key| Self(Some(key))).ok_or_else(|| {
             let name = String::from_utf8_lossy(path);
             from.error_at(word, format!("\"{name}\" must be 48 or 80 bytes"))
         })

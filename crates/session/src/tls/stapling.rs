@@ -83,7 +83,9 @@ impl Conf {
             return Ok(credential);
         }
         if let Some(file) = &self.stapling_file {
-            let response = file.read("OCSP response", load)?;
+            let Some(response) = file.read_if_here("OCSP response", load)? else {
+                return Ok(credential);
+            };
             if let Err(OcspResponseError::Invalid) = OcspResponse::parse(&response) {
                 return Err(file.refuse("OCSP response", &"it is not an OCSP response", load));
             }

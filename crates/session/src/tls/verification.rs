@@ -126,7 +126,7 @@ impl Conf {
         }
         let announced_certificates = announced.map(|file| certificates(file, load)).transpose()?;
         let others = trusted.map(|file| certificates(file, load)).transpose()?;
-        let revoked = crl.map(|file| revocations(file, load)).transpose()?;
+        let revoked = crl.map(|file| revocations(file, load)).transpose()?.flatten();
         let known = [&announced_certificates, &others].into_iter().flatten();
         let trusted = known.fold(TrustedCertificates::none(), |all, some| all.with(some));
         let depth_max = usize::try_from(self.verify_depth.0).unwrap_or(usize::MAX);
@@ -151,11 +151,19 @@ pub(super) fn certificates(
     file: &CertificateFile,
     load: &mut Load<'_>,
 ) -> Result<TrustedCertificates> {
-    let read = TrustedCertificates::read(&file.read("certificate", load)?);
-    read.map_err(|reason| file.refuse("certificate", &reason, load))
+    match file.read_if_here("certificate", load)? {
+        Some(text) => TrustedCertificates::read(&text)
+            .map_err(|reason| file.refuse("certificate", &reason, load)),
+        None => Ok(TrustedCertificates::none()),
+    }
 }
 
-fn revocations(file: &CertificateFile, load: &mut Load<'_>) -> Result<RevocationLists> {
-    let read = RevocationLists::read(&file.read("CRL", load)?);
+/// The lists of a file.
+pub(super) fn revocations(
+    file: &CertificateFile,
+    load: &mut Load<'_>,
+) -> Result<Option<RevocationLists>> {
+    let text = file.read_if_here("CRL", load)?;
+    let read = text.map(|text| RevocationLists::read(&text)).transpose();
     read.map_err(|reason| file.refuse("CRL", &reason, load))
 }

@@ -67,7 +67,8 @@ impl Value for NameServers {
         if !settings.ipv4 && !settings.ipv6 {
             return Err(from.error("\"ipv4\" and \"ipv6\" cannot both be \"off\""));
         }
-        if settings.servers.is_empty() {
+        let names_none = |word: &Word| word.text.contains(&b'=');
+        if from.args.iter().all(names_none) {
             return Err(from.error("no name servers defined"));
         }
         Ok(Self(Arc::new(settings)))
@@ -98,14 +99,14 @@ impl ResolverSettings {
             };
             load.without_part(from, part, from.error_at(word, missing))?;
         } else {
-            self.servers.extend(servers(word, from)?);
+            self.servers.extend(servers(word, from, load)?);
         }
         Ok(())
     }
 }
 
 /// `address`, `address:port`, `[v6]`, `[v6]:port`, or a name that the system knows.
-fn servers(word: &Word, from: &Directive) -> Result<Vec<SocketAddr>> {
+fn servers(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Vec<SocketAddr>> {
     let refuse = |why: &str| from.error_at(word, format!("{why} in resolver \"{word}\""));
     let parsed = address::parse(&word.text, DNS_PORT).map_err(refuse)?;
     let ip = |address| match address {
@@ -113,7 +114,8 @@ fn servers(word: &Word, from: &Directive) -> Result<Vec<SocketAddr>> {
         Address::Unix(_) => Err(refuse("unix domain socket")),
     };
     let found: Vec<_> = parsed.place.addresses().into_iter().map(ip).collect::<Result<_>>()?;
-    if found.is_empty() { Err(refuse("host not found")) } else { Ok(found) }
+    let found = if found.is_empty() { Err(refuse("host not found")) } else { Ok(found) };
+    Ok(load.of_this_machine(found)?.unwrap_or_default())
 }
 
 #[cfg(test)]

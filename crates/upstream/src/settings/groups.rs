@@ -161,8 +161,8 @@ fn group(
 }
 
 fn not_found(refuses: bool, error: Error, load: &mut Load<'_>) -> Result<()> {
-    if refuses {
-        return Err(error);
+    if refuses || load.checking {
+        return load.of_this_machine(Err(error)).map(|_: Option<()>| ());
     }
     load.warn(error);
     Ok(())

@@ -174,15 +174,17 @@ impl<'a> UnsupportedItem<'a> {
         out.push('\n');
     }
 
-    /// A line each: there is nothing to mend.
+    /// Without an excerpt: there is nothing to mend, or not here.
     fn remarks(&self, out: &mut String) {
         if self.remarks.is_empty() {
             return;
         }
         out.push_str("Remarks:\n");
-        for error in &self.remarks {
-            let shown = Diagnostic { error, sources: self.sources };
-            let _ = writeln!(out, "  {}", shown.headline());
+        for cause in SharedCause::group(self.remarks.iter().copied()) {
+            let _ = writeln!(out, "  {}", cause.headline(self.sources));
+            if let Some(help) = &cause.first.help {
+                let _ = writeln!(out, "      {help}");
+            }
         }
         out.push('\n');
     }

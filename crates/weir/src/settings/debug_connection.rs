@@ -38,7 +38,8 @@ impl Value for Clients {
         }
         let found = (&*text, 0).to_socket_addrs().map_err(|_| {
             from.error_at(word, format!("host not found in debug_connection \"{text}\""))
-        })?;
+        });
+        let found = load.of_this_machine(found)?.into_iter().flatten();
         Ok(Self(found.map(|host| DebugClient::host(host.ip())).collect()))
     }
 }

@@ -36,7 +36,10 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     }
     named.push(module);
     if is_known {
-        load.warnings.push(left_out(from));
+        let notice = left_out(from);
+        // A check names each.
+        let notice = if load.checking { notice } else { notice.cause("load_module") };
+        load.warnings.push(notice);
     }
     Ok(())
 }
@@ -53,7 +56,7 @@ fn is_known(module: &str) -> bool {
 fn left_out(from: &Directive) -> Error {
     let word = from.arg(0);
     let message = format!("module \"{word}\" is not part of this version of weir, ignored");
-    from.error_at(word, message).cause("load_module").level(ErrorLevel::Notice)
+    from.error_at(word, message).level(ErrorLevel::Notice)
 }
 
 /// A file that does not exist is refused in nginx's words.

@@ -62,23 +62,26 @@ pub struct UserLine(pub Option<ProcessIdentity>);
 impl Value for UserLine {
     const ARGS: RangeInclusive<usize> = 1..=2;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        if !load.privileged {
+        if !load.privileged && !load.checking {
             load.warn(from.error(
                 "the \"user\" directive makes sense only if the master process runs \
                  with super-user privileges, ignored",
             ));
             return Ok(Self(None));
         }
-        let (name, group) = (from.arg(0), from.args.last().expect("one or two"));
-        let failed = |call: &str, word: &conf::Word| {
-            from.error_at(word, format!("{call}(\"{word}\") failed"))
-        };
-        let user = users::user(&name.text).ok().flatten();
-        let (user, _) = user.ok_or_else(|| failed("getpwnam", name))?;
-        let number = users::group(&group.text).ok().flatten();
-        let group = number.ok_or_else(|| failed("getgrnam", group))?;
-        Ok(Self(Some(ProcessIdentity { name: name.text.clone(), user, group })))
+        load.of_this_machine(identity(from)).map(Self)
     }
+}
+
+fn identity(from: &Directive) -> Result<ProcessIdentity> {
+    let (name, group) = (from.arg(0), from.args.last().expect("one or two"));
+    let failed =
+        |call: &str, word: &conf::Word| from.error_at(word, format!("{call}(\"{word}\") failed"));
+    let user = users::user(&name.text).ok().flatten();
+    let (user, _) = user.ok_or_else(|| failed("getpwnam", name))?;
+    let number = users::group(&group.text).ok().flatten();
+    let group = number.ok_or_else(|| failed("getgrnam", group))?;
+    Ok(ProcessIdentity { name: name.text.clone(), user, group })
 }
 
 /// A setting without effect; its first occurrence causes a message.
