@@ -6,13 +6,16 @@ use std::process::{Command, Stdio};
 
 use crate::args::Args;
 use crate::project;
+use crate::tidy::translations;
 
 pub(crate) const HELP: &str =
     "write the pages in docs/ that list directives and variables, from the program's own tables
 
-Usage: cargo xtask docs [--check]
+Usage: cargo xtask docs [--check | --translated]
 
-  --check  write nothing, fail when a page is not what would be written
+  --check       write nothing, fail when a page is not what would be written
+  --translated  record that the pages in docs/zh-CN follow the English pages as they are now;
+                for whoever has brought them in step
 ";
 
 /// A page, and the option of `weir reference` that prints it.
@@ -24,8 +27,11 @@ const PAGES: [(&str, &str); 3] = [
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
-    let only_check = args.flag("--check");
+    let (only_check, translated) = (args.flag("--check"), args.flag("--translated"));
     args.end()?;
+    if translated {
+        return translations::renew(project::root());
+    }
     if only_check {
         return check();
     }
