@@ -9,6 +9,7 @@ mod access;
 mod backend;
 mod case;
 mod client;
+mod curl;
 mod diff;
 mod gzip;
 mod known;

@@ -79,8 +79,33 @@ pub(super) enum ConnectionStep {
     Close,
     /// Read one reply, or close the writing half where none comes for a moment.
     Settle,
+    /// Have curl ask, and read what it prints.
+    Curl(CurlRequest),
     /// End this connection and go on with a new one to this port, from 0.
     Reopen(usize),
+}
+
+/// A request that curl makes, over TLS or HTTP/2.
+#[derive(Debug, PartialEq)]
+pub(super) struct CurlRequest {
+    /// How it gets there.
+    pub(super) front: CurlFront,
+    /// The method, the target and the fields, macros unexpanded.
+    pub(super) method: String,
+    pub(super) target: String,
+    pub(super) fields: Vec<String>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What a request is sent over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum CurlFront {
+    /// HTTP/1.1 over TLS.
+    Tls,
+    /// HTTP/2 over TLS.
+    TlsHttp2,
+    /// HTTP/2 without TLS, and without asking before.
+    Http2,
 }
 
 /// Why Weir answers otherwise, and exactly in what.
@@ -299,8 +324,36 @@ impl RawRequestLines {
         case.requests.push(request);
     }
 
+    /// `METHOD TARGET [| FIELD]... [|| BODY]`
+    fn curl(
+        &self,
+        line: usize,
+        title: &str,
+        front: CurlFront,
+        request: &str,
+    ) -> Result<CaseConnection, String> {
+        let (head, body) = request.split_once(" || ").unwrap_or((request, ""));
+        let mut parts = head.split(" | ");
+        let first = parts.next().unwrap_or_default();
+        let (method, target) = first.split_once(' ').ok_or("curl wants METHOD TARGET")?;
+        let text = |field: &str| Ok(String::from_utf8_lossy(&text::bytes(field)?).into_owned());
+        let step = ConnectionStep::Curl(CurlRequest {
+            front,
+            method: method.into(),
+            target: target.into(),
+            fields: parts.map(text).collect::<Result<_, String>>()?,
+            body: text::bytes(body)?,
+        });
+        let (port, script) = (self.port, self.script.clone());
+        let (title, steps) = (title.into(), vec![step]);
+        Ok(CaseConnection { line, title, port, steps, script, is_brief: false, differs: None })
+    }
+
     /// `METHOD TARGET [VERSION] [| FIELD]... [|| BODY]`
     fn short(&self, number: usize, line: &str) -> Result<CaseConnection, String> {
+        if let Some((front, request)) = curl_front(line) {
+            return self.curl(number, line, front, request);
+        }
         let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
         let mut parts = head.split(" | ");
         let first = parts.next().unwrap_or_default();
@@ -335,6 +388,18 @@ impl RawRequestLines {
             differs: None,
         })
     }
+}
+
+/// What curl is to send, if the line says so.
+fn curl_front(line: &str) -> Option<(CurlFront, &str)> {
+    let (word, request) = line.split_once(' ')?;
+    let front = match word {
+        "tls" => CurlFront::Tls,
+        "tls2" => CurlFront::TlsHttp2,
+        "h2c" => CurlFront::Http2,
+        _ => return None,
+    };
+    Some((front, request))
 }
 
 /// A payload or a reply, of whose answers only a part is compared.

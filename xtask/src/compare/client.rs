@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::case::{CaseConnection, ConnectionStep};
+use super::curl;
 use super::place::ServerEnvironment;
 use super::reply::{self, Extent};
 
@@ -43,6 +44,10 @@ pub(super) fn play(
         let port = place.ports.get(port).ok_or("no such port")?;
         ScriptedConnection::open(*port).map_err(|e| format!("connect: {e}"))
     };
+    if let [ConnectionStep::Curl(asked)] = &request.steps[..] {
+        let port = place.ports.get(request.port).ok_or("no such port")?;
+        return curl::play(asked, *port);
+    }
     let mut connection = open(request.port)?;
     while used.contains(&connection.answer.port) {
         connection = open(request.port)?;
@@ -54,6 +59,7 @@ pub(super) fn play(
             ConnectionStep::Wait(pause) => std::thread::sleep(*pause),
             ConnectionStep::Close => connection.half_close(),
             ConnectionStep::Settle => connection.settle(),
+            ConnectionStep::Curl(_) => return Err("curl has a connection of its own".into()),
             ConnectionStep::Reopen(port) => {
                 let before = std::mem::replace(&mut connection, open(*port)?).finish();
                 connection.answer.replies = before.replies;
@@ -187,12 +193,20 @@ impl ScriptedConnection {
     }
 
     fn split_rest(&mut self) {
-        while !self.unparsed.is_empty() {
-            let length = match reply::extent(&self.unparsed, false) {
-                Extent::Whole(length) => length,
-                Extent::Partial | Extent::UntilClose => self.unparsed.len(),
-            };
-            self.answer.replies.push(self.unparsed.drain(..length).collect());
-        }
+        let rest = std::mem::take(&mut self.unparsed);
+        self.answer.replies.extend(split(rest, false));
     }
+}
+
+/// The replies that bytes consist of; `head`: they answer HEAD.
+pub(super) fn split(mut bytes: Vec<u8>, head: bool) -> Vec<Vec<u8>> {
+    let mut replies = Vec::new();
+    while !bytes.is_empty() {
+        let length = match reply::extent(&bytes, head) {
+            Extent::Whole(length) => length,
+            Extent::Partial | Extent::UntilClose => bytes.len(),
+        };
+        replies.push(bytes.drain(..length).collect());
+    }
+    replies
 }

@@ -109,8 +109,9 @@ pub(super) fn lines(reply: &[u8], place: &ServerEnvironment, sort_fields: bool) 
 
 /// The lines of what the body says, whatever it is compressed to.
 fn content_lines(body: &[u8], head: &Head<'_>, place: &ServerEnvironment) -> Vec<String> {
-    let names_gzip =
-        |(name, value): &(&[u8], &[u8])| *name == b"Content-Encoding" && *value == b"gzip";
+    let names_gzip = |(name, value): &(&[u8], &[u8])| {
+        name.eq_ignore_ascii_case(b"Content-Encoding") && *value == b"gzip"
+    };
     let is_gzip = head.fields.iter().any(names_gzip);
     let is_whole = head.field("Content-Range").is_none();
     match (is_gzip && is_whole).then(|| gzip::expanded(body)).flatten() {
@@ -128,12 +129,12 @@ fn field_line(
     date: Option<u64>,
     place: &ServerEnvironment,
 ) -> String {
-    let value = match *name {
-        b"Date" if date.is_some() => "DATE".into(),
-        b"Expires" => expires(value, date).unwrap_or_else(|| text::shown(&place.blanked(value))),
+    let value = match &*name.to_ascii_lowercase() {
+        b"date" if date.is_some() => "DATE".into(),
+        b"expires" => expires(value, date).unwrap_or_else(|| text::shown(&place.blanked(value))),
         // A length is no place, whatever digits it has.
-        b"Content-Length" => text::shown(value),
-        b"Content-Type" => text::shown(&place.blanked(&without_boundary(value, value))),
+        b"content-length" => text::shown(value),
+        b"content-type" => text::shown(&place.blanked(&without_boundary(value, value))),
         _ => text::shown(&place.blanked(value)),
     };
     format!("{}: {value}", text::shown(name))

@@ -89,6 +89,9 @@ impl ScriptLines {
             ("head", "") => self.act(Act::ReadHead),
             ("read", "") => self.act(Act::Read),
             ("until", end) => self.act(Act::ReadUntil(text::bytes(end)?)),
+            ("stdout", text) => self.write(record(STDOUT, &text::bytes(text)?)),
+            ("stderr", text) => self.write(record(STDERR, &text::bytes(text)?)),
+            ("end", "") => self.write([record(STDOUT, b""), record(END, &[0; 8])].concat()),
             ("drip", "") => self.drips = true,
             ("close", "") => self.act(Act::Close),
             ("wait", ms) => {
@@ -128,6 +131,17 @@ impl ScriptLines {
     }
 }
 
+/// Types of FastCGI records (FastCGI specification, 8).
+const END: u8 = 3;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+
+/// A FastCGI record of request 1, without padding.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +169,14 @@ mod tests {
         let middle = script("head\n x\\\nread\ndrip\n y\\");
         let (x, y) = (Act::Write(b"x".to_vec()), Act::Drip(b"y".to_vec()));
         assert_eq!(*middle.answer(0), ScriptedAnswer(vec![Act::ReadHead, x, Act::Read, y]));
+    }
+
+    #[test]
+    fn fastcgi_records_have_their_lengths() {
+        let records = script("until x\nstdout ab\nend");
+        let bytes = b"\x01\x06\0\x01\0\x02\0\0ab\x01\x06\0\x01\0\0\0\0\x01\x03\0\x01\0\x08\0\0";
+        let expected = [&bytes[..], &[0; 8]].concat();
+        assert_eq!(records.answer(0).0[1], Act::Write(expected));
     }
 
     #[test]

@@ -17,13 +17,21 @@ pub(super) const AREAS: &[GrammarArea] = &[
     GrammarArea { name: "proxy", grammar: include_str!("areas/proxy.txt") },
     GrammarArea { name: "tables", grammar: include_str!("areas/tables.txt") },
     GrammarArea { name: "stream", grammar: include_str!("areas/stream.txt") },
+    GrammarArea { name: "fastcgi", grammar: include_str!("areas/fastcgi.txt") },
+    GrammarArea { name: "secure", grammar: include_str!("areas/secure.txt") },
 ];
 
 /// Rules that every area may use.
 const SHARED: &str = include_str!("areas/shared.txt");
 
 /// The files that every case has.
-pub(super) const FILES: &str = include_str!("areas/files_of_all.txt");
+const FILES: &str = include_str!("areas/files_of_all.txt");
+
+/// A certificate and its key.
+const CERTIFICATE: [&str; 2] = [
+    include_str!("../../../../crates/net/src/testing/tls/ecdsa.pem"),
+    include_str!("../../../../crates/net/src/testing/tls/ecdsa.key"),
+];
 
 /// Variables of the log, each on a line of its own, so that one that differs stands alone.
 const VARIABLES: &str = "uri request_uri args is_args request_method request_filename \
@@ -35,7 +43,7 @@ const VARIABLES: &str = "uri request_uri args is_args request_method request_fil
     upstream_status upstream_http_x_a upstream_cookie_c upstream_http_location \
     upstream_http_content_type cookie_c arg_x http_x_a gzip_ratio limit_rate invalid_referer \
     query_string realpath_root binary_remote_addr proxy_host proxy_port \
-    proxy_add_x_forwarded_for limit_req_status limit_conn_status v1 v2";
+    proxy_add_x_forwarded_for limit_req_status limit_conn_status ssl_protocol http2 v1 v2";
 
 /// The grammar of an area, without what `version` of the reference lacks.
 pub(super) fn grammar(area: &GrammarArea, version: &str) -> Result<Grammar, String> {
@@ -46,6 +54,11 @@ pub(super) fn grammar(area: &GrammarArea, version: &str) -> Result<Grammar, Stri
         Some(name) => Err(format!("{}: nothing is called <{name}>", area.name)),
         None => Ok(grammar),
     }
+}
+
+/// The lines of `--- files`.
+pub(super) fn files() -> String {
+    format!("{FILES}cert.pem: {}\n", CERTIFICATE.concat().replace('\n', "\\n"))
 }
 
 /// The log that compares variables.

@@ -27,7 +27,7 @@ impl ConfigNode {
     }
 
     /// The first word.
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.head.split_whitespace().next().unwrap_or_default()
     }
 
@@ -73,6 +73,7 @@ pub(super) fn without_duplicates(nodes: Vec<ConfigNode>) -> Vec<ConfigNode> {
     for mut node in nodes {
         let same = |other: &ConfigNode| match node.inside.is_some() && node.name() != "if" {
             true if node.head == "server" => false,
+            true if node.name() == "limit_except" => other.name() == node.name(),
             true => other.head == node.head,
             false => !node.may_repeat() && other.name() == node.name(),
         };
