@@ -97,6 +97,7 @@ impl ConfigSnapshot {
             lenient: input.number()? != 0,
             privileged: input.number()? != 0,
             port: None,
+            hangup_ends: false,
         };
         let recording = input.string()?.into();
         let identity = match input.optional()? {

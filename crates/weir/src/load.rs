@@ -45,6 +45,8 @@ pub struct ConfigOrigin {
     pub privileged: bool,
     /// Where the configuration that is built in listens; `None`: it is another.
     pub port: Option<u16>,
+    /// Whether HUP ends the server: its configuration cannot be edited.
+    pub hangup_ends: bool,
 }
 
 impl ConfigOrigin {
@@ -66,6 +68,7 @@ impl ConfigOrigin {
             lenient: lenient::is_asked(command),
             privileged: user.privileged,
             port: None,
+            hangup_ends: false,
         }
     }
 

@@ -37,6 +37,7 @@ mod single;
 mod sockets;
 mod start;
 mod subcommand;
+mod trial;
 mod version;
 mod worker_process;
 mod workers;
@@ -47,6 +48,7 @@ use arguments::Arguments;
 use command_line::CommandLine;
 use load::ConfigOrigin;
 use shared_limits::SharedLimits;
+use start::ServerStart;
 
 #[global_allocator]
 static ALLOCATOR: net::memory::Allocator = net::memory::Allocator;
@@ -108,5 +110,10 @@ fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Reported> {
     if let Some(request) = command.signal {
         return start::signal(request, &origin);
     }
-    start::run(origin, arguments, sockets, limits)
+    let greeting = origin.port.map(|port| {
+        let program = arguments.called().map_or("weir".into(), |called| called.to_string_lossy());
+        embedded::next_steps(port, &program)
+    });
+    let inherited = sockets;
+    start::run(ServerStart { origin, arguments, inherited, limits, greeting, warn: true })
 }

@@ -73,7 +73,7 @@ impl Single {
 
     fn signal(&mut self, signal: Signal) {
         match signal.number {
-            SIGHUP => {
+            SIGHUP if !self.origin.hangup_ends => {
                 log_signal(signal, "reconfiguring");
                 notice!("reconfiguring");
                 // The error has been reported; nothing has changed.
@@ -89,7 +89,7 @@ impl Single {
                 log_signal(signal, "shutting down");
                 self.control.leave();
             }
-            SIGTERM | SIGINT => {
+            SIGTERM | SIGINT | SIGHUP => {
                 log_signal(signal, "exiting");
                 self.control.workers().stop();
                 later(&self.events, STOP_MAX, Event::Stop);

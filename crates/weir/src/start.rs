@@ -15,7 +15,6 @@ use observe::{Errno, ErrorLog, Level, LogFile, LogFiles, LogOpenError, tell};
 
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, SignalRequest};
-use crate::embedded;
 use crate::load::{self, ConfigOrigin, LoadedConfig};
 use crate::log::{alert, emerg, notice};
 use crate::name::name;
@@ -123,16 +122,28 @@ fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAdd
     }
 }
 
-/// Becomes the server. `inherited`: the sockets of the program that was here before; `limits`: what
-/// its worker processes share.
-pub fn run(
-    origin: ConfigOrigin,
-    arguments: &Arguments,
-    inherited: Option<String>,
-    limits: SharedLimits,
-) -> Result<(), Reported> {
+/// What is to be served, and how that begins.
+pub struct ServerStart<'a> {
+    pub origin: ConfigOrigin,
+    pub arguments: &'a Arguments,
+    /// The sockets of the program that was here before.
+    pub inherited: Option<String>,
+    /// What its worker processes share.
+    pub limits: SharedLimits,
+    /// What is printed once it listens.
+    pub greeting: Option<String>,
+    /// Whether warnings about the configuration are reported.
+    pub warn: bool,
+}
+
+/// Becomes the server.
+pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
+    let ServerStart { origin, arguments, inherited, limits, greeting, warn } = start;
     let mut files = Recorder::new(origin.files());
-    let loaded = load::load(&origin, &mut files)?;
+    let loaded = match warn {
+        true => load::load(&origin, &mut files)?,
+        false => load::load_quietly(&Zones::default(), &origin, &mut files)?,
+    };
     ready::make_ready(&loaded, &origin)?;
     if origin.port.is_none() {
         // In the background, its failure would go unnoticed.
@@ -154,10 +165,9 @@ pub fn run(
     pid_file::write(&settings.pid, &origin.defaults)?;
     observe::stderr_copies(false);
     ready::use_log(loaded.main_log.clone());
-    if let Some(port) = origin.port {
-        let program = arguments.called().map_or("weir".into(), |called| called.to_string_lossy());
+    if let Some(greeting) = greeting {
         // A closed pipe is not an error.
-        let _ = stdout().write_all(embedded::next_steps(port, &program).as_bytes());
+        let _ = stdout().write_all(greeting.as_bytes());
     }
     if !settings.master_process {
         return single::run(origin, loaded, sockets, signals);

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use load::CalledAs;
 
 use crate::name::name;
-use crate::{Reported, check, help, reference};
+use crate::{Reported, check, help, reference, trial};
 
 /// A command.
 pub struct Subcommand {
@@ -45,6 +45,12 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
         summary: "find what slows a configuration down on this machine",
         run: lab::start,
         help: None,
+    },
+    Subcommand {
+        name: "trial",
+        summary: "run a copy of a configuration beside the running server, to compare",
+        run: |rest| code(trial::run(rest)),
+        help: Some(trial::HELP),
     },
     Subcommand {
         name: "check",
@@ -116,13 +122,13 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Reported> {
 }
 
 /// Prints an error.
-fn complain(text: impl std::fmt::Display) -> Reported {
+pub fn complain(text: impl std::fmt::Display) -> Reported {
     observe::tell(format_args!("weir: {text}\n"));
     Reported
 }
 
 /// Rejects an argument of `weir NAME`, and suggests what may have been meant.
-fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Reported {
+pub fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Reported {
     let word = argument.to_string_lossy();
     let told = match word.starts_with('-') {
         true => complain(format_args!("{name}: invalid option: \"{word}\"")),

@@ -179,6 +179,7 @@ impl Master {
     /// nginx's words for what a signal makes it do.
     fn action(&self, number: i32) -> &'static str {
         match number {
+            SIGHUP if self.plan.origin.hangup_ends => "exiting",
             SIGHUP => "reconfiguring",
             SIGUSR1 => "reopening logs",
             SIGUSR2 if self.may_not_upgrade() => "ignoring",
@@ -191,6 +192,9 @@ impl Master {
     }
 
     fn hang_up(&mut self) {
+        if self.plan.origin.hangup_ends {
+            return self.terminate();
+        }
         if self.upgrade.is_running() {
             // The old master is to take its place back, with the configuration it had.
             self.not_accepting = false;
