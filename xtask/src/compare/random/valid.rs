@@ -146,9 +146,11 @@ mod tests {
 
     #[test]
     fn a_path_goes_where_it_cannot_be_replaced() {
-        let text = "server { location / { proxy_pass http://a/b; if ($x) { proxy_pass http://a/b; } } \
+        let text = "server { location / { proxy_pass http://a/b; \
+                    if ($x) { proxy_pass http://a/b; } } \
                     location ~ x { proxy_pass http://a:1/b/c; proxy_pass http://a/$uri; } }";
-        let expected = "server { location / { proxy_pass http://a/b; if ($x) { proxy_pass http://a; } } \
+        let expected = "server { location / { proxy_pass http://a/b; \
+                        if ($x) { proxy_pass http://a; } } \
                         location ~ x { proxy_pass http://a:1; proxy_pass http://a/$uri; } }";
         assert_eq!(checked(text), expected);
     }
