@@ -57,7 +57,8 @@ fn share(line: &Directive) -> Result<(Option<u64>, Box<[u8]>)> {
     if line.block.is_some() {
         return Err(line.error("unexpected \"{\""));
     }
-    let [value] = &line.args[..] else {
+    // nginx looks at no further words.
+    let [value, ..] = &line.args[..] else {
         return Err(line.error("invalid number of the split_clients parameters"));
     };
     if &*line.name.text == b"*" {

@@ -28,6 +28,7 @@ pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
 /// Sees whether it could be written. nginx makes the file to find out.
 pub fn try_out(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     let tried = match path.try_exists() {
+        Ok(true) if path.is_dir() => OpenOptions::new().write(true).open(path).map(drop),
         Ok(true) => net::file::may_write(path),
         _ => ready::may_make(path, defaults.is_at_home(path)),
     };

@@ -135,6 +135,7 @@ pub(super) fn receive(
 ) -> Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let received = input.len() - head_bytes;
+    let response_length = received - protocol.envelope_bytes();
     let taken = protocol.body(&mut input, head_bytes);
     if body == ReplyLength::None {
         // What follows the head is of interest to the connection only; it is not waited for.
@@ -144,7 +145,7 @@ pub(super) fn receive(
         buffers::give_back(input);
         return Body::Empty;
     }
-    held.attempt.response_length.set(received as u64);
+    held.attempt.response_length.set(response_length as u64);
     match taken {
         Ok(taken) if protocol.is_ended() => {
             held.end(protocol.may_reuse().then(|| how.group.pool()));

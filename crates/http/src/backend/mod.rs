@@ -38,9 +38,7 @@ mod variables;
 
 use std::sync::Arc;
 
-use conf::{
-    Buffers, Layered, Load, Milliseconds, Number, Offset, Result, Size, SizeTemplate, Text,
-};
+use conf::{Buffers, Layered, Load, Milliseconds, Number, Result, Size, SizeTemplate, Text};
 
 use crate::site::LocationBuilder;
 pub(crate) use body::BodyPolicy;
@@ -209,12 +207,12 @@ conf::directives! {
     /// The largest temporary file for one response. Anything beyond memory and this file is read
     /// from the backend at the client's speed. 0 turns temporary files off.
     ///
-    /// Default: 1g
+    /// Default: 1024m
     ///
     /// ```nginx
     /// proxy_max_temp_file_size 0;
     /// ```
-    max_temp_file_size: Option<Offset>,
+    max_temp_file_size: Option<Size>,
     /// How much is written to a temporary file at once.
     ///
     /// Default: twice the larger of proxy_buffer_size and one of proxy_buffers
@@ -349,7 +347,7 @@ impl Conf {
             return Err(format!("\"{prefix}temp_file_write_size\" {at_least}"));
         }
         match self.max_temp_file_size {
-            Some(Offset(bytes)) if bytes != 0 && bytes < largest => Err(format!(
+            Some(Size(bytes)) if bytes != 0 && bytes < largest => Err(format!(
                 "\"{prefix}max_temp_file_size\" must be equal to zero to disable temporary files \
                  usage or {at_least}"
             )),

@@ -13,7 +13,6 @@ use super::Conf;
 use super::caller::Caller;
 use super::protocol::{Frame, Protocol};
 use crate::exchange::{Exchange, FileSlice, Flow, RequestBodyError};
-use crate::site::policy::InFileOnly;
 
 /// What follows the head of a request.
 pub(crate) enum BackendRequestBody {
@@ -37,22 +36,23 @@ impl BackendRequestBody {
     ) -> Result<Self, Flow> {
         if x.request.body.is_announced() && x.request.body.is_unread() {
             let streams = can_stream && family.passes_body() && !family.reads_body_first();
-            if streams && !is_read_at_once(x) {
-                return Ok(Self::Streamed);
+            match streams {
+                true if is_read_at_once(x) => x.read_arrived_body().await?,
+                true => return Ok(Self::Streamed),
+                false => x.read_body().await?,
             }
-            x.read_body().await?;
         }
         Ok(if family.passes_body() { Self::Client } else { Self::None })
     }
 }
 
-/// Whether all of the client's body has already arrived, and can be read without a file.
+/// Whether all of the client's body has already arrived, and fits into memory.
 fn is_read_at_once(x: &Exchange) -> bool {
     let Some(downstream) = &x.downstream else { return true };
     let rules = &x.location().core.client_body;
     let version = x.request.head.version;
     let has_room = |length| length <= rules.memory_max(version, Some(length)) as u64;
-    rules.in_file_only == InFileOnly::Off && downstream.whole_body().is_some_and(has_room)
+    downstream.whole_body().is_some_and(has_room)
 }
 
 /// Where the body of one request comes from.

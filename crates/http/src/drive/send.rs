@@ -299,7 +299,9 @@ impl Framing {
         if self.end().is_err() {
             return;
         }
-        if self.has_trailers {
+        // nginx computes the values where they cannot be sent, too: variables have them.
+        let has_body = !matches!(self.body, BodyBound::None);
+        if self.has_trailers || has_body && x.reply.expect_trailers {
             phases::end_body(x);
             if let Some(name) = x.reply.trailers.unfold() {
                 let name = Text(&name);

@@ -193,6 +193,10 @@ impl Protocol for FastCgi {
         }
     }
 
+    fn envelope_bytes(&self) -> usize {
+        self.gap
+    }
+
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
         let mut taken = Taken::default();
         let unwrapped = std::mem::take(&mut self.unwrapped);

@@ -28,6 +28,11 @@ pub(crate) trait Protocol: 'static {
     /// error says in nginx's words why this is no reply.
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed>;
 
+    /// How many bytes of what `head` left are neither of the head nor behind it.
+    fn envelope_bytes(&self) -> usize {
+        0
+    }
+
     /// Reads on in the body: what stands around it is taken out of `buffer[start..]` in place. That
     /// is first what [`head`](Self::head) left behind the head, then what comes. A reply without a
     /// body asks only for the former, and whether the connection can be reused after it.

@@ -23,7 +23,18 @@ impl Exchange {
             return Ok(());
         }
         let rules = self.location().core.client_body.clone();
-        match self.collect(&rules).await {
+        self.read_body_by(&rules).await
+    }
+
+    /// Reads a body that has arrived and fits into memory. It would have been passed on as it came,
+    /// so it goes to no file, whatever `client_body_in_file_only` says.
+    pub(crate) async fn read_arrived_body(&mut self) -> Result<(), Flow> {
+        let rules = self.location().core.client_body.clone();
+        self.read_body_by(&ClientBody { in_file_only: InFileOnly::Off, ..rules }).await
+    }
+
+    async fn read_body_by(&mut self, rules: &ClientBody) -> Result<(), Flow> {
+        match self.collect(rules).await {
             Ok(kept) => {
                 self.request.body.keep(kept);
                 Ok(())

@@ -5,7 +5,7 @@ use crate::testing::{refused, site};
 #[test]
 fn shares_in_order() {
     let site = site(
-        "split_clients $arg_a $s { 51.2% one; 10% two; * three; }
+        "split_clients $arg_a $s { 51.2% one; 10% two more; * three; }
          split_clients $arg_a $half { 50% low; }
          split_clients $arg_a $all { 99.99% most; 0.01% last; }
          server { return 200 $s; }",
