@@ -306,6 +306,7 @@ impl HttpPlan {
         let mut sockets = Sockets::default();
         let certificates = self.servers.iter().map(|block| block.layers.tls());
         session::tls::read_ahead(certificates, compiler.load);
+        let count = self.servers.len();
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);
@@ -316,7 +317,10 @@ impl HttpPlan {
         }
         site.locations = compiler.locations;
         sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
-        sockets.check_tls(&site)?;
+        // In a check, servers with errors are left out, and those after them have other numbers.
+        if site.servers.len() == count {
+            sockets.check_tls(&site)?;
+        }
         site.listens = sockets.list;
         site.groups = named::all(load)?.values().cloned().collect();
         site.variables = variables::resolve(load)?;

@@ -38,6 +38,20 @@ fn a_configuration_that_is_supported_is_worth_one_line() {
     assert_eq!(code, 0);
 }
 
+/// It panicked when it looked for the certificates of a server that the error had left out.
+#[test]
+fn a_server_with_a_broken_certificate_is_an_error() {
+    for servers in [
+        "server { listen 1 ssl; ssl_certificate a.conf; ssl_certificate_key a.conf; }",
+        "server { listen 1 ssl; ssl_certificate a.conf; ssl_certificate_key a.conf; }
+         server { listen 2 ssl; ssl_reject_handshake on; }",
+    ] {
+        let (code, text) = of(servers);
+        assert!(text.contains("cannot load certificate \"DIR/a.conf\""), "{text}");
+        assert_eq!(code, 1);
+    }
+}
+
 #[test]
 fn findings_are_grouped_by_what_follows_from_them() {
     let (code, text) = of("brotli on;
