@@ -13,6 +13,7 @@ use aws_lc_rs::pbkdf2;
 use md5::{Digest, Md5};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
+use wire::der::{DerReader, InvalidDer, tag};
 use wire::encrypted_key::{EncryptedKey, EncryptedKeyError, KeyCipher, KeyDerivation, KeyHash};
 use wire::pem::{PemError, PemSection, PemSections};
 use wire::x509::{TrustSettings, X509};
@@ -35,6 +36,8 @@ pub enum KeyError {
     UnsupportedEncryption,
     /// The key is broken, or of a kind that is not supported.
     UnsupportedKey,
+    /// The key is of RSA and has so many bits, which are too few.
+    ShortRsaKey(usize),
     /// The certificate is broken.
     InvalidCertificate,
     /// The key belongs to another certificate.
@@ -228,7 +231,7 @@ fn read_private_key(
             continue;
         }
         let Some(encrypted) = EncryptedKey::of(&section) else {
-            return key(section).map(|key| (key, false)).ok_or(KeyError::UnsupportedKey);
+            return key(section).map(|key| (key, false));
         };
         let encrypted = encrypted.map_err(|error| match error {
             EncryptedKeyError::Invalid => KeyError::UnsupportedKey,
@@ -240,9 +243,12 @@ fn read_private_key(
         let decrypted = passwords.iter().find_map(|password| {
             let contents = decrypt(&encrypted, password).ok()?;
             let label = section.label.strip_prefix(b"ENCRYPTED ").unwrap_or(section.label);
-            key(PemSection { label, headers: Vec::new(), contents })
+            match key(PemSection { label, headers: Vec::new(), contents }) {
+                Err(KeyError::UnsupportedKey) => None,
+                right => Some(right),
+            }
         });
-        return decrypted.map(|key| (key, true)).ok_or(KeyError::WrongPassword);
+        return decrypted.unwrap_or(Err(KeyError::WrongPassword)).map(|key| (key, true));
     }
     Err(KeyError::Missing)
 }
@@ -268,7 +274,7 @@ pub fn read_passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             Self::Pem(PemError::NoEnd) => "a PEM section has no end line",
             Self::Pem(PemError::Base64) => "bad base64 decode",
             Self::Missing => "no start line",
@@ -278,24 +284,61 @@ impl fmt::Display for KeyError {
                 "the key's encryption is not supported: use AES or 3DES in CBC mode with PBKDF2"
             }
             Self::UnsupportedKey => "the key is broken, or neither RSA, ECDSA nor Ed25519",
+            Self::ShortRsaKey(bits) => {
+                return write!(f, "RSA key of {bits} bits; at least {RSA_BITS_MIN} are needed");
+            }
             Self::InvalidCertificate => "the certificate is broken",
             Self::Mismatch => "key values mismatch: the key belongs to another certificate",
-        })
+        };
+        f.write_str(text)
     }
 }
 
+/// What AWS-LC signs with, at least.
+const RSA_BITS_MIN: usize = 2048;
+
 /// A key by its section's label. What a wrong password leaves is no key nearly always; the padding
 /// fits once in 256 times.
-fn key(section: PemSection<'_>) -> Option<Arc<dyn SigningKey>> {
+fn key(section: PemSection<'_>) -> Result<Arc<dyn SigningKey>, KeyError> {
     let contents = section.contents;
     let key = match section.label {
         b"PRIVATE KEY" => PrivateKeyDer::Pkcs8(contents.into()),
         b"RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(contents.into()),
         b"EC PRIVATE KEY" => PrivateKeyDer::Sec1(contents.into()),
-        _ => return None,
+        _ => return Err(KeyError::UnsupportedKey),
     };
-    rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).ok()
+    let signing = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key);
+    signing.map_err(|_| match rsa_bits(&key) {
+        Ok(bits) if bits < RSA_BITS_MIN => KeyError::ShortRsaKey(bits),
+        _ => KeyError::UnsupportedKey,
+    })
 }
+
+/// How long the modulus of an RSA key is.
+fn rsa_bits(key: &PrivateKeyDer<'_>) -> Result<usize, InvalidDer> {
+    let mut outer = DerReader::sequence(key.secret_der())?;
+    outer.number()?;
+    let mut numbers = match key {
+        PrivateKeyDer::Pkcs1(_) => outer,
+        PrivateKeyDer::Pkcs8(_) => {
+            let mut algorithm = outer.inside(tag::SEQUENCE)?;
+            if algorithm.contents(tag::OBJECT_IDENTIFIER)? != RSA_ENCRYPTION {
+                return Err(InvalidDer);
+            }
+            let mut numbers = DerReader::sequence(outer.contents(tag::OCTET_STRING)?)?;
+            numbers.number()?;
+            numbers
+        }
+        _ => return Err(InvalidDer),
+    };
+    let modulus = numbers.contents(tag::INTEGER)?;
+    let modulus = &modulus[modulus.iter().take_while(|byte| **byte == 0).count()..];
+    let unused = modulus.first().map_or(0, |first| first.leading_zeros() as usize);
+    Ok(modulus.len() * 8 - unused)
+}
+
+/// rsaEncryption, 1.2.840.113549.1.1.1 (RFC 8017).
+const RSA_ENCRYPTION: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 
 /// What the ciphertext is under a password.
 #[allow(deprecated)] // 3DES: keys that were encrypted with it still exist.

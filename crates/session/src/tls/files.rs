@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Value};
-use net::tls::{Credential, CredentialError, read_passwords};
+use conf::{Directive, Error, Load, Result, Value};
+use net::tls::{Credential, CredentialError, KeyError, read_passwords};
+use wire::pem::PemSections;
 
 use super::values::CertificateFile;
 
@@ -34,11 +35,37 @@ pub(super) fn credential(
     let passwords = passwords.map_or(&[][..], PasswordFile::passwords);
     let read = Credential::read(&texts.0, &texts.1, passwords);
     let credential = read.map_err(|error| match error {
-        CredentialError::Certificate(reason) => certificate.refuse("certificate", &reason, load),
-        CredentialError::Key(reason) => key.refuse("certificate key", &reason, load),
+        CredentialError::Certificate(reason) => {
+            let error = certificate.refuse("certificate", &reason, load);
+            advise(error, reason, certificate, &texts.0, b"PRIVATE KEY", "a private key")
+        }
+        CredentialError::Key(reason) => {
+            let error = key.refuse("certificate key", &reason, load);
+            advise(error, reason, key, &texts.1, b"CERTIFICATE", "a certificate")
+        }
     })?;
     load.registry.of::<CredentialsByFile>().0.insert(pair, credential.clone());
     Ok(Some(credential))
+}
+
+/// Says so if a file has what belongs into the other one: a section whose label ends so.
+fn advise(
+    error: Error,
+    reason: KeyError,
+    file: &CertificateFile,
+    text: &[u8],
+    label_end: &[u8],
+    what: &str,
+) -> Error {
+    let has_other = || {
+        let mut sections = PemSections::new(text).filter_map(std::result::Result::ok);
+        sections.any(|section| section.label.ends_with(label_end))
+    };
+    if reason != KeyError::Missing || file.text.starts_with(b"data:") || !has_other() {
+        return error;
+    }
+    let name = file.from.arg(0);
+    error.help(format!("{name} has {what}; are certificate and key exchanged?"))
 }
 
 /// The passwords of private keys.

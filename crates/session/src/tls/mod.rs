@@ -30,12 +30,14 @@ use commands::ConfCommand;
 use files::PasswordFile;
 use ocsp_cache::OcspCacheZone;
 use sessions::{SessionCache, TicketKeyFile};
-use values::{CertificateFile, NoDhparam, OcspMode, TlsCiphers, TlsGroups, TlsProtocols};
+use values::{
+    CertificateFile, NoDhparam, OcspMode, TlsCiphers, TlsGroups, TlsProtocols, VerifyClientLine,
+};
 
 pub use ocsp_checks::OcspChecks;
 pub use read_ahead::read_ahead;
 pub use server::{ServerTlsParts, ServerTlsSetup};
-pub use verification::{ClientRefusal, ClientVerification, VerifyClient};
+pub use verification::{ClientRefusal, ClientVerification};
 
 conf::directives! {
     in MAIN | SERVER;
@@ -260,7 +262,7 @@ conf::directives! {
     ///     ssl_client_certificate /etc/weir/clients.pem;
     /// }
     /// ```
-    verify_client: VerifyClient = "off",
+    verify_client: VerifyClientLine = "off",
     /// A file with the certificates of the authorities that clients' certificates are trusted by,
     /// in PEM. Their names are sent to clients, which choose a certificate by them.
     ///

@@ -13,10 +13,10 @@ use net::clock;
 use net::tls::{ClientTrust, OcspQuestion, OcspRefusal, OcspStatus, TlsDetails};
 use observe::Text;
 
+use super::Conf;
 use super::ocsp_cache::{OcspCache, OcspCacheKey};
 use super::ocsp_responder::OcspResponderUrl;
-use super::values::OcspMode;
-use super::{Conf, VerifyClient};
+use super::values::{OcspMode, VerifyClient};
 
 /// Asks responders about the certificates of a server's clients.
 pub struct OcspChecks {
@@ -39,7 +39,7 @@ impl Conf {
         if self.ocsp == OcspMode::Off {
             return Ok(None);
         }
-        if self.verify_client == VerifyClient::OptionalNoCa {
+        if self.verify_client.mode == VerifyClient::OptionalNoCa {
             let message = "\"ssl_ocsp\" is incompatible with \"ssl_verify_client optional_no_ca\"";
             return Err(conf::Error::bare(message));
         }

@@ -67,6 +67,9 @@ fn one(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<KeptSession
             load.zones.mention::<TlsSessionCache>(name, Some(size), from)?;
             Ok(KeptSessions::Shared { name: name.into(), size })
         }
+        (Some(b"shared"), Some(_), None, None) => {
+            Err(invalid().help(format!("a size is missing: {word}:10m")))
+        }
         _ => Err(invalid()),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use conf::{Directive, Error, Load, Result, Value, Word, add_words};
-use wire::tls::{CipherList, GroupList, TlsGroup, TlsSuite};
+use conf::{Directive, Error, Load, Result, Value, Word, add_words, suggest};
+use wire::tls::{CipherList, GroupList, GroupListError, TlsGroup, TlsSuite};
 
 /// A file with certificates or a key.
 #[derive(Clone)]
@@ -40,6 +40,34 @@ conf::words! {
         Off = "off",
         /// The client's own certificate is checked.
         Leaf = "leaf",
+    }
+}
+
+conf::words! {
+    /// `ssl_verify_client`
+    pub enum VerifyClient {
+        /// Clients need a certificate that is trusted.
+        On = "on",
+        /// Clients are not asked for one.
+        Off = "off",
+        /// Clients may have one, which must be trusted.
+        Optional = "optional",
+        /// Clients may have one of any authority.
+        OptionalNoCa = "optional_no_ca",
+    }
+}
+
+/// `ssl_verify_client`, with its line.
+#[derive(Clone)]
+pub struct VerifyClientLine {
+    pub(super) mode: VerifyClient,
+    pub(super) from: Directive,
+}
+
+impl Value for VerifyClientLine {
+    const SYNTAX: &'static str = VerifyClient::SYNTAX;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        Ok(Self { mode: VerifyClient::parse(from, load)?, from: from.clone() })
     }
 }
 
@@ -137,7 +165,9 @@ impl TlsCiphers {
             Ok(list) => Ok(Self(list.suites)),
             Err(error) => {
                 let message = format!("no cipher suite is left of \"{word}\": {error}");
-                Err(from.error_at(word, message))
+                let mut names = word.text.split(|byte| b": ,".contains(byte));
+                let meant = names.find_map(|name| suggest::nearest(name, CipherList::names()));
+                Err(from.error_at(word, message).guess(meant))
             }
         }
     }
@@ -163,7 +193,13 @@ impl TlsGroups {
         let invalid = |reason: &dyn std::fmt::Display| -> Error {
             from.error_at(word, format!("invalid groups \"{word}\": {reason}"))
         };
-        match GroupList::parse(&word.text).map_err(|error| invalid(&error))? {
+        let list = GroupList::parse(&word.text).map_err(|error| match error {
+            GroupListError::Unknown(start, end) => {
+                invalid(&error).meant(&word.text[start..end], GroupList::names())
+            }
+            GroupListError::NoneLeft => invalid(&error),
+        });
+        match list? {
             GroupList::Auto => Ok(Self(AUTO.to_vec())),
             GroupList::Groups { groups, lacking } => {
                 for (start, end) in lacking {

@@ -11,21 +11,7 @@ use net::tls::{
 };
 
 use super::Conf;
-use super::values::{CertificateFile, OcspMode};
-
-conf::words! {
-    /// `ssl_verify_client`
-    pub enum VerifyClient {
-        /// Clients need a certificate that is trusted.
-        On = "on",
-        /// Clients are not asked for one.
-        Off = "off",
-        /// Clients may have one, which must be trusted.
-        Optional = "optional",
-        /// Clients may have one of any authority.
-        OptionalNoCa = "optional_no_ca",
-    }
-}
+use super::values::{CertificateFile, OcspMode, VerifyClient, VerifyClientLine};
 
 /// What a server asks of its clients.
 #[derive(Clone, Debug)]
@@ -94,23 +80,21 @@ impl Conf {
         has_tls: bool,
         load: &mut Load<'_>,
     ) -> Result<Option<ClientVerification>> {
-        let is_on = self.verify_client != VerifyClient::Off;
+        let VerifyClientLine { mode, from } = &self.verify_client;
+        let (mode, is_on) = (*mode, *mode != VerifyClient::Off);
         if !has_tls {
-            let verification = ClientVerification { mode: self.verify_client, trust: None };
+            let verification = ClientVerification { mode, trust: None };
             return Ok(is_on.then_some(verification));
         }
         let is_without = self.client_certificate.is_none() && self.trusted_certificate.is_none();
-        if is_on && self.verify_client != VerifyClient::OptionalNoCa && is_without {
+        if is_on && mode != VerifyClient::OptionalNoCa && is_without {
             let message =
                 "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
-            return Err(self.certificate.first().map_or_else(
-                || conf::Error::bare(message),
-                |certificate| certificate.file.from.error(message),
-            ));
+            return Err(from.error(message));
         }
         // As in nginx, the files are read in any case.
         let trust = self.client_trust(load)?;
-        Ok(is_on.then_some(ClientVerification { mode: self.verify_client, trust: Some(trust) }))
+        Ok(is_on.then_some(ClientVerification { mode, trust: Some(trust) }))
     }
 
     /// The rules by which certificates are verified.

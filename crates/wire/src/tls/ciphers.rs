@@ -42,6 +42,12 @@ impl CipherList {
         }
         Ok(Self { suites, security_level: rules.security_level })
     }
+
+    /// The names that select suites.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let suites = TlsSuite::TLS12.into_iter().map(TlsSuite::name);
+        suites.chain(ALIASES.into_iter().map(|(name, _)| name))
+    }
 }
 
 /// The suites of TLS 1.3 in a list of names separated by colons (`Ciphersuites` of

@@ -96,6 +96,11 @@ impl GroupList {
         }
         Ok(Self::Groups { groups, lacking })
     }
+
+    /// The names of groups.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        KNOWN.into_iter().flat_map(|(names, _)| names).copied()
+    }
 }
 
 impl fmt::Display for GroupListError {

@@ -76,6 +76,18 @@ fn files_without_what_is_wanted_are_refused() {
     assert_eq!(broken, Err(CredentialError::Certificate(KeyError::InvalidCertificate)));
 }
 
+/// Written by OpenSSL 3.0 (`openssl genrsa 1024`).
+#[test]
+fn a_short_rsa_key_is_told_from_a_broken_one() {
+    let short = || refused(KeyError::ShortRsaKey(1024));
+    assert_eq!(read(file!("rsa1024_pkcs1.key"), &[]), short());
+    assert_eq!(read(file!("rsa1024_pkcs8.key"), &[]), short());
+    assert_eq!(read(file!("rsa1024_encrypted.key"), &["x", "weir"]), short());
+    assert_eq!(read(file!("rsa1024_encrypted.key"), &["x"]), refused(KeyError::WrongPassword));
+    let said = KeyError::ShortRsaKey(1024).to_string();
+    assert_eq!(said, "RSA key of 1024 bits; at least 2048 are needed");
+}
+
 #[test]
 fn one_file_may_have_the_chain_and_the_key() {
     let both = [file!("sec1.key"), FIRST, file!("second.crt")].concat();
