@@ -21,7 +21,7 @@ impl<'a> SharedCause<'a> {
         let mut causes: Vec<Self> = Vec::new();
         let mut known = HashMap::new();
         for warning in warnings {
-            let cause = warning.cause.as_ref().unwrap_or(&warning.message);
+            let cause = warning.cause.as_deref().unwrap_or(&warning.message);
             let at = *known.entry((warning.level as u8, cause)).or_insert(causes.len());
             match causes.get_mut(at) {
                 Some(shared) => shared.count += 1,
@@ -33,7 +33,20 @@ impl<'a> SharedCause<'a> {
 
     /// nginx's line for the first, and the number of all.
     pub fn headline(&self, sources: &Sources) -> String {
-        let line = Diagnostic { error: self.first, sources }.headline();
+        self.counted(self.diagnostic(sources).headline())
+    }
+
+    /// The same for a log, which has no lines below it.
+    pub fn log_line(&self, sources: &Sources) -> String {
+        self.counted(self.diagnostic(sources).log_line())
+    }
+
+    /// The first of them with the texts it speaks of.
+    pub fn diagnostic<'s>(&'s self, sources: &'s Sources) -> Diagnostic<'s> {
+        Diagnostic { error: self.first, sources }
+    }
+
+    fn counted(&self, line: String) -> String {
         match self.count {
             1 => line,
             count => format!("{line} (the first of {count} places)"),

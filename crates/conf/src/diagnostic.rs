@@ -50,14 +50,30 @@ impl Diagnostic<'_> {
 
     /// Where it is and what to do, in one line, for a log in which there are no lines below: empty
     /// where nginx's line says it all.
-    pub fn remark(&self) -> String {
+    fn remark(&self) -> String {
         let mark = self.error.mark.filter(|_| self.error.span.is_none());
         let place = mark.map(|mark| self.sources.place(mark)).unwrap_or_default();
-        match (&self.error.help, place.trim_start()) {
-            (Some(help), "") => help.clone(),
-            (Some(help), place) => format!("{place}: {help}"),
-            (None, place) => place.into(),
+        let advice = self.advice().collect::<Vec<_>>().join("; ");
+        match (&advice[..], place.trim_start()) {
+            ("", place) => place.into(),
+            (_, "") => advice,
+            (_, place) => format!("{place}: {advice}"),
         }
+    }
+
+    /// nginx's line, and in parentheses what there are no lines below for.
+    pub fn log_line(&self) -> String {
+        match &self.remark()[..] {
+            "" => self.headline(),
+            remark => format!("{} ({remark})", self.headline()),
+        }
+    }
+
+    /// What another line has to do with it, and what to do.
+    fn advice(&self) -> impl Iterator<Item = String> {
+        let elsewhere = self.error.elsewhere.as_deref();
+        let elsewhere = elsewhere.map(|(what, at)| format!("{what}{}", self.sources.place(*at)));
+        elsewhere.into_iter().chain(self.error.help.clone())
     }
 
     /// The lines below it, each with its line feed: the source with the mark, and what to do. Empty
@@ -79,8 +95,8 @@ impl Diagnostic<'_> {
             writeln!(out, "{number:>gutter$} | {}", marked.line).expect("a string takes all");
             writeln!(out, "{:>gutter$} | {}", "", marked.carets).expect("a string takes all");
         }
-        if let Some(help) = &self.error.help {
-            writeln!(out, "      {help}").expect("a string takes all");
+        for line in self.advice() {
+            writeln!(out, "      {line}").expect("a string takes all");
         }
         out
     }
@@ -266,9 +282,13 @@ mod tests {
         let diagnostic = Diagnostic { error: &error, sources: &sources };
         let expected = "weir: [emerg] no\n      --> /x:1\n    1 | a b;\n      |   ^\n      do\n";
         assert_eq!(diagnostic.render("weir"), expected);
-        assert_eq!(diagnostic.remark(), "in /x:1: do");
+        assert_eq!(diagnostic.log_line(), "no (in /x:1: do)");
         let error = Error::at(span, "no");
-        assert_eq!(Diagnostic { error: &error, sources: &sources }.remark(), "");
+        assert_eq!(Diagnostic { error: &error, sources: &sources }.log_line(), "no in /x:1");
+        let error = error.elsewhere("the other is", span).help("do");
+        let diagnostic = Diagnostic { error: &error, sources: &sources };
+        assert_eq!(diagnostic.log_line(), "no in /x:1 (the other is in /x:1; do)");
+        assert!(diagnostic.excerpt().ends_with("^\n      the other is in /x:1\n      do\n"));
     }
 
     #[test]

@@ -45,10 +45,12 @@ pub struct Error {
     pub mark: Option<Span>,
     /// A hint: a line below the marked source.
     pub help: Option<String>,
+    /// What another line has to do with it, and where that is.
+    pub elsewhere: Option<Box<(String, Span)>>,
     /// How bad it is.
     pub level: ErrorLevel,
     /// Why a warning is given, where warnings with other messages are given for the same reason.
-    pub cause: Option<String>,
+    pub cause: Option<Box<str>>,
     /// The class of an unsupported feature, if that is the only error.
     pub lacks: Option<Class>,
 }
@@ -66,6 +68,7 @@ impl Error {
             span: None,
             mark: None,
             help: None,
+            elsewhere: None,
             level: ErrorLevel::default(),
             cause: None,
             lacks: None,
@@ -80,6 +83,11 @@ impl Error {
     /// The same, with advice.
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
+    }
+
+    /// The same, with what is said of another line: ` in FILE:LINE` follows.
+    pub fn elsewhere(self, what: impl Into<String>, at: Span) -> Self {
+        Self { elsewhere: Some(Box::new((what.into(), at))), ..self }
     }
 
     /// The same, because this version does not have something.
@@ -101,7 +109,7 @@ impl Error {
     }
 
     /// The same, with the reason that it shares with others.
-    pub fn cause(self, cause: impl Into<String>) -> Self {
+    pub fn cause(self, cause: impl Into<Box<str>>) -> Self {
         Self { cause: Some(cause.into()), ..self }
     }
 

@@ -9,7 +9,7 @@
 
 use std::ops::{BitOr, RangeInclusive};
 
-use crate::{Directive, Doc, Error, Load, Result, Word, advice};
+use crate::{Directive, Doc, Error, Load, Result, Word, advice, known};
 
 /// The kinds of block a directive may stand in, relative to its subsystem: the folder of `map`
 /// says [`MAIN`] and means `http {}` where http mounts it and `stream {}` where stream does.
@@ -190,7 +190,7 @@ impl Info {
     /// Refuses what nginx's dispatcher refuses, in its order and words.
     pub fn admit(&self, from: &Directive, level: Levels) -> Result<()> {
         if !self.levels.has(level) {
-            return Err(from.refuse("is not allowed here"));
+            return Err(from.misplaced());
         }
         if from.block.is_some() != self.block {
             let missing =
@@ -283,6 +283,16 @@ impl Directive {
     /// An error in nginx's form `"name" directive REASON`.
     pub fn refuse(&self, reason: impl std::fmt::Display) -> Error {
         self.error(format!("\"{}\" directive {reason}", self.name))
+    }
+
+    /// The error about a directive in a block that cannot have it.
+    pub fn misplaced(&self) -> Error {
+        let error = self.refuse("is not allowed here");
+        let places = || match known::places(&self.name.text) {
+            Some(places) => format!("it is allowed in {places}"),
+            None => format!("\"weir reference {}\" says where it is allowed", self.name),
+        };
+        Error { help: error.help.or_else(|| Some(places())), ..error }
     }
 
     /// An error about this directive, in words of its own.

@@ -79,6 +79,39 @@ pub fn find(name: &[u8]) -> &'static [KnownDirective] {
     &TABLE[from..from + len]
 }
 
+/// The blocks where nginx allows a directive of that name, as advice: `server, location of http`.
+/// `None`: it has no such directive.
+pub fn places(name: &[u8]) -> Option<String> {
+    let contexts: Vec<_> = find(name).iter().flat_map(|known| known.contexts.split(',')).collect();
+    let of = |subsystem: &str| {
+        let is_its = |context: &&&str| subsystem_of(context) == subsystem;
+        let mut words: Vec<String> = Vec::new();
+        for context in contexts.iter().filter(is_its) {
+            let own = context.strip_prefix("stream-").or(context.strip_prefix("mail-"));
+            let word = own.unwrap_or(context).replace('-', " ");
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        let is_outermost = subsystem.is_empty() || words.iter().any(|word| word == subsystem);
+        let list = words.join(", ");
+        (!words.is_empty())
+            .then(|| if is_outermost { list } else { format!("{list} of {subsystem}") })
+    };
+    let places: Vec<_> = ["", "http", "stream"].into_iter().filter_map(of).collect();
+    if places.is_empty() { of("mail") } else { Some(places.join("; ")) }
+}
+
+/// The subsystem whose block a context is; empty: none, or any.
+fn subsystem_of(context: &str) -> &'static str {
+    match context.split('-').next() {
+        Some("main" | "events" | "any") => "",
+        Some("stream") => "stream",
+        Some("mail") => "mail",
+        _ => "http",
+    }
+}
+
 /// Every directive, by name.
 pub fn all() -> &'static [KnownDirective] {
     &TABLE
@@ -181,6 +214,24 @@ mod tests {
         }
         let first = all().first().map(|known| known.name);
         assert_eq!(modules(first.unwrap()).len(), 1);
+    }
+
+    #[test]
+    fn places_name_the_blocks_of_each_subsystem() {
+        let cases = [
+            ("map", Some("http; stream")),
+            ("location", Some("server, location of http")),
+            ("listen", Some("server of http; server of stream")),
+            ("worker_connections", Some("events")),
+            ("user", Some("main")),
+            ("proxy_timeout", Some("stream, server")),
+            ("error_page", Some("http, server, location, if in location")),
+            ("imap_auth", Some("mail, server")),
+            ("match", None),
+        ];
+        for (name, places) in cases {
+            assert_eq!(self::places(name.as_bytes()).as_deref(), places, "{name}");
+        }
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::{Directive, Error, Result, Span, Subsystem};
 pub struct Zones {
     /// nginx's shared memory zones, which have one space of names for all kinds.
     named: BTreeMap<Box<[u8]>, NamedZone>,
-    /// Where each is named first.
-    lines: HashMap<Box<[u8]>, Span>,
+    /// The directive that names each first, and where.
+    lines: HashMap<Box<[u8]>, (Box<str>, Span)>,
     kept: HashMap<Key, ZoneState>,
     /// What the configuration before has, while this one is read.
     before: Option<Box<Zones>>,
@@ -64,12 +64,16 @@ impl Zones {
     ) -> Result<()> {
         let kind = self.kind::<T>();
         let said = size.unwrap_or(0);
-        self.lines.entry(name.into()).or_insert_with(|| from.words());
+        let (directive, at) = self
+            .lines
+            .entry(name.into())
+            .or_insert_with(|| (from.name.to_string().into(), from.words()));
         let zone = self.named.entry(name.into()).or_insert(NamedZone { kind, size: said });
         let shown = String::from_utf8_lossy(name);
         if zone.kind != kind {
             let message = "is already declared for a different use";
-            return Err(from.error(format!("the shared memory zone \"{shown}\" {message}")));
+            let error = from.error(format!("the shared memory zone \"{shown}\" {message}"));
+            return Err(error.elsewhere(format!("it is named by \"{directive}\""), *at));
         }
         if zone.size == 0 {
             zone.size = said;
@@ -77,9 +81,10 @@ impl Zones {
         if said != 0 && said != zone.size {
             let message = "conflicts with already declared size";
             let NamedZone { size, .. } = zone;
-            return Err(from.error(format!(
+            let error = from.error(format!(
                 "the size {said} of shared memory zone \"{shown}\" {message} {size}"
-            )));
+            ));
+            return Err(error.elsewhere(format!("it is named by \"{directive}\""), *at));
         }
         Ok(())
     }
@@ -132,7 +137,7 @@ impl Zones {
                 let declared = declared.filter_map(|(name, _)| std::str::from_utf8(name).ok());
                 let error =
                     error.help("it is not declared with a size anywhere").meant(name, declared);
-                Err(Error { mark: self.lines.get(name).copied(), ..error })
+                Err(Error { mark: self.lines.get(name).map(|(_, at)| *at), ..error })
             }
         }
     }

@@ -392,15 +392,18 @@ impl Sockets {
     ) -> Result<&mut Listen> {
         let at = match self.by_address.get(address) {
             Some(socket) => {
+                let refuse = |what: &str, first: Span| {
+                    let error = line.from.error(format!("{what} {address}"));
+                    Err(error.elsewhere("the first one is", first))
+                };
                 if socket.last_server == server {
-                    return Err(line.from.error(format!("a duplicate listen {address}")));
+                    return refuse("a duplicate listen", socket.last_line);
                 }
-                if socket.has_options && line.options.is_some() {
-                    return Err(line.from.error(format!("duplicate listen options for {address}")));
+                if let Some(first) = socket.options_line.filter(|_| line.options.is_some()) {
+                    return refuse("duplicate listen options for", first);
                 }
-                if socket.has_default && line.default_server {
-                    let message = format!("a duplicate default server for {address}");
-                    return Err(line.from.error(message));
+                if let Some(first) = socket.default_line.filter(|_| line.default_server) {
+                    return refuse("a duplicate default server for", first);
                 }
                 socket.at
             }
@@ -421,17 +424,19 @@ impl Sockets {
             }
         };
         let listen = &mut self.list[at];
-        let socket = self.by_address.entry(address.clone()).or_default();
+        let here = line.from.words();
+        let new = || SocketLines::new(here);
+        let socket = self.by_address.entry(address.clone()).or_insert_with(new);
         listen.protocols = socket.name_protocols(line, address, load);
         agree_on_server_port(&mut listen.server_port, line.server_port, address, &line.from)?;
-        (socket.at, socket.last_server) = (at, server);
+        (socket.at, socket.last_server, socket.last_line) = (at, server, here);
         socket.servers.push((server, block));
         if let Some(options) = &line.options {
-            socket.has_options = true;
+            socket.options_line = Some(here);
             listen.options = options.clone();
         }
         if line.default_server {
-            socket.has_default = true;
+            socket.default_line = Some(here);
             listen.names.default = server;
         }
         Ok(listen)
@@ -439,18 +444,31 @@ impl Sockets {
 }
 
 /// The `listen` lines of a socket so far.
-#[derive(Default)]
 struct SocketLines {
     at: usize,
     last_server: ServerId,
+    last_line: Span,
     /// The servers, and where their blocks are.
     servers: Vec<(ServerId, Span)>,
-    has_options: bool,
-    has_default: bool,
+    /// The lines with options of the socket, and with `default_server`.
+    options_line: Option<Span>,
+    default_line: Option<Span>,
     protocols: Option<ProtocolLines>,
 }
 
 impl SocketLines {
+    fn new(first: Span) -> Self {
+        Self {
+            at: 0,
+            last_server: ServerId::default(),
+            last_line: first,
+            servers: Vec::new(),
+            options_line: None,
+            default_line: None,
+            protocols: None,
+        }
+    }
+
     /// The protocols of all lines so far, this one included.
     fn name_protocols(
         &mut self,

@@ -233,8 +233,10 @@ struct ListenOptions {
     at: usize,
     /// In the order in which they name the address.
     servers: Vec<StreamServerId>,
-    options: bool,
-    default_server: bool,
+    last_line: Span,
+    /// The lines with options of the socket, and with `default_server`.
+    options_line: Option<Span>,
+    default_line: Option<Span>,
 }
 
 impl StreamSockets {
@@ -262,6 +264,7 @@ impl StreamSockets {
         line: &StreamListenLine,
         server: StreamServerId,
     ) -> Result<&mut StreamListen> {
+        let here = line.from.words();
         let Some(said) = self.by_address.get_mut(address) else {
             let at = self.list.len();
             let options = line.options.clone().unwrap_or_default();
@@ -274,32 +277,41 @@ impl StreamSockets {
                 server_port: line.server_port,
                 names: ServerNames::new(server),
             });
-            let (options, default_server) = (line.options.is_some(), line.default_server);
-            let said = ListenOptions { at, servers: vec![server], options, default_server };
+            let said = ListenOptions {
+                at,
+                servers: vec![server],
+                last_line: here,
+                options_line: line.options.is_some().then_some(here),
+                default_line: line.default_server.then_some(here),
+            };
             self.by_address.insert(address.clone(), said);
             return Ok(&mut self.list[at]);
         };
-        let refuse = |what: &str| Err(line.from.error(format!("{what} {address}")));
+        let refuse = |what: &str, first: Span| {
+            let error = line.from.error(format!("{what} {address}"));
+            Err(error.elsewhere("the first one is", first))
+        };
         if said.servers.last() == Some(&server) {
-            return refuse("a duplicate listen");
+            return refuse("a duplicate listen", said.last_line);
         }
-        if said.options && line.options.is_some() {
-            return refuse("duplicate listen options for");
+        if let Some(first) = said.options_line.filter(|_| line.options.is_some()) {
+            return refuse("duplicate listen options for", first);
         }
-        if said.default_server && line.default_server {
-            return refuse("a duplicate default server for");
+        if let Some(first) = said.default_line.filter(|_| line.default_server) {
+            return refuse("a duplicate default server for", first);
         }
         said.servers.push(server);
+        said.last_line = here;
         let listen = &mut self.list[said.at];
         agree_on_server_port(&mut listen.server_port, line.server_port, address, &line.from)?;
         listen.proxy_protocol |= line.proxy_protocol;
         listen.ssl |= line.ssl;
         if let Some(options) = &line.options {
-            said.options = true;
+            said.options_line = Some(here);
             listen.options = options.clone();
         }
         if line.default_server {
-            said.default_server = true;
+            said.default_line = Some(here);
             listen.names.default = server;
         }
         Ok(listen)

@@ -56,6 +56,20 @@ pub fn parse(text: &[u8], default_port: u16) -> Result<ParsedAddress, AddressRef
     }
 }
 
+/// The address that a text was probably meant to be which is none: a URL, or a path.
+pub fn meant(text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    if let Some(path) = text.strip_prefix("unix/").or(text.strip_prefix('/')) {
+        return Some(format!("unix:/{path}"));
+    }
+    let address = text.split_once("://").map_or(text, |(_, address)| address);
+    let address = match address.starts_with("unix:") {
+        true => address,
+        false => address.split(['/', '?']).next()?,
+    };
+    (address != text && parse(address.as_bytes(), 1).is_ok()).then(|| address.into())
+}
+
 fn unix(path: &[u8]) -> Result<ParsedAddress, AddressRefusal> {
     match path.len() {
         0 => Err("no path in the unix domain socket"),
@@ -147,6 +161,23 @@ fn look_up(host: &[u8], port: u16) -> Vec<Address> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn urls_and_paths_lead_to_addresses() {
+        for (text, address) in [
+            ("http://127.0.0.1:9000", Some("127.0.0.1:9000")),
+            ("http://a.test:9000/b?c", Some("a.test:9000")),
+            ("127.0.0.1:9000/", Some("127.0.0.1:9000")),
+            ("fcgi://unix:/run/a.sock", Some("unix:/run/a.sock")),
+            ("unix/run/php.sock", Some("unix:/run/php.sock")),
+            ("/run/php.sock", Some("unix:/run/php.sock")),
+            ("a.test:x", None),
+            ("a.test:x/b", None),
+            ("://", None),
+        ] {
+            assert_eq!(meant(text.as_bytes()).as_deref(), address, "{text}");
+        }
+    }
 
     fn shown(text: &str) -> String {
         match parse(text.as_bytes(), 80) {

@@ -234,21 +234,19 @@ pub fn say(error: &Error, sources: &Sources) {
 }
 
 fn say_cause(cause: &SharedCause<'_>, sources: &Sources) {
-    let error = cause.first;
-    let level = match error.level {
+    let level = match cause.first.level {
         conf::ErrorLevel::Emerg => Level::Emerg,
         conf::ErrorLevel::Crit => Level::Crit,
         conf::ErrorLevel::Warn => Level::Warn,
         conf::ErrorLevel::Notice => Level::Notice,
     };
-    let diagnostic = conf::Diagnostic { error, sources };
-    observe::log(level, format_args!("{}", cause.headline(sources)));
-    let remark = diagnostic.remark();
-    match observe::copies_to_stderr() {
-        true if level <= Level::Warn => observe::tell(format_args!("{}", diagnostic.excerpt())),
+    if !observe::copies_to_stderr() {
         // A reload, which has a log and no terminal.
-        false if !remark.is_empty() => observe::log(level, format_args!("{remark}")),
-        _ => {}
+        return observe::log(level, format_args!("{}", cause.log_line(sources)));
+    }
+    observe::log(level, format_args!("{}", cause.headline(sources)));
+    if level <= Level::Warn {
+        observe::tell(format_args!("{}", cause.diagnostic(sources).excerpt()));
     }
 }
 

@@ -32,15 +32,15 @@ impl Load<'_> {
         let known = known::find(&line.name.text);
         if known.is_empty() {
             let Some(row) = third_party(&line.name.text) else {
-                return Err(self.unknown(line, block.context));
+                return Err(self.unknown(line, block));
             };
             if WITHOUT_REQUESTS.contains(&block.context) && row.class.is_enforced() {
-                return Err(line.refuse("is not allowed here"));
+                return Err(line.misplaced());
             }
             return self.without(line, row, |load| load.of_third_party(line, row));
         }
         let Some(known) = known.iter().find(|known| known.allowed_in(block.context)) else {
-            return Err(line.refuse("is not allowed here"));
+            return Err(line.misplaced());
         };
         arguments::check(known, line, block.lines, self)?;
         if let DirectiveSupport::Obsolete { .. } = known.standing {
@@ -135,16 +135,19 @@ impl Load<'_> {
         error.lacks(row.class)
     }
 
-    fn unknown(&self, line: &Directive, context: &str) -> Error {
+    fn unknown(&self, line: &Directive, block: EnclosingBlock<'_>) -> Error {
         let name = &line.name.text;
         let error = line.error(format!("unknown directive \"{}\"", line.name));
         if let Some(advice) = known::removed(name) {
             return error.help(advice);
         }
-        let here = known::all().iter().filter(|known| known.allowed_in(context));
+        let here = known::all().iter().filter(|known| known.allowed_in(block.context));
         match suggest::nearest(name, here.map(|known| known.name)) {
             Some(meant) => error.help(suggest::did_you_mean(meant)),
-            None => error,
+            None => {
+                let help = error.help.or_else(|| cut_off(line, block));
+                Error { help, ..error }
+            }
         }
     }
 
@@ -174,6 +177,17 @@ static NEW: LackingRow = LackingRow {
     of: "",
     defines: "",
 };
+
+/// What to do about a line that is the rest of the value before it: in
+/// `add_header A max-age=1; preload;` the value was meant to have the `;`.
+fn cut_off(line: &Directive, block: EnclosingBlock<'_>) -> Option<String> {
+    let at = line.name.span;
+    let before = block.lines.iter().rfind(|other| {
+        (other.end.file, other.end.line) == (at.file, at.line) && other.end.end <= at.start
+    });
+    let before = before.filter(|other| other.block.is_none() && !other.args.is_empty())?;
+    Some(format!("if it belongs to \"{}\", quote the value: it contains \";\"", before.name))
+}
 
 fn missing(line: &Directive, class: Class) -> Error {
     line.error(format!("directive \"{}\" is not supported by this version of weir", line.name))

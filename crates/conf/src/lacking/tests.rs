@@ -37,10 +37,16 @@ fn refusal(lines: &str, context: &str) -> (String, String) {
 
 #[test]
 fn unknown_misplaced_and_missing_are_told_apart() {
+    let (text, help) = refusal("add_header A max-age=1; includeSubDomains;", "server");
+    assert_eq!(text, r#"unknown directive "includeSubDomains""#);
+    assert_eq!(help, r#"if it belongs to "add_header", quote the value: it contains ";""#);
+    assert_eq!(refusal("add_header A b;\nincludeSubDomains;", "server").1, "");
     let (text, help) = refusal("lisen 80;", "server");
     assert_eq!(text, r#"unknown directive "lisen""#);
     assert_eq!(help, r#"did you mean "listen"?"#);
-    assert_eq!(refusal("listen 80;", "http").0, r#""listen" directive is not allowed here"#);
+    let (text, help) = refusal("listen 80;", "http");
+    assert_eq!(text, r#""listen" directive is not allowed here"#);
+    assert_eq!(help, "it is allowed in server of http; server of stream");
     let (text, help) = refusal("grpc_pass a;", "location");
     assert_eq!(text, r#"directive "grpc_pass" is not supported by this version of weir"#);
     assert!(help.contains("503"), "{help}");
@@ -266,7 +272,7 @@ fn files_of_modules_have_rows_for_their_directives() {
 fn variables_lead_to_their_modules() {
     let module = |name: &str| of_variable(name.as_bytes()).map(|row| row.module);
     assert_eq!(module("geoip_country_code"), Some("ngx_http_geoip_module"));
-    assert_eq!(module("ssl_client_verify"), Some("ngx_http_ssl_module"));
+    assert_eq!(module("ssl_preread_servername"), None, "all of TLS is here");
     assert_eq!(module("upstream_cache_status"), Some("ngx_http_proxy_module"));
     assert_eq!(module("remote_addr"), None);
 }

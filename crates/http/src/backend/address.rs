@@ -4,8 +4,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ::upstream::Group;
 use ::upstream::named::{self, ByName, GroupHost};
+use ::upstream::{Group, address};
 use conf::{Directive, Inherited, Load, Result, Template, Value, Word};
 use observe::{Level, Text};
 use session::backend::{NoGroup, find_group};
@@ -72,8 +72,9 @@ impl PassTo {
         }
         let (text, is_tls) = schemes.split(&word.text);
         let host = GroupHost::parse(text).map_err(|why| {
+            let meant = address::meant(text);
             let text = String::from_utf8_lossy(text);
-            from.error_at(word, format!("{why} in upstream \"{text}\""))
+            from.error_at(word, format!("{why} in upstream \"{text}\"")).guess(meant)
         })?;
         host.declare(from, word, load);
         Ok(Self::Fixed { host, is_tls })

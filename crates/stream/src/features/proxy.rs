@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::session::backend::{Bind, PROTOCOL_MAX, SecuredBackend};
 use ::session::tls::client;
+use ::upstream::address;
 use ::upstream::named::{self, GroupHost};
 use conf::{
     Directive, Inherited, Load, Milliseconds, Number, Result, Size, SizeTemplate, Template, Value,
@@ -200,8 +201,10 @@ impl Value for PassTarget {
         if template.as_fixed().is_none() {
             return Ok(Self::Computed(template));
         }
-        let host = GroupHost::parse(&word.text)
-            .map_err(|why| from.error_at(word, format!("{why} in upstream \"{word}\"")))?;
+        let host = GroupHost::parse(&word.text).map_err(|why| {
+            let error = from.error_at(word, format!("{why} in upstream \"{word}\""));
+            error.guess(address::meant(&word.text))
+        })?;
         host.declare(from, word, load);
         Ok(Self::Fixed(host))
     }

@@ -45,8 +45,10 @@ impl Value for ServerLine {
             return Err(of_service("requires \"resolve\" parameter"));
         }
         let parsed = address::parse(&text.text, DEFAULT_PORT);
-        let parsed = parsed
-            .map_err(|refusal| from.error_at(text, format!("{refusal} in upstream \"{text}\"")))?;
+        let parsed = parsed.map_err(|refusal| {
+            let error = from.error_at(text, format!("{refusal} in upstream \"{text}\""));
+            error.guess(address::meant(&text.text))
+        })?;
         if line.service.is_some() && parsed.port_said {
             return Err(of_service("may not have port"));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use conf::lacking::{Consequence, Lack};
-use conf::{Diagnostic, Error, ErrorLevel, SharedCause, Sources, Span};
+use conf::{Error, ErrorLevel, SharedCause, Sources, Span};
 
 use crate::load::Examined;
 use crate::name::name;
@@ -168,8 +168,8 @@ impl<'a> UnsupportedItem<'a> {
         }
         let _ = writeln!(out, "{title}:");
         for cause in messages {
-            let shown = Diagnostic { error: cause.first, sources: self.sources };
-            let _ = write!(out, "  {}\n{}", cause.headline(self.sources), shown.excerpt());
+            let excerpt = cause.diagnostic(self.sources).excerpt();
+            let _ = write!(out, "  {}\n{excerpt}", cause.headline(self.sources));
         }
         out.push('\n');
     }

@@ -84,9 +84,13 @@ fn between_parentheses(from: &Directive) -> Result<Vec<&[u8]>> {
             texts.push(rest);
             Ok(texts)
         }
-        None if last.is_empty() => Err(invalid(b"(", from)),
-        None => Err(invalid(last, from)),
+        None if last.is_empty() => Err(unclosed(b"(", from)),
+        None => Err(unclosed(last, from)),
     }
+}
+
+fn unclosed(text: &[u8], from: &Directive) -> Error {
+    invalid(text, from).help("\")\" is missing before the \"{\"")
 }
 
 fn invalid(text: &[u8], from: &Directive) -> Error {
