@@ -6,6 +6,8 @@
 use std::ffi::OsString;
 use std::fmt::{self, Write};
 
+use conf::suggest;
+
 /// A row of the table.
 pub struct OptionRow {
     /// Its letter; NUL: it has none.
@@ -32,8 +34,8 @@ pub enum OptionPart {
 /// Why a command line was not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// There is no such option.
-    Unknown(String),
+    /// There is no such option; with it comes the one that was probably meant.
+    Unknown(String, Option<&'static str>),
     /// The option needs a value.
     NoValue(&'static str),
     /// The option takes no value.
@@ -45,7 +47,11 @@ pub enum OptionError {
 impl fmt::Display for OptionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(name) => write!(f, "unknown option {name}"),
+            Self::Unknown(name, None) => write!(f, "unknown option {name}"),
+            Self::Unknown(name, Some(meant)) => {
+                let guess = suggest::did_you_mean(&format!("--{meant}"));
+                write!(f, "unknown option {name}\n      {guess}")
+            }
             Self::NoValue(name) => write!(f, "--{name} requires a value"),
             Self::Value(name) => write!(f, "--{name} takes no value"),
             Self::NotText => f.write_str("an argument is not UTF-8"),
@@ -91,7 +97,10 @@ fn read_long(
         None => (word, None),
     };
     let choice = table.iter().find(|choice| choice.long == name);
-    let choice = choice.ok_or_else(|| OptionError::Unknown(format!("--{name}")))?;
+    let choice = choice.ok_or_else(|| {
+        let meant = suggest::nearest(name.as_bytes(), table.iter().map(|choice| choice.long));
+        OptionError::Unknown(format!("--{name}"), meant)
+    })?;
     let value = match (choice.value.is_empty(), joined) {
         (true, None) => "",
         (true, Some(_)) => return Err(OptionError::Value(choice.long)),
@@ -110,7 +119,7 @@ fn read_letters(
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
         let choice = table.iter().find(|choice| choice.short == letter && letter != '\0');
-        let choice = choice.ok_or_else(|| OptionError::Unknown(format!("-{letter}")))?;
+        let choice = choice.ok_or_else(|| OptionError::Unknown(format!("-{letter}"), None))?;
         if choice.value.is_empty() {
             said.push(OptionPart::Option(choice.long, String::new()));
             continue;
@@ -191,8 +200,13 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
-        assert_eq!(said("-x"), Err(OptionError::Unknown("-x".into())));
-        assert_eq!(said("--thread 1"), Err(OptionError::Unknown("--thread".into())));
+        assert_eq!(said("-x"), Err(OptionError::Unknown("-x".into(), None)));
+        let misspelled = OptionError::Unknown("--thread".into(), Some("threads"));
+        assert_eq!(
+            misspelled.to_string(),
+            "unknown option --thread\n      did you mean \"--threads\"?"
+        );
+        assert_eq!(said("--thread 1"), Err(misspelled));
         assert_eq!(said("-t"), Err(OptionError::NoValue("threads")));
         assert_eq!(said("--threads"), Err(OptionError::NoValue("threads")));
         assert_eq!(said("--latency=1"), Err(OptionError::Value("latency")));

@@ -5,10 +5,10 @@ use std::path::Path;
 use conf::suggest;
 
 use crate::command_line::{SignalRequest, UsageError};
-use crate::subcommand;
+use crate::subcommand::{self, LAB_COMMANDS};
 
 /// Options with two dashes.
-const LONG: [&str; 4] = ["--help", "--version", "--lenient", "--port"];
+const LONG: [&str; 5] = ["--help", "--version", "--lenient", "--port", "--strict"];
 /// Long options of other programs that are single letters here.
 const ELSEWHERE: [(&str, &str); 10] = [
     ("--conf", "-c FILE"),
@@ -23,7 +23,7 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("--quiet", "-q"),
 ];
 /// Words that start the server in other programs.
-const SERVE: [&str; 3] = ["start", "run", "serve"];
+const SERVE: [&str; 2] = ["start", "serve"];
 
 /// The line to show below the complaint, if there is a guess.
 pub fn on(wrong: &UsageError) -> Option<String> {
@@ -37,7 +37,7 @@ pub fn on(wrong: &UsageError) -> Option<String> {
                 None => return Some("-s takes stop, quit, reopen or reload".into()),
             }
         }
-        UsageError::Missing { .. } | UsageError::Port(_) => return None,
+        UsageError::Missing { .. } | UsageError::Port(_) | UsageError::Untested => return None,
     };
     Some(suggest::did_you_mean(&meant))
 }
@@ -56,12 +56,13 @@ fn command(word: &str, first: bool) -> Option<String> {
         _ if SERVE.contains(&word) => return Some("weir -c FILE".into()),
         _ => {}
     }
-    let signals = SignalRequest::WORDS.iter().map(|(known, _)| *known);
-    let nearest = suggest::nearest(word.as_bytes(), subcommand::names().chain(signals))?;
-    match SignalRequest::WORDS.iter().any(|(known, _)| *known == nearest) {
-        true => Some(format!("weir -s {nearest}")),
-        false => first.then(|| format!("weir {nearest}")),
-    }
+    let commands = subcommand::names().map(|name| (name, format!("weir {name}")));
+    let of_lab = LAB_COMMANDS.into_iter().map(|name| (name, format!("weir lab {name}")));
+    let commands = commands.chain(of_lab).filter(|_| first);
+    let signals = SignalRequest::WORDS.iter().map(|(name, _)| (*name, format!("weir -s {name}")));
+    let meant: Vec<_> = commands.chain(signals).collect();
+    let nearest = suggest::nearest(word.as_bytes(), meant.iter().map(|(name, _)| *name))?;
+    meant.into_iter().find(|(name, _)| *name == nearest).map(|(_, meant)| meant)
 }
 
 fn option(word: &str) -> Option<String> {
@@ -87,8 +88,14 @@ mod tests {
         assert_eq!(word("relaod"), mean("weir -s reload"));
         assert_eq!(word("start"), mean("weir -c FILE"));
         assert_eq!(word("Cargo.toml"), mean("-c Cargo.toml"), "a file that is there");
+        assert_eq!(word("doctor"), mean("weir lab doctor"));
+        assert_eq!(word("doctr"), mean("weir lab doctor"));
+        assert_eq!(word("tune"), mean("weir lab tune"));
+        assert_eq!(word("run"), mean("weir lab run"));
+        assert_eq!(on(&UsageError::Word { word: "run".into(), first: false }), None);
         assert_eq!(word("frobnicate"), None);
         assert_eq!(option("--hlep"), mean("--help"));
+        assert_eq!(option("--stirct"), mean("--strict"));
         assert_eq!(option("--config=x"), mean("-c FILE"));
         assert_eq!(option("z"), None);
         assert_eq!(on(&UsageError::Signal("relaod".into())), mean("-s reload"));

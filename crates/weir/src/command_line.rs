@@ -19,6 +19,8 @@ pub struct CommandLine {
     pub dump: bool,
     /// `-q`
     pub quiet: bool,
+    /// `--strict`, with `-t`: a warning is an error.
+    pub strict: bool,
     /// `--lenient`: what this version does not have is a warning.
     pub lenient: bool,
     /// `--port`: where the built-in configuration listens.
@@ -71,6 +73,8 @@ pub enum UsageError {
     Signal(String),
     /// `--port` is no port.
     Port(String),
+    /// `--strict` without a test.
+    Untested,
 }
 
 impl CommandLine {
@@ -83,15 +87,19 @@ impl CommandLine {
             let word =
                 |word: &OsString, first| UsageError::Word { word: shown(word.as_bytes()), first };
             match argument.as_bytes() {
-                b"--" => {
-                    return rest.next().map_or(Ok(line), |argument| Err(word(argument, false)));
-                }
+                b"--" => match rest.next() {
+                    Some(argument) => return Err(word(argument, false)),
+                    None => break,
+                },
                 [b'-', b'-', name @ ..] => line.long(name, &mut rest)?,
                 [b'-', letters @ ..] => line.letters(letters, &mut rest)?,
                 _ => return Err(word(argument, first)),
             }
         }
-        Ok(line)
+        match line.strict && !line.test {
+            true => Err(UsageError::Untested),
+            false => Ok(line),
+        }
     }
 
     fn long<'a>(
@@ -103,6 +111,7 @@ impl CommandLine {
             b"help" => (self.show_version, self.show_help) = (true, true),
             b"version" => self.show_version = true,
             b"lenient" => self.lenient = true,
+            b"strict" => self.strict = true,
             b"port" => {
                 let missing = UsageError::Missing { option: "--port".into(), what: "number" };
                 self.port = Some(port(further.next().ok_or(missing)?.as_bytes())?);
@@ -188,6 +197,7 @@ impl UsageError {
             Self::Missing { option, what } => format!("option \"{option}\" requires {what}"),
             Self::Signal(word) => format!("invalid option: \"-s {word}\""),
             Self::Port(word) => format!("invalid port \"{word}\""),
+            Self::Untested => "option \"--strict\" requires -t".into(),
         }
     }
 }
@@ -242,6 +252,9 @@ mod tests {
         assert!(parse("--help").unwrap().show_help);
         assert!(parse("--version").unwrap().show_version);
         assert!(parse("-t --lenient --").unwrap().lenient);
+        assert!(parse("--strict -T").unwrap().strict);
+        assert_eq!(parse("--strict"), Err(UsageError::Untested));
+        assert_eq!(parse("--strict --"), Err(UsageError::Untested));
         assert_eq!(parse("--port 81").unwrap().port, Some(81));
         assert_eq!(parse("--port=81").unwrap().port, Some(81));
         for wrong in ["--port=0", "--port 65536", "--port=", "--port x"] {

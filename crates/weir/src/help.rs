@@ -68,6 +68,7 @@ Options:
   -V              print the version and the configure options
   -t              test the configuration and exit; creates no file
   -T              test the configuration, print it and exit
+  --strict        with -t: treat warnings as errors
   -q              suppress non-error messages during configuration testing
   -s SIGNAL       send a signal to a running server: stop, quit, reopen, reload
                   (name its configuration with -c)

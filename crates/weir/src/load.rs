@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use conf::lacking::{EnclosingBlock, Lack};
 use conf::{
-    Directive, Disk, EVENTS, Error, Files, Load, MAIN, ParsedConfig, Result, SharedCause, Sources,
-    Tree, Zones,
+    Directive, Disk, EVENTS, Error, ErrorLevel, Files, Load, MAIN, ParsedConfig, Result,
+    SharedCause, Sources, Tree, Zones,
 };
 use http::TempFolder;
 use net::{Address, SocketOptions};
@@ -141,6 +141,8 @@ pub struct LoadedConfig {
     /// The state that the next configuration may take over.
     pub zones: Zones,
     pub sources: Sources,
+    /// How many warnings were given.
+    pub warnings: usize,
 }
 
 /// Reads a first configuration, and reports its errors.
@@ -181,7 +183,11 @@ fn load_and(
     let causes = SharedCause::group(warnings.iter().filter(|_| warn));
     causes.iter().for_each(|cause| say_cause(cause, &sources));
     match loaded {
-        Ok(loaded) => Ok(LoadedConfig { sources, ..loaded }),
+        Ok(loaded) => {
+            let is_warning = |cause: &&SharedCause<'_>| cause.first.level == ErrorLevel::Warn;
+            let warnings = causes.iter().filter(is_warning).map(|cause| cause.count).sum();
+            Ok(LoadedConfig { sources, warnings, ..loaded })
+        }
         Err(mut error) => {
             if sources.iter().all(|source| source.path.is_none()) {
                 error.help = error.help.or_else(|| hints::conf(origin));
@@ -361,8 +367,8 @@ fn compile(
     let zones = std::mem::take(&mut load.zones);
     let log_files = load.registry.of::<LogFiles>().clone();
     let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
-    let sources = Sources::default();
-    Ok(LoadedConfig { settings, sites, main_log, log_files, folders, zones, sources })
+    let (sources, warnings) = (Sources::default(), 0);
+    Ok(LoadedConfig { settings, sites, main_log, log_files, folders, zones, sources, warnings })
 }
 
 /// The logs that are named, and the default file where none of them is a file.

@@ -35,19 +35,23 @@ pub fn make_ready(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Re
     })
 }
 
-/// Finds out whether [`make_ready`] would succeed, and makes nothing.
-pub fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {
+/// Finds out whether [`make_ready`] would succeed, and makes nothing. The result is the number of
+/// warnings.
+pub fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<usize, Reported> {
+    let mut warnings = 0;
     let may_make = |path: &Path| may_make(path, origin.defaults.is_at_home(path));
     for folder in loaded.folders.iter().filter(|folder| !folder.path.is_dir()) {
         let parents = !name().is_nginx() || origin.defaults.is_at_home(&folder.path);
         if let Err(error) = self::may_make(&folder.path, parents) {
             let what = format!("mkdir() \"{}\" failed{}", folder.path.display(), Errno(&error));
             do_without(loaded, folder, what)?;
+            warnings += 1;
         }
     }
-    loaded.log_files.try_out(may_make).map_err(|error| {
+    let opened = loaded.log_files.try_out(may_make).map_err(|error| {
         refuse(loaded, error.named, error.to_string(), hints::log(&error, &origin.defaults))
-    })
+    });
+    opened.map(|()| warnings)
 }
 
 /// Whether a file or directory could be made; `with_parents`: and what leads there.

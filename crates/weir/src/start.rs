@@ -74,7 +74,11 @@ pub fn test(command: &CommandLine, origin: &ConfigOrigin) -> Result<(), Reported
         if !command.quiet {
             tell(format_args!("{name}: the configuration file {file} syntax is ok\n"));
         }
-        try_out(&loaded, origin).map(|()| loaded)
+        let warnings = loaded.warnings + try_out(&loaded, origin)?;
+        match warnings {
+            1.. if command.strict => Err(refuse_warnings(warnings)),
+            _ => Ok(loaded),
+        }
     });
     let Ok(loaded) = tried else {
         tell(format_args!("{name}: configuration file {file} test failed\n"));
@@ -90,13 +94,24 @@ pub fn test(command: &CommandLine, origin: &ConfigOrigin) -> Result<(), Reported
     Ok(())
 }
 
+fn refuse_warnings(count: usize) -> Reported {
+    let text = match count {
+        1 => "1 warning counts as an error".into(),
+        _ => format!("{count} warnings count as errors"),
+    };
+    tell(format_args!("{}: {text} with --strict\n", name().word));
+    Reported
+}
+
 /// Tests what a start needs: files, directories, addresses. An address in use is fine. No files are
-/// created: where nginx creates a file, only its permissions are checked.
-fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {
+/// created: where nginx creates a file, only its permissions are checked. The result is the number
+/// of warnings.
+fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<usize, Reported> {
+    let mut warnings = 0;
     // The built-in configuration creates a directory for its files.
     if origin.port.is_none() {
         pid_file::try_out(&loaded.settings.pid, &origin.defaults)?;
-        ready::try_out(loaded, origin)?;
+        warnings = ready::try_out(loaded, origin)?;
     }
     for (address, options) in loaded.sites.listens() {
         match try_address(address, options) {
@@ -108,7 +123,7 @@ fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported>
             }
         }
     }
-    Ok(())
+    Ok(warnings)
 }
 
 fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAddressError> {

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub use lab::LAB_COMMANDS;
 use load::CalledAs;
 
 use crate::name::name;

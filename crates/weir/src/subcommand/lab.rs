@@ -23,19 +23,24 @@ Commands:
 weir lab COMMAND --help explains a command.
 ";
 
+/// What stands after `weir lab`.
+pub const LAB_COMMANDS: [&str; 4] = ["run", "list", "tune", "doctor"];
+
 /// The exit code of a doctor who cannot say anything.
 const UNREADABLE: u8 = 2;
 
 /// Runs `weir lab` with these arguments.
 pub(super) fn start(arguments: &[OsString]) -> ExitCode {
-    let Some((command, rest)) = arguments.split_first() else { return code(print(USAGE)) };
+    let Some((command, rest)) = arguments.split_first() else {
+        return code(Err(complain(format_args!("lab: a command is required\n{USAGE}"))));
+    };
     match command.as_encoded_bytes() {
         b"run" => measure(rest),
         b"list" => code(print(lab::run::list())),
         b"tune" => search(rest),
         b"doctor" => diagnose(rest),
         b"--help" | b"-h" => code(print(USAGE)),
-        _ => code(Err(refuse("lab", command, &["run", "list", "tune", "doctor"]))),
+        _ => code(Err(refuse("lab", command, &LAB_COMMANDS))),
     }
 }
 
