@@ -49,6 +49,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "at-once", slow: true, run: general_sending },
     CheckStep { name: "examples", slow: true, run: shown },
     CheckStep { name: "takeover", slow: true, run: taken_over },
+    CheckStep { name: "moving", slow: true, run: moved },
     CheckStep { name: "certbot", slow: true, run: certified },
     CheckStep { name: "chains", slow: true, run: chains_compared },
     CheckStep { name: "attacks", slow: true, run: attacked },
@@ -178,8 +179,14 @@ fn taken_over() -> Result<StepOutcome, String> {
         return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
     }
     let weir = project::release("weir")?.display().to_string();
-    let words = ["--weir".to_owned(), weir, "--times".to_owned(), "1".to_owned()];
+    let words = ["--weir", &weir, "--times", "1", "--only", "load"].map(str::to_owned);
     takeover::run(&words).map(|()| StepOutcome::Done)
+}
+
+/// Every command of docs/moving-from-nginx.md, in a Debian root of its own.
+fn moved() -> Result<StepOutcome, String> {
+    let skipped = takeover::follow_page(&project::release("weir")?)?;
+    Ok(skipped.map_or(StepOutcome::Done, StepOutcome::Skipped))
 }
 
 /// What is not installed is skipped there.

@@ -1,10 +1,17 @@
-//! `xtask takeover`: Weir takes over from a running nginx and gives back, under load.
+//! `xtask takeover`: Weir takes over from a running nginx and gives back, as
+//! docs/moving-from-nginx.md says.
 //!
-//! What is typed is what docs/moving-from-nginx.md says: its marked commands are run as they stand,
-//! with the paths of the installation replaced by those of a folder. No request may fail.
+//! Once under load: the commands of the takeover are run with the paths of the installation
+//! replaced by those of a folder, and no request may fail. And once in a Debian root of its own,
+//! where every command of the page is typed as it stands (`page`).
 
 mod client;
 mod commands;
+mod debian_root;
+mod masters;
+mod page;
+mod probes;
+mod sites;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -18,16 +25,18 @@ use crate::args::Args;
 use crate::project;
 use client::ClientTotals;
 use commands::Commands;
+use masters::{Masters, NGINX_ITSELF, WEIR};
 
 pub(crate) const HELP: &str = "prove that Weir takes over from nginx and gives back, losing nothing
 
-Usage: cargo xtask takeover [--weir PATH] [--nginx PATH] [--times N]
+Usage: cargo xtask takeover [--weir PATH] [--nginx PATH] [--times N] [--only load|page]
 
   --weir PATH   the program under test; built where none is named
   --nginx PATH  the nginx, /usr/sbin/nginx unless given
-  --times N     how often there and back, once unless given
-
-The commands are those of docs/moving-from-nginx.md.
+  --times N     how often there and back under load, once unless given
+  --only PART   load: the takeover, with clients that ask without a pause; page: every command of
+                docs/moving-from-nginx.md in a Debian root with all modules of nginx and four sites,
+                which takes root, Debian and its packages, and leaves nothing behind
 ";
 
 /// Debian's.
@@ -49,17 +58,44 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let weir = args.option("--weir")?.map(PathBuf::from);
     let nginx = args.option("--nginx")?.map_or_else(|| NGINX.into(), PathBuf::from);
     let times: usize = args.parsed("--times", 1)?;
+    let only = args.option("--only")?;
+    // How this program is started in the root.
+    let in_root = args.flag("--in-root");
     args.end()?;
+    if in_root {
+        return page::run();
+    }
+    let (load, page) = match only.as_deref() {
+        None => (true, true),
+        Some("load") => (true, false),
+        Some("page") => (false, true),
+        Some(part) => return Err(format!("--only \"{part}\": there are load and page")),
+    };
     let weir = weir.map_or_else(|| project::debug("weir"), Ok)?;
+    if load {
+        under_load(&weir, &nginx, times)?;
+    }
+    if page && let Some(why) = follow_page(&weir)? {
+        println!("the page's commands were skipped: {why}");
+    }
+    Ok(())
+}
+
+/// Types every command of the page; `Some`: why that is not possible here.
+pub(crate) fn follow_page(weir: &Path) -> Result<Option<String>, String> {
+    debian_root::run(weir)
+}
+
+fn under_load(weir: &Path, nginx: &Path, times: usize) -> Result<(), String> {
     let commands = Commands::read(&project::root().join("docs/moving-from-nginx.md"))?;
-    let site = NginxInstallation::start(&weir, &nginx)?;
+    let site = NginxInstallation::start(weir, nginx)?;
     let tally = ClientTotals::default();
     thread::scope(|scope| {
         for _ in 0..KEPT_CONNECTIONS {
-            scope.spawn(|| client::ask_on(site.address, &tally, true));
+            scope.spawn(|| client::ask_on(site.masters.address, &tally, true));
         }
         for _ in 0..NEW_CONNECTIONS {
-            scope.spawn(|| client::ask_on(site.address, &tally, false));
+            scope.spawn(|| client::ask_on(site.masters.address, &tally, false));
         }
         let result = (0..times).try_for_each(|_| {
             site.given_up(&commands, &tally)?;
@@ -68,13 +104,13 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         tally.end();
         result
     })?;
-    tally.report(times, &site.log())
+    tally.report(times, &site.masters.log())
 }
 
 /// An installation of nginx in a folder, which serves.
 struct NginxInstallation {
     folder: PathBuf,
-    address: SocketAddr,
+    masters: Masters,
     /// Kept, so that the address is nobody else's.
     _listener: TcpListener,
 }
@@ -95,9 +131,11 @@ impl NginxInstallation {
         let address = listener.local_addr().map_err(fail)?;
         fs::write(folder.join("nginx.conf"), configuration(&folder, address)).map_err(fail)?;
         let socket: OwnedFd = listener.try_clone().map_err(fail)?.into();
-        let site = Self { folder, address, _listener: listener };
+        let error_log = folder.join("error.log");
+        let masters = Masters { run: folder.clone(), error_log, address };
+        let site = Self { folder, masters, _listener: listener };
         site.spawn(socket)?;
-        site.await_server(NGINX_ITSELF)?;
+        site.masters.await_server(NGINX_ITSELF)?;
         Ok(site)
     }
 
@@ -117,31 +155,31 @@ impl NginxInstallation {
     /// A takeover that is undone while the old master still waits.
     fn given_up(&self, commands: &Commands, tally: &ClientTotals) -> Result<(), String> {
         self.step(commands, "takeover", tally)?;
-        self.await_masters(2)?;
+        self.masters.await_count(2)?;
         self.step(commands, "old workers stop", tally)?;
-        self.await_server(WEIR)?;
+        self.masters.await_server(WEIR)?;
         self.step(commands, "give up", tally)?;
-        self.await_masters(1)?;
-        self.await_server(NGINX_ITSELF)
+        self.masters.await_count(1)?;
+        self.masters.await_server(NGINX_ITSELF)
     }
 
     fn there_and_back(&self, commands: &Commands, tally: &ClientTotals) -> Result<(), String> {
-        let download = client::download(self.address, DOWNLOAD_BYTES);
+        let download = client::download(self.masters.address, DOWNLOAD_BYTES);
         self.step(commands, "takeover", tally)?;
-        self.await_masters(2)?;
+        self.masters.await_count(2)?;
         self.step(commands, "old workers stop", tally)?;
-        self.await_server(WEIR)?;
+        self.masters.await_server(WEIR)?;
         self.step(commands, "old master ends", tally)?;
-        self.await_masters(1)?;
+        self.masters.await_count(1)?;
         download.join().map_err(|_| "the download panicked")?.map_err(|err| err.to_string())?;
         tally.await_requests(REQUESTS_BETWEEN)?;
 
-        let download = client::download(self.address, DOWNLOAD_BYTES);
+        let download = client::download(self.masters.address, DOWNLOAD_BYTES);
         self.step(commands, "way back", tally)?;
-        self.await_masters(2)?;
+        self.masters.await_count(2)?;
         self.step(commands, "weir ends", tally)?;
-        self.await_masters(1)?;
-        self.await_server(NGINX_ITSELF)?;
+        self.masters.await_count(1)?;
+        self.masters.await_server(NGINX_ITSELF)?;
         download.join().map_err(|_| "the download panicked")?.map_err(|err| err.to_string())?;
         tally.await_requests(REQUESTS_BETWEEN)
     }
@@ -156,46 +194,19 @@ impl NginxInstallation {
         }
         Ok(())
     }
-
-    /// Waits for one master, or for both.
-    fn await_masters(&self, count: usize) -> Result<(), String> {
-        let both = || self.pid("nginx.pid").is_some() && self.pid("nginx.pid.oldbin").is_some();
-        let one = || self.pid("nginx.pid").is_some() && self.pid("nginx.pid.oldbin").is_none();
-        eventually(|| if count == 2 { both() } else { one() })
-            .ok_or_else(|| format!("not {count} masters after {PATIENCE:?}\n{}", self.log()))
-    }
-
-    /// Waits until new connections are answered by this program alone.
-    fn await_server(&self, server: &str) -> Result<(), String> {
-        let answers =
-            || (0..8).all(|_| client::server(self.address).is_some_and(|s| s.starts_with(server)));
-        eventually(answers)
-            .ok_or_else(|| format!("no \"{server}\" after {PATIENCE:?}\n{}", self.log()))
-    }
-
-    fn pid(&self, name: &str) -> Option<String> {
-        let text = fs::read_to_string(self.folder.join(name)).ok()?;
-        Some(text.trim().to_owned()).filter(|pid| !pid.is_empty())
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("error.log")).unwrap_or_default()
-    }
 }
-
-/// What Weir calls itself through a link named `nginx`.
-const WEIR: &str = "nginx/1.31";
-/// What the nginx that is replaced calls itself: Debian 12's, 13's.
-const NGINX_ITSELF: &str = "nginx/1.2";
 
 impl Drop for NginxInstallation {
     fn drop(&mut self) {
         for name in ["nginx.pid", "nginx.pid.oldbin"] {
-            if let Some(pid) = self.pid(name) {
+            if let Some(pid) = self.masters.pid(name) {
                 let _ = Command::new("kill").args(["-s", "TERM", &pid]).status();
             }
         }
-        let gone = || self.pid("nginx.pid").is_none() && self.pid("nginx.pid.oldbin").is_none();
+        let gone = || {
+            self.masters.pid("nginx.pid").is_none()
+                && self.masters.pid("nginx.pid.oldbin").is_none()
+        };
         let _ = eventually(gone);
         let _ = fs::remove_dir_all(&self.folder);
     }

@@ -36,6 +36,10 @@ impl Commands {
         Self(steps)
     }
 
+    pub(super) fn steps(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     pub(super) fn of(&self, step: &str) -> Result<&[String], String> {
         let lines = self.0.get(step).filter(|lines| !lines.is_empty());
         Ok(lines.ok_or_else(|| format!("the document has no step \"{step}\""))?)
