@@ -65,6 +65,7 @@ const DEFAULTS: &[(&str, &str, &str, &str)] = &[
     ("proxy_buffer_size", "page size (4k)", "4k", PAGE),
     ("proxy_buffers", "8 page", "8 4k", PAGE),
     ("proxy_busy_buffers_size", "2 x max(buffer_size, one buffer)", "", EFFECT),
+    ("proxy_max_temp_file_size", "1g", "1024m", SAME),
     ("proxy_store_access", "0600", "user:rw", SAME),
     (
         "proxy_temp_file_write_size",
