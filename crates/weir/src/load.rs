@@ -14,6 +14,7 @@ use conf::{
     SharedCause, Sources, Tree, Zones,
 };
 use http::TempFolder;
+use lab::doctor::{self, NamedCertificates};
 use net::{Address, SocketOptions};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 use session::Configuration as _;
@@ -230,8 +231,19 @@ pub fn examine(origin: &ConfigOrigin, files: &mut dyn Files) -> Examined {
     if let Err(error) = read(&tree.root, error, origin, &mut load) {
         load.errors.push(error);
     }
+    warn_of_certificates(&tree.root, &mut load);
     let Load { errors, warnings, lacks, sources, .. } = load;
     Examined { errors, warnings, lacks, sources }
+}
+
+/// Warns of certificates that clients refuse, or soon will.
+fn warn_of_certificates(root: &[Directive], load: &mut Load<'_>) {
+    let texts = NamedCertificates::read(root, &load.conf_prefix, load.files);
+    for problem in doctor::certificate_problems(root, &texts, observe::Stamps::now().second()) {
+        for line in problem.lines {
+            load.warn(line.error_at(line.arg(0), problem.what.clone()));
+        }
+    }
 }
 
 /// nginx's line for the log; on the terminal also the place.

@@ -179,6 +179,28 @@ fn a_user_of_another_machine_is_a_remark() {
 }
 
 #[test]
+fn certificates_that_clients_refuse_are_warned_of() {
+    let folder = Folder::new();
+    folder.write("a.pem", include_str!("../../lab/src/doctor/testdata/ended.pem"));
+    let certificate = "ssl_certificate a.pem; ssl_certificate_key none.key;";
+    let server = format!("server {{ listen 1 ssl; server_name c.test;\n{certificate} }}");
+    folder.write("a.conf", &format!("events {{}} http {{\n{server} }}"));
+    let output = check(&folder, &["a.conf"]);
+    let (text, dir) = (said(&output), folder.path().display().to_string());
+    assert!(text.starts_with("Warnings:\n"), "{text}");
+    for warning in [
+        &format!("  certificate \"{dir}/a.pem\" expired "),
+        &format!(" days ago, on Jan  1 00:00:00 2021 GMT in {dir}/a.conf:3\n    3 | ssl_cert"),
+        &format!(
+            "  certificate \"{dir}/a.pem\", of a.test, *.b.test, has no name of its server: c."
+        ),
+    ] {
+        assert!(text.contains(warning), "{warning}\nnot in\n{text}");
+    }
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn it_goes_on_after_errors() {
     let (code, text) = of("lisen 80;
         server { root; location / { grpc_pass a; proxy_pass ftp://a; } }

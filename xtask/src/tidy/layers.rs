@@ -48,6 +48,7 @@ const LAYERED: &[LayeredCrate] = &[
                 "doctor",
                 "doctor::checks",
                 "doctor::checks::backends",
+                "doctor::checks::certificates",
                 "doctor::checks::files",
                 "doctor::checks::logs",
                 "doctor::checks::queues",

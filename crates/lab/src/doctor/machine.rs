@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The machine's settings and limits.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub(super) struct MachineLimits {
     pub(super) tracked_connections: Option<u64>,
     /// How the processor's frequency is chosen.
     pub(super) governor: Option<String>,
+    /// Its clock.
+    pub(super) seconds_since_1970: Option<i64>,
 }
 
 impl MachineLimits {
@@ -46,6 +49,10 @@ impl MachineLimits {
             tracked_connections: number("net/netfilter/nf_conntrack_max"),
             governor: text("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
                 .map(|governor| governor.trim().to_owned()),
+            seconds_since_1970: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .and_then(|since| i64::try_from(since.as_secs()).ok()),
         }
     }
 }

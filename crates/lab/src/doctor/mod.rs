@@ -4,11 +4,13 @@
 //! the [`ExaminedConfig`] and notes what it finds. Deliberately absent: anything that is measured,
 //! and anything that needs root.
 
+mod certificates;
 mod checks;
 mod configuration;
 mod finding;
 mod machine;
 mod report;
+mod scope;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use certificates::{CertificateProblem, NamedCertificates, certificate_problems};
 use configuration::ExaminedConfig;
 use finding::{DoctorFinding, FindingList};
 use machine::MachineLimits;

@@ -17,6 +17,7 @@ fn good_machine() -> MachineLimits {
         files_max: Some(1_048_576),
         tracked_connections: None,
         governor: Some("performance".to_owned()),
+        seconds_since_1970: Some(0),
     }
 }
 
@@ -100,6 +101,20 @@ fn what_is_no_mistake() {
     ] {
         assert_eq!(with(from, to), [], "{to}");
     }
+}
+
+#[test]
+fn certificates_that_clients_refuse_are_found() {
+    let server = "listen 443 ssl; ssl_certificate /a.pem; server_name c.test;";
+    let text = GOOD.replace("listen 80;", server);
+    let ended = include_str!("testdata/ended.pem");
+    let mut files = MemoryFiles::default().with("/a.pem", ended).with("/nginx.conf", &text);
+    let configuration = ExaminedConfig::read(Path::new("/nginx.conf"), &mut files).unwrap();
+    let machine = MachineLimits { seconds_since_1970: Some(2_000_000_000), ..good_machine() };
+    let found = find(&machine, &configuration);
+    assert_eq!(checks(&found), ["certificates", "certificates"]);
+    assert!(found.iter().all(|finding| finding.places == ["/nginx.conf:8"]), "{found:?}");
+    assert_eq!(find(&MachineLimits::default(), &configuration), []);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Whether a certificate is a host's, as OpenSSL's `X509_check_host` decides it.
 
+use core::iter::from_fn;
+
 use super::{SUBJECT_ALT_NAME, X509};
 use crate::der::{DerReader, tag};
 
@@ -16,18 +18,20 @@ impl X509<'_> {
         if host.is_empty() {
             return false;
         }
-        let mut has_names = false;
+        self.host_names().any(|name| matches(name, host))
+    }
+
+    /// The names that its hosts may have: those of the DNS, or else the common names.
+    pub fn host_names(&self) -> impl Iterator<Item = &[u8]> {
+        let has_names = self.dns_names().next().is_some();
+        self.dns_names().chain(self.subject.common_names().filter(move |_| !has_names))
+    }
+
+    fn dns_names(&self) -> impl Iterator<Item = &[u8]> {
         let names = self.extension(SUBJECT_ALT_NAME);
         let names = names.and_then(|der| DerReader::new(der).inside(tag::SEQUENCE).ok());
-        if let Some(mut names) = names {
-            while let Ok(name) = names.any() {
-                has_names |= name.tag == DNS_NAME;
-                if name.tag == DNS_NAME && matches(name.contents, host) {
-                    return true;
-                }
-            }
-        }
-        !has_names && self.subject.common_names().any(|name| matches(name, host))
+        let names = names.into_iter().flat_map(|mut names| from_fn(move || names.any().ok()));
+        names.filter(|name| name.tag == DNS_NAME).map(|name| name.contents)
     }
 }
 

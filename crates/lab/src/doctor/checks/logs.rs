@@ -6,7 +6,7 @@ use super::{ConfigScope, ExaminedConfig, FindingList, MachineLimits, parameter};
 pub(super) fn unbuffered(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let mut scopes: Vec<ConfigScope<'_>> = conf.main().within("http");
     scopes.extend(conf.main().within("stream"));
-    scopes.extend(conf.servers());
+    scopes.extend(conf.main().servers());
     scopes.extend(conf.http_places().into_iter().filter(|place| place.title() != ""));
     let logs = scopes.iter().flat_map(|scope| scope.own_all("access_log"));
     let is_direct = |log: &&conf::Directive| {
@@ -34,7 +34,7 @@ pub(super) fn unbuffered(_: &MachineLimits, conf: &ExaminedConfig, findings: &mu
 pub(super) fn verbose(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let mut scopes = vec![conf.main()];
     scopes.extend(conf.main().within("http"));
-    scopes.extend(conf.servers());
+    scopes.extend(conf.main().servers());
     let logs = scopes.iter().flat_map(|scope| scope.own_all("error_log"));
     let is_verbose = |log: &&conf::Directive| {
         log.args.iter().skip(1).any(|word| word.text.starts_with(b"debug"))

@@ -1,14 +1,16 @@
 //! The checks, one function each. To add one, write it and give it a row here.
 
 mod backends;
+mod certificates;
 mod files;
 mod logs;
 mod queues;
 mod workers;
 
-use super::configuration::{ConfigScope, ExaminedConfig, parameter};
+use super::configuration::{ExaminedConfig, parameter};
 use super::finding::FindingList;
 use super::machine::MachineLimits;
+use super::scope::ConfigScope;
 
 /// A check.
 pub(super) struct DoctorCheck {
@@ -35,4 +37,5 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "open-file-cache", run: files::cache },
     DoctorCheck { name: "sendfile", run: files::sendfile },
     DoctorCheck { name: "gzip-level", run: files::gzip_level },
+    DoctorCheck { name: "certificates", run: certificates::refused },
 ];

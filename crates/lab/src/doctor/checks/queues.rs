@@ -14,7 +14,7 @@ pub(super) fn accept_queue(
     findings: &mut FindingList<'_>,
 ) {
     let Some(somaxconn) = machine.somaxconn else { return };
-    let servers = conf.servers();
+    let servers = conf.main().servers();
     let listens = servers.iter().flat_map(|server| server.own_all("listen"));
     let tcp = listens.filter(|listen| listen.args.iter().all(|word| *word.text != *b"udp"));
     let too_long: Vec<_> = tcp.filter(|listen| backlog(listen) > somaxconn).collect();
@@ -39,7 +39,7 @@ pub(super) fn syn_backlog(
     findings: &mut FindingList<'_>,
 ) {
     let (Some(queue), Some(false)) = (machine.syn_backlog, machine.has_syn_cookies) else { return };
-    let servers = conf.servers();
+    let servers = conf.main().servers();
     let listens = servers.iter().flat_map(|server| server.own_all("listen"));
     let Some(longest) = listens.map(backlog).max().filter(|longest| *longest > queue) else {
         return;
