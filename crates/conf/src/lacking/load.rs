@@ -145,7 +145,7 @@ impl Load<'_> {
         match suggest::nearest(name, here.map(|known| known.name)) {
             Some(meant) => error.help(suggest::did_you_mean(meant)),
             None => {
-                let help = error.help.or_else(|| cut_off(line, block));
+                let help = error.help.or_else(|| elsewhere(name)).or_else(|| cut_off(line, block));
                 Error { help, ..error }
             }
         }
@@ -177,6 +177,13 @@ static NEW: LackingRow = LackingRow {
     of: "",
     defines: "",
 };
+
+/// What a name was probably meant to be that is allowed in other blocks.
+fn elsewhere(name: &[u8]) -> Option<String> {
+    let meant = suggest::nearest(name, known::all().iter().map(|known| known.name))?;
+    let places = known::places(meant.as_bytes())?;
+    Some(format!("{} It is allowed in {places}", suggest::did_you_mean(meant)))
+}
 
 /// What to do about a line that is the rest of the value before it: in
 /// `add_header A max-age=1; preload;` the value was meant to have the `;`.

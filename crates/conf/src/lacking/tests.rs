@@ -41,6 +41,10 @@ fn unknown_misplaced_and_missing_are_told_apart() {
     assert_eq!(text, r#"unknown directive "includeSubDomains""#);
     assert_eq!(help, r#"if it belongs to "add_header", quote the value: it contains ";""#);
     assert_eq!(refusal("add_header A b;\nincludeSubDomains;", "server").1, "");
+    let (text, help) = refusal("try_file a b;", "http");
+    assert_eq!(text, r#"unknown directive "try_file""#);
+    let meant = r#"did you mean "try_files"? It is allowed in server, location of http"#;
+    assert_eq!(help, meant);
     let (text, help) = refusal("lisen 80;", "server");
     assert_eq!(text, r#"unknown directive "lisen""#);
     assert_eq!(help, r#"did you mean "listen"?"#);

@@ -78,13 +78,14 @@ pub struct TlsProtocols(u16);
 const TLS12: u16 = 1 << 4;
 const TLS13: u16 = 1 << 5;
 
+/// The best one first: of names that are equally near to a misspelled one, that is suggested.
 const PROTOCOLS: [(&str, u16); 6] = [
-    ("SSLv2", 1),
-    ("SSLv3", 1 << 1),
-    ("TLSv1", 1 << 2),
-    ("TLSv1.1", 1 << 3),
-    ("TLSv1.2", TLS12),
     ("TLSv1.3", TLS13),
+    ("TLSv1.2", TLS12),
+    ("TLSv1.1", 1 << 3),
+    ("TLSv1", 1 << 2),
+    ("SSLv3", 1 << 1),
+    ("SSLv2", 1),
 ];
 
 impl Value for TlsProtocols {

@@ -50,8 +50,15 @@ impl Condition {
                         Ok(Self::Matches { variable, pattern: Arc::new(pattern), not })
                     }
                     _ => {
+                        let meant = match operator {
+                            b"==" | b"===" => Some("="),
+                            b"=~" => Some("~"),
+                            b"!==" => Some("!="),
+                            _ => None,
+                        };
                         let operator = String::from_utf8_lossy(operator);
-                        Err(from.error(format!("unexpected \"{operator}\" in condition")))
+                        let message = format!("unexpected \"{operator}\" in condition");
+                        Err(from.error(message).guess(meant))
                     }
                 }
             }
