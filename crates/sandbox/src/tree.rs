@@ -2,7 +2,7 @@
 //!
 //! Unlike the tree of crate `conf`, it owns its words and outlives the texts that it was read from.
 //! What `include` names is in place; each directive knows the line it comes from. What directives
-//! mean is no matter here. Blocks of Lua do not follow the grammar and are refused.
+//! mean is no matter here. Blocks of Lua do not follow the grammar: they are refused, or empty.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -68,6 +68,15 @@ impl PartialEq for EditableTree {
 impl EditableTree {
     /// Reads a file and what it includes; an error is a message in nginx's words.
     pub fn read(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
+        Self::read_with(path, files, false)
+    }
+
+    /// The same for a server that ignores Lua: its blocks are empty.
+    pub fn read_without_lua(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
+        Self::read_with(path, files, true)
+    }
+
+    fn read_with(path: &Path, files: &mut dyn Files, ignores_lua: bool) -> Result<Self, String> {
         let file = std::path::absolute(path).map_err(|error| error.to_string())?;
         let folder = file.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
         let prefix = [folder, b"/"].concat();
@@ -76,7 +85,7 @@ impl EditableTree {
             let place = error.span.map_or(String::new(), |at| parsed.sources.place(at));
             return Err(format!("{}{place}", error.message));
         }
-        let mut reader = TreeReader { sources: &parsed.sources, read: 0 };
+        let mut reader = TreeReader { sources: &parsed.sources, ignores_lua, read: 0 };
         let root = reader.block(&parsed.tree.root)?;
         Ok(Self { file, root })
     }
@@ -248,6 +257,7 @@ fn change_all(
 
 struct TreeReader<'s> {
     sources: &'s Sources,
+    ignores_lua: bool,
     read: usize,
 }
 
@@ -258,7 +268,7 @@ impl TreeReader<'_> {
 
     fn directive(&mut self, line: &Directive) -> Result<EditableDirective, String> {
         let place = self.place(line);
-        if line.block.is_some() && line.name.text.ends_with(b"_by_lua_block") {
+        if !self.ignores_lua && line.block.is_some() && line.name.text.ends_with(b"_by_lua_block") {
             return Err(format!("{place}: {}: Lua cannot be carried over", line.name));
         }
         let number = Some(self.read);
@@ -387,6 +397,8 @@ mod tests {
         let mut read = |path: &str| EditableTree::read(Path::new(path), &mut files).unwrap_err();
         assert_eq!(read("/c/lua"), "/c/lua:3: content_by_lua_block: Lua cannot be carried over");
         assert!(read("/c/x").ends_with("in /c/x:1"), "{}", read("/c/x"));
+        let tree = EditableTree::read_without_lua(Path::new("/c/lua"), &mut files).unwrap();
+        assert!(String::from_utf8_lossy(&tree.write()).contains("content_by_lua_block {\n"));
     }
 
     #[test]

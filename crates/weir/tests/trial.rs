@@ -386,9 +386,20 @@ fn what_the_configuration_has_wrong_is_told_of_its_own_lines() {
     let lenient = Trial::start(trial(&folder, &["--lenient"]));
     assert_eq!(body(&get(connect(&moved(address)), "/")), "ok");
     lenient.end("INT");
+    let lua = "content_by_lua_block { ngx.say('}') }";
+    folder.write(
+        "nginx.conf",
+        &format!("{} events {{}} http {{ server {{ listen {address}; {lua} }} }}", user()),
+    );
+    let lenient = Trial::start(trial(&folder, &["--lenient"]));
+    let reply = get(connect(&moved(address)), "/");
+    assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
+    lenient.end("INT");
     folder.write("nginx.conf", "events {}");
     let told = failed(trial(&folder, &[]));
     assert_eq!(told, "weir: trial: no server of the configuration listens\n");
     let told = failed(trial(&folder, &["--ofset", "1"]));
     assert!(told.contains("did you mean \"--offset\"?"), "{told}");
+    let told = failed(trial(&folder, &["other.conf"]));
+    assert!(told.contains("did you mean \"-c other.conf\"?"), "{told}");
 }

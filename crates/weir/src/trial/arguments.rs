@@ -2,11 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::Reported;
 use crate::command_line::CommandLine;
 use crate::load::ConfigOrigin;
 use crate::name::NGINX;
 use crate::subcommand::{complain, refuse};
+use crate::{Reported, help};
 
 /// What is added to each port.
 const OFFSET: u16 = 8000;
@@ -53,6 +53,7 @@ impl TrialArguments {
                 }
                 long => match long.strip_prefix(b"--offset=") {
                     Some(number) => arguments.offset = offset(&value(number, "a number")?)?,
+                    None if !long.starts_with(b"-") => return Err(refuse_file(word)),
                     None => return Err(refuse("trial", word, &OPTIONS)),
                 },
             }
@@ -69,6 +70,14 @@ impl TrialArguments {
             ..CommandLine::default()
         })
     }
+}
+
+/// Rejects a word without an option, which is most likely the configuration.
+fn refuse_file(word: &OsStr) -> Reported {
+    let word = word.to_string_lossy();
+    let told = complain(format_args!("trial: unexpected argument \"{word}\""));
+    help::advise(Some(format!("did you mean \"-c {word}\"?")), "weir trial --help");
+    told
 }
 
 fn offset(word: &OsStr) -> Result<u16, Reported> {

@@ -21,7 +21,7 @@ use crate::subcommand::complain;
 pub(super) fn read(origin: &ConfigOrigin) -> Result<Result<EditableTree, String>, Reported> {
     let path = conf::bytes_path(&origin.conf);
     let mut files = ReadableFiles::default();
-    let tree = EditableTree::read(path, &mut files);
+    let tree = EditableTree::read_without_lua(path, &mut files);
     let mut denied: Vec<DeniedFile> =
         files.denied.into_iter().map(|path| DeniedFile { path, named: String::new() }).collect();
     for file in tree.iter().flat_map(sandbox::named_files) {
