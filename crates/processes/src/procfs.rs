@@ -298,7 +298,12 @@ mod tests {
         let port = listener.local_addr().expect("its address").port();
         assert!(listens(std::process::id(), port));
         drop(listener);
-        assert!(!listens(std::process::id(), port));
+        // A child that another test starts has the socket until it runs its program.
+        let dropped = std::time::Instant::now();
+        while listens(std::process::id(), port) {
+            assert!(dropped.elapsed().as_secs() < 10);
+            std::thread::yield_now();
+        }
     }
 
     #[test]
