@@ -61,7 +61,7 @@ impl Diagnostic<'_> {
         }
     }
 
-    /// nginx's line, and in parentheses what there are no lines below for.
+    /// The message on a single line, for a log: nginx's message, with advice in parentheses.
     pub fn log_line(&self) -> String {
         match &self.remark()[..] {
             "" => self.headline(),
@@ -69,7 +69,7 @@ impl Diagnostic<'_> {
         }
     }
 
-    /// What another line has to do with it, and what to do.
+    /// The lines below the message: the second line that the error is about, and the help text.
     fn advice(&self) -> impl Iterator<Item = String> {
         let elsewhere = self.error.elsewhere.as_deref();
         let elsewhere = elsewhere.map(|(what, at)| format!("{what}{}", self.sources.place(*at)));

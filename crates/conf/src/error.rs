@@ -45,11 +45,12 @@ pub struct Error {
     pub mark: Option<Span>,
     /// A hint: a line below the marked source.
     pub help: Option<String>,
-    /// What another line has to do with it, and where that is.
+    /// A second line that the error is about: a message and the position of the line.
     pub elsewhere: Option<Box<(String, Span)>>,
     /// How bad it is.
     pub level: ErrorLevel,
-    /// Why a warning is given, where warnings with other messages are given for the same reason.
+    /// The reason of the warning. Warnings with the same reason are shown as one, whatever their
+    /// messages.
     pub cause: Option<Box<str>>,
     /// The class of an unsupported feature, if that is the only error.
     pub lacks: Option<Class>,
@@ -85,7 +86,8 @@ impl Error {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same, with what is said of another line: ` in FILE:LINE` follows.
+    /// The same error with a second line that it is about: the message `what` is shown with the
+    /// position of that line.
     pub fn elsewhere(self, what: impl Into<String>, at: Span) -> Self {
         Self { elsewhere: Some(Box::new((what.into(), at))), ..self }
     }

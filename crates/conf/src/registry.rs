@@ -89,9 +89,9 @@ impl<'a> Load<'a> {
         self.warnings.push(warning.level(ErrorLevel::Warn));
     }
 
-    /// Takes what depends on this machine: a file beside the configuration, a user, the address of
-    /// a name. Where the whole configuration is being checked, which may happen elsewhere, an error
-    /// is only worth knowing, and the result is `None`.
+    /// The result of a lookup on this machine: of a file, a user or a host name. While a whole
+    /// configuration is checked, perhaps on another machine than the server, an error becomes a
+    /// remark and the result is `None`.
     pub fn of_this_machine<T>(&mut self, found: Result<T>) -> Result<Option<T>> {
         match found {
             Ok(value) => Ok(Some(value)),

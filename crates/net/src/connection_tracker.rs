@@ -17,7 +17,7 @@ pub struct ConnectionTracker {
     wakers: RefCell<Wakers>,
     /// Connections whose age is less than this end at once.
     cut_before: Cell<u64>,
-    /// The age of the connection that runs.
+    /// The age of the running connection.
     age: Cell<u64>,
     emptied: Cell<Option<Waker>>,
 }
@@ -35,7 +35,7 @@ impl ConnectionTracker {
         spawn(TrackedTask { tracker: self.clone(), index, age, task });
     }
 
-    /// Called by a connection's task: what it does from now on has this age.
+    /// Sets the age of the running connection. Its task calls this when it begins other work.
     #[inline]
     pub fn set_age(&self, age: u64) {
         self.age.set(age);

@@ -22,8 +22,9 @@ use crate::{clock, slots};
 /// Width of a slot.
 const TICK_MS: u64 = 16;
 const SLOTS: usize = 1024;
-/// How many ticks the wheel sees; later deadlines are looked at again from there. The slot of the
-/// tick before the next one is left out: while that tick is looked at, nothing is to be put there.
+/// How many ticks ahead a deadline is stored; later ones are stored at the horizon and looked at
+/// again from there. One slot is left out: that of the tick being looked at, which is emptied
+/// afterwards.
 const HORIZON: u64 = SLOTS as u64 - 2;
 const NEVER: u64 = u64::MAX;
 
@@ -362,7 +363,8 @@ mod tests {
         }
     }
 
-    /// A deadline of a wheel, awaited: what the wheel is to do with it.
+    /// A timer of a wheel, with the deadline that it was set to and a flag that is set when it is
+    /// woken.
     struct Awaited {
         index: u32,
         due_ms: u64,
@@ -386,7 +388,7 @@ mod tests {
             assert_eq!(polled.is_ready(), delay_ms == 0);
         }
 
-        /// Whether it is woken when it is due, and not before.
+        /// Whether it has been woken if it is due, and has not if it is not.
         fn is_right(&self, now_ms: u64) -> bool {
             let is_woken = self.flag.0.load(Ordering::Relaxed);
             if is_woken { self.due_ms <= now_ms } else { now_ms < self.due_ms + TICK_MS }

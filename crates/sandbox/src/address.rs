@@ -73,7 +73,7 @@ impl ListenAddress {
     }
 }
 
-/// What stands before a range of ports, `[::]:8000-8010`, and the range; `None`: there is none.
+/// The host and the ports of a word with a range of ports, such as `[::]:8000-8010`.
 pub(crate) fn range(word: &str) -> Option<(&str, RangeInclusive<u16>)> {
     let (host, ports) = word.split_at(word.rfind(':').map_or(0, |colon| colon + 1));
     let (first, last) = ports.split_once('-')?;

@@ -44,7 +44,7 @@ pub struct Sandbox {
     pub tree: EditableTree,
     /// Where it listens instead.
     pub moved: Vec<MovedListen>,
-    /// What works otherwise than in the real server.
+    /// How the copy differs from the real server, for the user.
     pub notes: Vec<String>,
 }
 

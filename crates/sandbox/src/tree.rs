@@ -2,7 +2,8 @@
 //!
 //! Unlike the tree of crate `conf`, it owns its words and outlives the texts that it was read from.
 //! What `include` names is in place; each directive knows the line it comes from. What directives
-//! mean is no matter here. Blocks of Lua do not follow the grammar: they are refused, or empty.
+//! mean is not interpreted. Blocks of Lua do not follow the grammar: they are refused, or left
+//! empty.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -71,7 +72,7 @@ impl EditableTree {
         Self::read_with(path, files, false)
     }
 
-    /// The same for a server that ignores Lua: its blocks are empty.
+    /// The same for a server that ignores Lua: blocks of Lua are left empty.
     pub fn read_without_lua(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
         Self::read_with(path, files, true)
     }

@@ -42,7 +42,7 @@ impl<X: Session> Common<X> {
             "The address that the client connected to.",
             |x, out| match x.client().local() {
                 Some(local) => text(out, format_args!("{}", local.ip())),
-                // The socket file's own name, which the kernel would give, too.
+                // A Unix socket: its file name, which getsockname(2) would return as well.
                 None => {
                     let address = x.listen_address();
                     address.is_some_and(|address| text(out, format_args!("{address}")))

@@ -32,7 +32,7 @@ pub trait Configuration: 'static {
     fn listens(&self) -> &[Self::Listen];
     /// The address of a listening socket.
     fn address(listen: &Self::Listen) -> &Address;
-    /// The port by which clients reach a listening socket, if that is another.
+    /// The port by which clients reach a listening socket, if `server_port=` names another one.
     fn server_port(listen: &Self::Listen) -> Option<u16>;
 }
 

@@ -44,7 +44,7 @@ pub struct StreamListen {
     pub(crate) proxy_protocol: bool,
     /// Whether its connections are encrypted.
     pub(crate) ssl: bool,
-    /// The port by which clients reach it, if that is another.
+    /// The port by which clients reach the socket, if `server_port=` names another one.
     pub(crate) server_port: Option<u16>,
     /// The servers that have its connections.
     pub(crate) names: ServerNames<TcpSession, StreamServerId>,

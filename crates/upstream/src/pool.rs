@@ -45,7 +45,7 @@ pub struct PooledConnection {
 pub struct PoolKey {
     /// The server.
     pub to: Address,
-    /// What sets it apart from others; `None`: nothing does.
+    /// How and for whom it was made; `None` for a plain one.
     pub origin: Option<Arc<PoolOrigin>>,
 }
 

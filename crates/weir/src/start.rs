@@ -137,15 +137,15 @@ fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAdd
     }
 }
 
-/// What is to be served, and how that begins.
+/// The configuration to serve, and how the server starts.
 pub struct ServerStart<'a> {
     pub origin: ConfigOrigin,
     pub arguments: &'a Arguments,
     /// The sockets of the program that was here before.
     pub inherited: Option<String>,
-    /// What its worker processes share.
+    /// The limits that its worker processes share.
     pub limits: SharedLimits,
-    /// What is printed once it listens.
+    /// The text to print once it listens.
     pub greeting: Option<String>,
     /// Whether warnings about the configuration are reported.
     pub warn: bool,

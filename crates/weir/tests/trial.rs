@@ -335,7 +335,7 @@ fn an_ordinary_user_is_told_of_sockets_and_needs_no_user() {
     let trial = Trial::start(ordinary(&folder, &[]));
     assert_eq!(body(&get(connect(&moved(address)), "/ok")), "ok");
     trial.assert_says("Backends receive the trial's requests");
-    trial.assert_says(&format!("This user may not connect to {dir}/private/php.sock: what is\n"));
+    trial.assert_says(&format!("This user may not connect to {dir}/private/php.sock: requests\n"));
     trial.end("TERM");
     let mode = fs::Permissions::from_mode(0o700);
     fs::set_permissions(folder.join("private"), mode).unwrap();
@@ -355,8 +355,10 @@ fn ports_that_are_taken_or_do_not_exist_are_told() {
     let _holder = TcpListener::bind(moved(address)).unwrap();
     let told = failed(trial(&folder, &[]));
     let new = moved(address);
-    let first =
-        format!("weir: trial: {new}, the place for {address}, is in use\n      {new}: process ");
+    let first = format!(
+        "weir: trial: {new}, where the copy of {address} would listen, is in use\n      \
+         {new}: process "
+    );
     assert!(told.starts_with(&first), "{told}");
     assert!(told.ends_with("\n      use --offset NUMBER to have other ports\n"), "{told}");
     conf("60000");

@@ -28,7 +28,8 @@ use crate::exchange::{
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
 
-/// What a byte of a reply's framing takes, in bytes read: tiny pieces are mostly framing.
+/// The cost of a byte of framing in a task's share of work. Replies in tiny pieces consist mostly
+/// of framing, and every piece is parsed.
 const COST_OF_FRAMING: usize = 4;
 
 /// A server that is asked: the right to use it, and the connection to it, which are given back when
@@ -37,7 +38,7 @@ pub(super) struct BusyServer {
     /// There once it is connected to.
     pub(super) connection: Option<PooledConnection>,
     pub(super) lease: Lease,
-    /// What sets the connection apart from others.
+    /// How and for whom the connection was made; `None` for a plain one.
     pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.

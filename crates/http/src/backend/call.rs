@@ -26,8 +26,8 @@ pub(crate) const READING_HEAD: &str = "reading response header from upstream";
 /// Interim replies (1xx) before the final one. Each is as long as `buffer_size` at most.
 const INTERIM_REPLIES_MAX: u8 = 64;
 
-/// What a byte before the end of a head takes, in bytes read. It may be an application's error,
-/// which is logged.
+/// The cost of a byte read before the head is complete. It may belong to an application's error
+/// message, which is logged.
 const COST_OF_HEAD: usize = 4;
 
 /// Why a server did not answer. What there was to say has been logged.

@@ -75,7 +75,7 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
 struct Passing<'p, 'a, S: Start> {
     plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
-    /// What sets its connections apart from others, if anything does.
+    /// How and for whom its connections are made; `None` for plain ones.
     origin: Option<Arc<PoolOrigin>>,
     attempt: Attempt,
     /// How many servers have been asked.
@@ -92,8 +92,8 @@ struct Passing<'p, 'a, S: Start> {
     protocol: Option<S::Protocol>,
 }
 
-/// Of locations that have connections of their own, nginx compares the address of the settings;
-/// the number also outlives a reload.
+/// How and for whom connections are made. With `keepalive N local`, nginx tells locations apart by
+/// the address of their settings; the location's number also survives a reload.
 fn origin<S>(
     x: &Exchange,
     plan: &PassPlan<'_, S>,

@@ -30,7 +30,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
         "The protocol of the request: `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.",
         |x, out| {
             let protocol = x.request.head.protocol;
-            // Empty, but there, where it began and was refused.
+            // Found but empty if the protocol was refused at its first byte.
             protocol.start > 0 && some(out, x.request.text(protocol))
         },
     ),
@@ -75,7 +75,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
          chunked body.",
         |x, out| match x.request.field(Known::ContentLength) {
             Some(sent) => some(out, sent),
-            // That of a chunked body, once it was read.
+            // A chunked body has a length once it has been read.
             None => x.request.body.length().is_some_and(|length| number(out, length)),
         },
     ),

@@ -23,7 +23,7 @@ pub struct Listen {
     pub options: SocketOptions,
     /// What is spoken there besides HTTP/1.
     pub protocols: Protocols,
-    /// The port by which clients reach it, if that is another.
+    /// The port by which clients reach the socket, if `server_port=` names another one.
     pub server_port: Option<u16>,
     /// What secures its connections in tests. What `listen ... ssl` means is
     /// [`Protocols::SSL`].
@@ -43,7 +43,7 @@ pub struct ListenLine {
     pub options: Option<SocketOptions>,
     /// What it names to be spoken there.
     pub protocols: Protocols,
-    /// The port by which clients reach the addresses, if that is another.
+    /// The port by which clients reach the addresses, if `server_port=` names another one.
     pub server_port: Option<u16>,
     /// The line, for messages about sockets.
     pub from: Directive,

@@ -86,7 +86,7 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     Some(cells)
 }
 
-/// What a reader must know before the first table: most turns are marked.
+/// A warning above the first table if most turns were disturbed.
 pub(super) fn warning(record: &StudyRecord) -> Vec<String> {
     let marked = record.turns.iter().filter(|turn| !turn.marks.is_empty()).count();
     match marked * 2 > record.turns.len() {

@@ -112,7 +112,7 @@ fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
     format!("row \"{}\" with {}: {why}", record.rows()[row].name, record.programs[program].name)
 }
 
-/// What turns are taken with, and which of them are disturbed.
+/// How turns are run, and which of them count as disturbed.
 struct TurnRules<'r> {
     weir: &'r Path,
     /// Whether server and generator have a processor each.

@@ -171,12 +171,12 @@ pub(super) fn shrink() {
 pub(super) enum NextTask {
     Main,
     Task(u32),
-    /// One that had others go first: to be woken.
+    /// A deferred task's waker: waking it makes the task ready.
     Deferred(Waker),
     Nothing,
 }
 
-/// What has waited longest of that which can go on; then one that had others go first.
+/// The task that has been ready for longest. If none is ready, a deferred task.
 pub(super) fn next() -> NextTask {
     TASKS.with_borrow_mut(|tasks| match tasks.ready.pop_front() {
         None => tasks.resume_next().map_or(NextTask::Nothing, NextTask::Deferred),
@@ -192,7 +192,7 @@ pub(super) fn all_wait() -> bool {
     TASKS.with_borrow(|tasks| tasks.ready.is_empty() && tasks.deferred.is_empty())
 }
 
-/// A turn begins: those that had others go first may go on in it, the first of them in any case.
+/// Begins a turn. The first deferred task is resumed in every turn, so that none starves.
 pub(super) fn begin_turn() {
     let first = TASKS.with_borrow_mut(|tasks| {
         tasks.turn_bytes = 0;
@@ -271,11 +271,11 @@ struct TaskTable {
     first_generation: u32,
     /// Those that can go on, each once.
     ready: VecDeque<u32>,
-    /// Those that had others go first, in order.
+    /// Deferred tasks, in the order in which they deferred.
     deferred: VecDeque<Waker>,
-    /// How many of them may still go on in this turn.
+    /// How many deferred tasks may still be resumed in this turn: those of earlier turns.
     resumable: usize,
-    /// The work of this turn's tasks.
+    /// The work that all tasks have done in this turn.
     turn_bytes: u64,
     /// Whether tasks are dropped instead of started.
     is_closed: bool,
@@ -379,8 +379,9 @@ impl TaskTable {
         many
     }
 
-    /// The next of those that had others go first, unless the turn has had a task's share of work:
-    /// what has come meanwhile need not wait for all of them.
+    /// The next deferred task, as long as the turn's tasks have done less than one share of work.
+    /// After that the turn ends, so that new events wait for one share at most, not for one of
+    /// each deferred task.
     fn resume_next(&mut self) -> Option<Waker> {
         if self.resumable == 0 || self.turn_bytes >= SHARE_BYTES.unsigned_abs() {
             return None;

@@ -358,7 +358,8 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
     }
 
-    /// Checks what a certificate says of its use. Below an authority's are so many authorities.
+    /// Checks key usages and path length. `authorities_below` is the number of authorities between
+    /// an authority and the peer's certificate; `None` for the peer's own.
     fn check_use(
         &self,
         certificate: &X509<'_>,

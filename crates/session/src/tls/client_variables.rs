@@ -36,7 +36,7 @@ impl<X: Session> ClientVariables<X> {
             "ssl_client_i_dn",
             "The name of the authority that issued the client's certificate, as in RFC 2253.",
             |x, out| {
-                // A broken name is none, as in nginx.
+                // The variable is not found if the name cannot be parsed, as in nginx.
                 parsed(x, out, |x509, out| x509.issuer.write_rfc2253(out).unwrap_or_default())
             },
         ),

@@ -97,7 +97,7 @@ impl Value for PasswordFile {
 }
 
 impl CertificateFile {
-    /// What is in it; `None`: it is not on the machine where the configuration is checked.
+    /// The file's contents. `None` if the configuration is checked on a machine without the file.
     pub(super) fn read_if_here(
         &self,
         what: &str,

@@ -103,7 +103,7 @@ pub struct StreamListenLine {
     pub proxy_protocol: bool,
     /// Whether connections are encrypted.
     pub ssl: bool,
-    /// The port by which clients reach the addresses, if that is another.
+    /// The port by which clients reach the addresses, if `server_port=` names another one.
     pub server_port: Option<u16>,
     /// How the socket is opened, where the line says anything about it.
     pub options: Option<SocketOptions>,

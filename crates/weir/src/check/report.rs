@@ -20,7 +20,7 @@ pub struct UnsupportedItem<'a> {
     /// Settings of something that is not supported or not used, with the number of their lines.
     pub settings: BTreeMap<&'a str, usize>,
     pub warnings: Vec<&'a Error>,
-    /// What is worth knowing and may be right as it is.
+    /// Notices that may need no change.
     pub remarks: Vec<&'a Error>,
     pub sources: &'a Sources,
 }

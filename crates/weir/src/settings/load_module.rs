@@ -37,14 +37,14 @@ pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     named.push(module);
     if is_known {
         let notice = left_out(from);
-        // A check names each.
+        // `weir check` lists every module; other commands print one notice for all.
         let notice = if load.checking { notice } else { notice.cause("load_module") };
         load.warnings.push(notice);
     }
     Ok(())
 }
 
-/// Which of its directives are used, and for what, is not known.
+/// The class of an unknown module, whose directives cannot be classified.
 const CLASS: Class = Class::Behavior;
 
 /// Whether it is a module that Weir does not have but whose directives it knows.

@@ -1,4 +1,4 @@
-//! What is said after `weir trial`.
+//! The arguments of `weir trial`.
 
 use std::ffi::{OsStr, OsString};
 

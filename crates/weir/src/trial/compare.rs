@@ -70,7 +70,7 @@ impl UrlComparisons {
     }
 }
 
-/// Whether it is no address of its own, but each of the machine, or a way in beside TCP.
+/// Whether it listens on all addresses of the machine, or on a Unix socket.
 fn is_any(listen: &MovedListen) -> bool {
     match &listen.from {
         ListenAddress::Tcp(port) => port.ip().is_some_and(|ip| ip.is_unspecified()),

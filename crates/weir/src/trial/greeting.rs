@@ -64,8 +64,8 @@ fn notes(conf: &Path, tree: &EditableTree, copy: &Sandbox, out: &mut String) {
     }
     let sockets = denied_sockets(&copy.tree);
     if !sockets.is_empty() {
-        line!(out, "This user may not connect to {}: what is", sockets.join(", "));
-        line!(out, "passed there is answered with 502. Run \"{}\".", readable::as_root(conf));
+        line!(out, "This user may not connect to {}: requests", sockets.join(", "));
+        line!(out, "passed there are answered with 502. Run \"{}\".", readable::as_root(conf));
     }
     for note in &copy.notes {
         line!(out, "{note}");
@@ -107,10 +107,11 @@ fn comparisons(tree: &EditableTree, copy: &Sandbox, out: &mut String) {
     }
     line!(out, "");
     if list.len() > COMPARISONS_MAX {
-        line!(out, "{} more names and ports are asked for likewise.", list.len() - COMPARISONS_MAX);
+        let more = list.len() - COMPARISONS_MAX;
+        line!(out, "Use the same commands for {more} other names and ports.");
     }
     if !patterns.is_empty() {
-        line!(out, "So are names that match {}.", patterns.join(", "));
+        line!(out, "For {}, use a name that matches.", patterns.join(", "));
     }
     line!(out, "Date and Server always differ.");
 }

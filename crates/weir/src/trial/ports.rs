@@ -92,7 +92,7 @@ fn check_free(new: &NewAddresses) -> Result<(), Reported> {
     };
     let taken: Vec<_> = new.iter().filter(|(of, place)| is_taken(of, **place)).collect();
     for (of, place) in &taken {
-        complain(format_args!("trial: {place}, the place for {of}, is in use"));
+        complain(format_args!("trial: {place}, where the copy of {of} would listen, is in use"));
         hints::tell_holder(&if is_udp(of) { Address::Udp(**place) } else { Address::Ip(**place) });
     }
     if taken.is_empty() {

@@ -28,7 +28,7 @@ pub(crate) trait Protocol: 'static {
     /// error says in nginx's words why this is no reply.
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed>;
 
-    /// How many bytes of what `head` left are neither of the head nor behind it.
+    /// Bytes of framing, such as FastCGI's record headers, that `head` left in the buffer.
     fn envelope_bytes(&self) -> usize {
         0
     }

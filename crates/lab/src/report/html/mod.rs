@@ -46,7 +46,7 @@ fn source(source: &str) -> String {
     }
 }
 
-/// What a reader must know before the first chart.
+/// A warning above the first chart if most turns were disturbed.
 fn warning(record: &StudyRecord) -> String {
     let lines = table::warning(record);
     let Some((first, rest)) = lines.split_first() else { return String::new() };

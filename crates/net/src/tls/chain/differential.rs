@@ -143,7 +143,7 @@ fn extensions(dice: &mut Dice, is_ca: bool) -> Vec<u8> {
         let names = tlv(0x30, &[&names.concat()]);
         all.push(extension(&[0x55, 0x1d, 0x11], dice.roll(2) == 0, &names));
     }
-    // Two identifiers, so that certificates fit each other or do not; a root itself, too.
+    // A key identifier, one of two values, so that some authorities match those below them.
     if dice.roll(24) == 0 {
         all.push(extension(&[0x55, 0x1d, 0x0e], false, &[4, 1, dice.roll(2) as u8]));
     }
@@ -257,7 +257,7 @@ fn chain(dice: &mut Dice, keys: &[EcdsaKeyPair]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>)
 /// A peer's certificates with the purpose and names to verify them for.
 struct Question {
     leaf: Vec<u8>,
-    /// What came with it, in any order.
+    /// The other certificates that the peer sends, in any order.
     others: Vec<Vec<u8>>,
     root: Vec<u8>,
     purpose: ChainPurpose,
