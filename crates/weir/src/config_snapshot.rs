@@ -62,13 +62,15 @@ impl ConfigSnapshot {
             defaults,
             lenient,
             privileged,
-            ..
+            is_trial,
+            port: _,
         } = &self.origin;
         number(&mut out, self.number);
         [conf, prefix, conf_prefix].into_iter().for_each(|text| string(&mut out, text));
         optional(&mut out, directives.as_deref());
         write_defaults(&mut out, defaults);
-        [*lenient, *privileged].into_iter().for_each(|flag| number(&mut out, flag.into()));
+        let flags = [*lenient, *privileged, *is_trial];
+        flags.into_iter().for_each(|flag| number(&mut out, flag.into()));
         string(&mut out, &self.recording);
         optional(&mut out, self.identity.as_ref().map(|identity| &*identity.name));
         if let Some(ProcessIdentity { user, group, .. }) = &self.identity {
@@ -96,8 +98,8 @@ impl ConfigSnapshot {
             defaults: input.defaults()?,
             lenient: input.number()? != 0,
             privileged: input.number()? != 0,
+            is_trial: input.number()? != 0,
             port: None,
-            hangup_ends: false,
         };
         let recording = input.string()?.into();
         let identity = match input.optional()? {
@@ -255,6 +257,7 @@ mod tests {
                     ..Defaults::default()
                 },
                 lenient: true,
+                is_trial: true,
                 ..ConfigOrigin::default()
             },
             recording: vec![1, 2, 3],

@@ -46,8 +46,9 @@ pub struct ConfigOrigin {
     pub privileged: bool,
     /// Where the configuration that is built in listens; `None`: it is another.
     pub port: Option<u16>,
-    /// Whether HUP ends the server: its configuration cannot be edited.
-    pub hangup_ends: bool,
+    /// Whether it is a trial's. HUP ends the server, since nobody edits its configuration, and
+    /// worker processes end with the master.
+    pub is_trial: bool,
 }
 
 impl ConfigOrigin {
@@ -69,7 +70,7 @@ impl ConfigOrigin {
             lenient: lenient::is_asked(command),
             privileged: user.privileged,
             port: None,
-            hangup_ends: false,
+            is_trial: false,
         }
     }
 

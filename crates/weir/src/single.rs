@@ -73,7 +73,7 @@ impl Single {
 
     fn signal(&mut self, signal: Signal) {
         match signal.number {
-            SIGHUP if !self.origin.hangup_ends => {
+            SIGHUP if !self.origin.is_trial => {
                 log_signal(signal, "reconfiguring");
                 notice!("reconfiguring");
                 // The error has been reported; nothing has changed.

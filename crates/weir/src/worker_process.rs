@@ -66,10 +66,10 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
     let (events, mailbox) = net::mailbox();
     // Before a configuration is read, and with the rights of the master.
     limits.join();
-    let control = begin(first, &events)?;
+    let (control, is_trial) = begin(first, &events)?;
     from_signals(signals, &events, Event::Signal);
     listen_to(channel.clone(), &events);
-    let process = WorkerProcess { channel, control, events };
+    let process = WorkerProcess { channel, control, events, is_trial };
     process.report(MessageKind::Serving, number);
     process.serve(mailbox).await;
     Ok(())
@@ -86,8 +86,8 @@ fn listen_to(channel: Rc<Channel>, events: &MailboxSender<Event>) {
     });
 }
 
-/// Switches to the configured user and starts to serve.
-fn begin(first: Message, events: &MailboxSender<Event>) -> Result<Control, Reported> {
+/// Switches to the configured user and starts to serve. Also returns whether it is a trial.
+fn begin(first: Message, events: &MailboxSender<Event>) -> Result<(Control, bool), Reported> {
     let unpacked = unpack(first, &Zones::default())?;
     let Unpacked { snapshot, loaded, sockets } = unpacked;
     ready::use_log(loaded.main_log.clone());
@@ -107,7 +107,8 @@ fn begin(first: Message, events: &MailboxSender<Event>) -> Result<Control, Repor
         alert!("chdir(\"{}\") failed{}", directory.display(), Errno(&error));
         return Err(Reported);
     }
-    Control::start(snapshot.number, loaded, &snapshot.slots, sockets, events)
+    let control = Control::start(snapshot.number, loaded, &snapshot.slots, sockets, events)?;
+    Ok((control, snapshot.origin.is_trial))
 }
 
 /// A configuration read from its snapshot, with its logs open.
@@ -161,6 +162,8 @@ struct WorkerProcess {
     channel: Rc<Channel>,
     control: Control,
     events: MailboxSender<Event>,
+    /// Whether it serves a trial.
+    is_trial: bool,
 }
 
 impl WorkerProcess {
@@ -169,8 +172,7 @@ impl WorkerProcess {
             match event {
                 Event::Signal(signal) => self.signal(signal),
                 Event::Message(Some(message)) => self.message(message),
-                // It continues to serve: another master may be started.
-                Event::Message(None) => alert!("the master process is gone"),
+                Event::Message(None) => self.master_gone(),
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::WorkerLeft if !self.control.worker_left() => {}
@@ -181,6 +183,15 @@ impl WorkerProcess {
         notice!("exiting");
         observe::flush_all();
         notice!("exit");
+    }
+
+    /// A server continues to serve: another master may be started. Nobody starts another one for a
+    /// trial.
+    fn master_gone(&self) {
+        alert!("the master process is gone");
+        if self.is_trial {
+            self.stop();
+        }
     }
 
     fn message(&mut self, message: Message) {

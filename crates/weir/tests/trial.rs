@@ -6,7 +6,7 @@ mod server;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -339,6 +339,22 @@ fn an_ordinary_user_is_told_of_sockets_and_needs_no_user() {
     trial.end("TERM");
     let mode = fs::Permissions::from_mode(0o700);
     fs::set_permissions(folder.join("private"), mode).unwrap();
+}
+
+#[test]
+fn nothing_serves_on_after_a_trial_was_killed() {
+    let folder = Folder::new();
+    let address = own_address();
+    let server = format!("server {{ listen {address}; return 200 ok; }}");
+    folder.write("nginx.conf", &format!("events {{}} http {{ {server} }}"));
+    let mut trial = Trial::start(trial(&folder, &[]));
+    let own = trial.folder();
+    assert_eq!(body(&get(connect(&moved(address)), "/")), "ok");
+    trial.child.kill().unwrap();
+    trial.child.wait().unwrap();
+    eventually("end of the worker process", || TcpStream::connect(moved(address)).err());
+    // Nobody was left to remove it.
+    fs::remove_dir_all(own).unwrap();
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Master {
     /// nginx's words for what a signal makes it do.
     fn action(&self, number: i32) -> &'static str {
         match number {
-            SIGHUP if self.plan.origin.hangup_ends => "exiting",
+            SIGHUP if self.plan.origin.is_trial => "exiting",
             SIGHUP => "reconfiguring",
             SIGUSR1 => "reopening logs",
             SIGUSR2 if self.may_not_upgrade() => "ignoring",
@@ -192,7 +192,7 @@ impl Master {
     }
 
     fn hang_up(&mut self) {
-        if self.plan.origin.hangup_ends {
+        if self.plan.origin.is_trial {
             return self.terminate();
         }
         if self.upgrade.is_running() {

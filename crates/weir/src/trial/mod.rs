@@ -116,7 +116,7 @@ fn origin_in(folder: &TrialFolder, origin: ConfigOrigin) -> ConfigOrigin {
             client_body_temp: own("client_body_temp_path"),
             proxy_temp: own("proxy_temp_path"),
         },
-        hangup_ends: true,
+        is_trial: true,
         ..origin
     }
 }
