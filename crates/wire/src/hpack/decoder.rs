@@ -25,8 +25,16 @@ const SIZE_UPDATES_MAX: usize = 8;
 pub struct FieldLimits {
     /// How many fields a block may have.
     pub fields_max: usize,
+    /// How many bytes of the block one name or value may take, in Huffman code or not.
+    pub string_bytes_max: usize,
     /// How many bytes names and values may have together.
     pub bytes_max: usize,
+}
+
+impl FieldLimits {
+    /// No limits, but the one of a `usize`.
+    pub const NONE: FieldLimits =
+        FieldLimits { fields_max: usize::MAX, string_bytes_max: usize::MAX, bytes_max: usize::MAX };
 }
 
 /// Decodes the blocks that a peer sends.
@@ -115,10 +123,10 @@ impl Decoder {
         }
         self.text.clear();
         let name = match reader.integer(if is_incremental { 6 } else { 4 })? {
-            0 => self.string(reader)?,
+            0 => self.string(reader, admission.limits)?,
             index => self.name(index)?,
         };
-        let value = self.string(reader)?;
+        let value = self.string(reader, admission.limits)?;
         let (name, value) = (name.of(&self.text), value.of(&self.text));
         if admission.admits(name, value)? {
             on_field(name, value, !is_incremental && first & 0x10 != 0);
@@ -129,8 +137,15 @@ impl Decoder {
         Ok(())
     }
 
-    fn string<'a>(&mut self, reader: &mut BlockReader<'a>) -> Result<FieldText<'a>, HpackError> {
+    fn string<'a>(
+        &mut self,
+        reader: &mut BlockReader<'a>,
+        limits: FieldLimits,
+    ) -> Result<FieldText<'a>, HpackError> {
         let (text, is_huffman) = reader.string()?;
+        if text.len() > limits.string_bytes_max {
+            return Err(HpackError::StringTooLong);
+        }
         if !is_huffman {
             return Ok(FieldText::InBlock(text));
         }

@@ -19,6 +19,8 @@ pub enum HpackError {
     LateSizeUpdate,
     /// Many changes of the table's size in one block.
     TooManySizeUpdates,
+    /// A name or value longer than [`super::FieldLimits::string_bytes_max`].
+    StringTooLong,
     /// The fields have many times [`super::FieldLimits::bytes_max`].
     Excessive,
     /// More fields than [`super::FieldLimits::fields_max`].
@@ -46,6 +48,7 @@ impl fmt::Display for HpackError {
             HpackError::TableTooLarge => "header table size above the limit",
             HpackError::LateSizeUpdate => "header table size update after a field",
             HpackError::TooManySizeUpdates => "too many header table size updates",
+            HpackError::StringTooLong => "too large header field",
             HpackError::Excessive => "header fields many times above the limit",
             HpackError::TooManyFields => "too many header fields",
             HpackError::TooManyBytes => "too large header fields",

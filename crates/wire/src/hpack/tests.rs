@@ -7,7 +7,7 @@ use super::{Decoder, Encoder, FieldLimits, HpackError, TABLE_BYTES_DEFAULT, huff
 
 type Field = (String, String, bool);
 
-const WIDE: FieldLimits = FieldLimits { fields_max: 1000, bytes_max: 1 << 20 };
+const WIDE: FieldLimits = FieldLimits { fields_max: 1000, bytes_max: 1 << 20, ..FieldLimits::NONE };
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -268,12 +268,28 @@ fn a_block_above_the_limits_still_changes_the_table() {
     }
 }
 
+/// As in nginx, where `large_client_header_buffers` limits what is received.
+#[test]
+fn a_string_is_as_long_as_its_code() {
+    let limits = FieldLimits { string_bytes_max: 5, ..WIDE };
+    let mut code = Vec::new();
+    huffman::encode(b"aaaaaaaa", &mut code);
+    assert_eq!(code.len(), 5);
+    let block = [&hex("000161 85")[..], &code].concat();
+    let (fields, result) = decode_within(&mut Decoder::new(4096), &block, limits);
+    assert_eq!((fields, result), (plain(&[("a", "aaaaaaaa")]), Ok(())));
+    let block = hex("000161 06 616161616161");
+    let (fields, result) = decode_within(&mut Decoder::new(4096), &block, limits);
+    assert_eq!((fields, result), (vec![], Err(HpackError::StringTooLong)));
+    assert!(HpackError::StringTooLong.ends_connection());
+}
+
 #[test]
 fn a_bomb_ends_the_connection() {
     let mut block = hex("400161 7f8101"); // A value of 256 bytes,
     block.extend([b'x'; 256]);
     block.extend([0xbe; 1000]); // a thousand times.
-    let limits = FieldLimits { fields_max: 10_000, bytes_max: 1000 };
+    let limits = FieldLimits { fields_max: 10_000, bytes_max: 1000, ..FieldLimits::NONE };
     let (fields, result) = decode_within(&mut Decoder::new(4096), &block, limits);
     assert_eq!((fields.len(), result), (3, Err(HpackError::Excessive)));
     assert!(HpackError::Excessive.ends_connection());

@@ -15,8 +15,6 @@ pub struct FieldBlock {
     fields: Vec<(Slice, Slice)>,
     /// Whether the block had more fields than the limit.
     pub is_cut: bool,
-    /// Whether a name or a value exceeded its limit.
-    pub(super) has_long_field: bool,
 }
 
 impl FieldBlock {
@@ -47,7 +45,7 @@ impl FieldBlock {
             self.fields = Vec::new();
         }
         self.fields.clear();
-        (self.is_cut, self.has_long_field) = (false, false);
+        self.is_cut = false;
     }
 
     pub(super) fn push(&mut self, name: &[u8], value: &[u8]) {

@@ -43,7 +43,7 @@ pub struct Http2Limits {
     pub block_bytes_max: u32,
     /// Decoded bytes of names and values of one header block.
     pub fields_bytes_max: u32,
-    /// Bytes of one name or value.
+    /// Encoded bytes of one name or value.
     pub field_bytes_max: u32,
     /// Fields of one header block. Further ones are decoded and dropped.
     pub fields_max: u32,

@@ -22,6 +22,8 @@ pub struct RequestFields<'b> {
     pub cookies: usize,
     /// How many pseudo-header fields come before the others.
     pub pseudo_count: usize,
+    /// Whether there is a `te`.
+    has_te: bool,
 }
 
 /// Why fields make no request: what the client did, as nginx says it.
@@ -146,7 +148,14 @@ impl<'b> RequestFields<'b> {
             b"proxy-connection" => "sent \"Proxy-Connection\" header",
             b"transfer-encoding" => "sent \"Transfer-Encoding\" header",
             b"upgrade" => "sent \"Upgrade\" header",
-            b"te" if !value.eq_ignore_ascii_case(b"trailers") => "sent invalid \"TE\" header",
+            // As in nginx, even one that is repeated.
+            b"te" if self.has_te || !value.eq_ignore_ascii_case(b"trailers") => {
+                "sent invalid \"TE\" header"
+            }
+            b"te" => {
+                self.has_te = true;
+                return Ok(());
+            }
             _ => return Ok(()),
         };
         Err(InvalidRequest(refused))

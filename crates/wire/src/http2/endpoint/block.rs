@@ -142,8 +142,11 @@ impl Http2Endpoint {
 
     fn decode(&mut self, block: &[u8]) -> Result<(), Http2Error> {
         let limits = &self.config.limits;
-        let (kept, longest) = (limits.fields_max as usize, limits.field_bytes_max as usize);
-        let bounds = FieldLimits { bytes_max: limits.fields_bytes_max as usize, fields_max: kept };
+        let bounds = FieldLimits {
+            fields_max: limits.fields_max as usize,
+            string_bytes_max: limits.field_bytes_max as usize,
+            bytes_max: limits.fields_bytes_max as usize,
+        };
         let fields = &mut self.fields;
         fields.clear();
         self.fields_length = block.len() as u32;
@@ -151,17 +154,14 @@ impl Http2Endpoint {
         let mut work = block.len();
         let decoded = self.decoder.decode(block, bounds, |name: &[u8], value: &[u8], _| {
             work += COST_OF_FIELD + name.len() + value.len();
-            fields.has_long_field |= name.len().max(value.len()) > longest;
             if wants {
                 fields.push(name, value);
             }
         });
         self.work += work;
-        if fields.has_long_field {
-            return Err(Http2Limit::FieldBytes.into());
-        }
         match decoded {
             Ok(()) => Ok(()),
+            Err(HpackError::StringTooLong) => Err(Http2Limit::FieldBytes.into()),
             Err(HpackError::TooManyFields) => {
                 fields.is_cut = true;
                 self.counts.add(Http2Count::CutBlocks, 1);
