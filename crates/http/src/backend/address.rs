@@ -115,15 +115,17 @@ impl TargetGroup {
         }
     }
 
-    /// The group of this request, and whether the scheme before its name is one of TLS. A failure
-    /// has been logged.
-    pub(crate) async fn group(
+    /// The backend of this request, its name not resolved yet: nginx refuses a bad one before it
+    /// reads the body. A failure has been logged.
+    pub(crate) fn evaluate(
         &self,
         x: &mut Exchange,
         schemes: AddressSchemes,
-    ) -> std::result::Result<(Arc<Group>, bool), Flow> {
+    ) -> std::result::Result<RequestTarget<'_>, Flow> {
         let (template, groups) = match self {
-            Self::Fixed { group, is_tls } => return Ok((group.clone(), *is_tls)),
+            Self::Fixed { group, is_tls } => {
+                return Ok(RequestTarget { is_tls: *is_tls, name: TargetName::Group(group) });
+            }
             Self::Computed(template, groups) => (template, groups),
         };
         let text = x.render(template);
@@ -132,11 +134,34 @@ impl TargetGroup {
             x.log(Level::Error, format_args!("{why} in upstream \"{}\"", Text(text)));
             Flow::Status(500)
         })?;
+        Ok(RequestTarget { is_tls, name: TargetName::Host(host, groups) })
+    }
+}
+
+/// The backend of one request.
+pub(crate) struct RequestTarget<'a> {
+    /// Whether the scheme before its name is the one of TLS.
+    pub(crate) is_tls: bool,
+    name: TargetName<'a>,
+}
+
+enum TargetName<'a> {
+    Group(&'a Arc<Group>),
+    /// A group's name, or a host that is yet to be resolved.
+    Host(GroupHost, &'a ByName),
+}
+
+impl RequestTarget<'_> {
+    /// Its group. A failure has been logged.
+    pub(crate) async fn group(self, x: &mut Exchange) -> std::result::Result<Arc<Group>, Flow> {
+        let (host, groups) = match self.name {
+            TargetName::Group(group) => return Ok(group.clone()),
+            TargetName::Host(host, groups) => (host, groups),
+        };
         let names = &x.location().core.names;
-        let group = find_group(x, &host, groups, names).await.map_err(|no| match no {
+        find_group(x, &host, groups, names).await.map_err(|no| match no {
             NoGroup::Invalid => Flow::Status(500),
             NoGroup::Unresolved => Flow::Status(502),
-        })?;
-        Ok((group, is_tls))
+        })
     }
 }

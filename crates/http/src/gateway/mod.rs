@@ -128,14 +128,19 @@ impl<D: Dialect> Gateway<D> {
         if self.family.outlives_client() {
             x.outlives_client.set(true);
         }
+        let target = match self.target.evaluate(x, D::SCHEMES) {
+            Ok(target) => target,
+            Err(flow) => return flow,
+        };
         let can_stream = D::STREAMS_WITHOUT_LENGTH || x.request.body.length().is_some();
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
         x.backends.begin_unnamed_request(D::Request::SCHEMA);
-        let (group, is_tls) = match self.target.group(x, D::SCHEMES).await {
-            Ok(found) => found,
+        let is_tls = target.is_tls;
+        let group = match target.group(x).await {
+            Ok(group) => group,
             Err(flow) => return flow,
         };
         let mut head = std::mem::take(&mut x.backends.request);

@@ -190,8 +190,12 @@ impl MemcachedPass {
             return refused;
         }
         x.backends.begin_unnamed_request(MemcachedRequest::SCHEMA);
-        let group = match self.target.group(x, AddressSchemes::default()).await {
-            Ok((group, _)) => group,
+        let group = match self.target.evaluate(x, AddressSchemes::default()) {
+            Ok(target) => target.group(x).await,
+            Err(flow) => Err(flow),
+        };
+        let group = match group {
+            Ok(group) => group,
             Err(flow) => return flow,
         };
         let mut head = std::mem::take(&mut x.backends.request);
