@@ -286,8 +286,8 @@ fn log_cycle(x: &Exchange, jump: &Jump) {
     x.log(Level::Error, format_args!("{cycle} while {doing} \"{target}\""));
 }
 
-/// Lets the filters see the head, then wraps the body as they asked. Where nobody gets the reply,
-/// they do not.
+/// Lets the filters see the head, and add filters of the body. Where nobody gets the reply, they do
+/// not.
 fn filters(site: &Site, x: &mut Exchange) -> Flow {
     if x.error_status != 0 {
         x.reply.status = x.error_status;
@@ -312,7 +312,6 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
             Filtered::Drop => return Flow::Drop(x.reply.status),
         }
     }
-    x.reply.apply_wraps();
     Flow::Next
 }
 

@@ -29,7 +29,7 @@ use wire::http1::request::{HeadProgress, RequestHeadParser};
 
 use crate::client::Client;
 use crate::compile;
-use crate::exchange::{Body, Chunk, Exchange, Fields, Flow};
+use crate::exchange::{Body, BodyError, BodyFilter, Chunk, Exchange, Fields, FilteredBody, Flow};
 use crate::h1;
 use crate::phases::{self, Ran};
 use crate::site::{Exclusive, Generation, Site};
@@ -105,6 +105,9 @@ pub(crate) fn transport(side: RelaySide) -> Option<Arc<dyn Transport>> {
 
 /// Set in the environment of a run over toy sessions.
 pub(crate) const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
+
+/// Where requests come from.
+const PEER: &str = "127.0.0.1:12345";
 
 const NGINX: &str = "/usr/sbin/nginx";
 
@@ -205,6 +208,12 @@ impl TestSite {
         String::from_utf8_lossy(&text).into_owned()
     }
 
+    /// Empties a log.
+    pub(crate) fn forget(&self, name: &str) {
+        observe::flush_all();
+        fs::write(self.folder.0.join(name), "").unwrap();
+    }
+
     /// Asks with `GET` as a client of HTTP/1.1.
     pub(crate) fn get(&self, target: &str) -> TestAnswer {
         self.get_with(target, "")
@@ -222,7 +231,7 @@ impl TestSite {
 
     /// Sends to the socket with that number.
     pub(crate) fn send_to(&self, listen: u32, head: &str) -> TestAnswer {
-        self.ask(Some("127.0.0.1:12345".parse().unwrap()), listen, head)
+        self.ask(Some(PEER.parse().unwrap()), listen, head)
     }
 
     /// Sends to the first socket as a client with that address, or by a Unix socket.
@@ -232,8 +241,19 @@ impl TestSite {
 
     fn ask(&self, peer: Option<SocketAddr>, listen: u32, head: &str) -> TestAnswer {
         let client = Rc::new(Client::new(1, peer, net::SocketProbe::NONE, listen));
-        let mut x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
-        x.renew(&client, &self.generation);
+        let x = Box::new(Exchange::new(client.clone(), self.generation.clone()));
+        self.ask_with(x, &client, head)
+    }
+
+    /// Sends another request of the same client, with the exchange of an earlier one.
+    pub(crate) fn send_again(&self, earlier: TestAnswer, head: &str) -> TestAnswer {
+        let mut x = earlier.x;
+        x.retire();
+        self.ask_with(x, &Rc::new(test_client()), head)
+    }
+
+    fn ask_with(&self, mut x: Box<Exchange>, client: &Rc<Client>, head: &str) -> TestAnswer {
+        x.renew(client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();
         let limits = x.server().reading.head;
         let mut parser = RequestHeadParser::default();
@@ -242,8 +262,9 @@ impl TestSite {
             other => panic!("{other:?} of {head:?}"),
         }
         let (replied, took_ms) = simulate(run(&mut x, &parser)).unwrap();
-        phases::log(&mut x);
-        TestAnswer { took_ms, ..TestAnswer::read(x, replied) }
+        let mut answer = TestAnswer { took_ms, ..TestAnswer::read(x, replied) };
+        phases::log(&mut answer.x);
+        answer
     }
 }
 
@@ -276,9 +297,56 @@ pub(crate) struct TestAnswer {
     bytes: Vec<u8>,
 }
 
+fn test_client() -> Client {
+    Client::new(1, Some(PEER.parse().unwrap()), net::SocketProbe::NONE, 0)
+}
+
+/// A body behind a filter.
+pub(crate) struct TestedFilter {
+    pub(crate) x: Box<Exchange>,
+    body: FilteredBody,
+}
+
+impl TestedFilter {
+    pub(crate) fn new(body: Body, filter: impl BodyFilter + 'static) -> Self {
+        let (client, generation) = (Rc::new(test_client()), site("server { }").generation.clone());
+        let mut x = Box::new(Exchange::new(client.clone(), generation.clone()));
+        x.renew(&client, &generation);
+        x.reply.body = body;
+        x.reply.filter_body(filter);
+        Self { body: FilteredBody::take(&mut x.reply), x }
+    }
+
+    /// The next piece.
+    pub(crate) fn poll(&mut self) -> Poll<Result<Option<Chunk>, BodyError>> {
+        self.poll_with(&mut Context::from_waker(Waker::noop()))
+    }
+
+    pub(crate) fn poll_with(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
+        self.body.poll_chunk(&mut self.x, cx)
+    }
+
+    /// The text, all of which must be there.
+    pub(crate) fn text(mut self) -> Vec<u8> {
+        let mut text = Vec::new();
+        loop {
+            match self.poll() {
+                Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) => {
+                    text.extend_from_slice(bytes.as_ref())
+                }
+                Poll::Ready(Ok(None)) => return text,
+                _ => panic!("neither bytes nor the end"),
+            }
+        }
+    }
+}
+
 impl TestAnswer {
     fn read(mut x: Box<Exchange>, replied: bool) -> Self {
-        let body = x.reply.body.take();
+        let body = FilteredBody::take(&mut x.reply);
         let bytes = Vec::new();
         let mut answer = Self { x, replied, took_ms: 0, from_file: false, broken: false, bytes };
         answer.read_body(body);
@@ -288,10 +356,9 @@ impl TestAnswer {
         answer
     }
 
-    fn read_body(&mut self, body: Body) {
-        let mut stream = body.into_stream();
+    fn read_body(&mut self, mut body: FilteredBody) {
         loop {
-            match stream.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+            match body.poll_chunk(&mut self.x, &mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Ok(Some(chunk))) => self.take(chunk),
                 Poll::Ready(Ok(None)) => return,
                 Poll::Ready(Err(_)) => {
@@ -312,8 +379,7 @@ impl TestAnswer {
                 self.bytes.resize(start + slice.len() as usize, 0);
                 read_exact(&slice.file, &mut self.bytes[start..], slice.start);
             }
-            Chunk::Flush | Chunk::Pause | Chunk::Remark(_) => {}
-            Chunk::Trailers(fields) => self.x.reply.trailers = fields,
+            Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => {}
         }
     }
 

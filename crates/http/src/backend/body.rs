@@ -5,7 +5,6 @@
 //! given back at once, however slowly the client reads what is left.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -23,7 +22,7 @@ use super::head::HeaderFilter;
 use super::protocol::{MalformedBody, Protocol, ReplyLength, Taken};
 use super::spool::{Spool, SpoolError};
 use crate::exchange::{
-    Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
+    Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
 };
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
@@ -141,8 +140,8 @@ pub(super) fn receive(
     if body == ReplyLength::None {
         // What follows the head is of interest to the connection only; it is not waited for.
         held.end((taken.is_ok() && protocol.may_reuse()).then(|| how.group.pool()));
-        let remarks = taken.map_or_else(|error| error.remarks, |taken| taken.remarks);
-        remarks.into_iter().for_each(|remark| remark.log(x));
+        let messages = taken.map_or_else(|error| error.messages, |taken| taken.messages);
+        messages.iter().for_each(|message| message.write(x));
         buffers::give_back(input);
         return Body::Empty;
     }
@@ -154,7 +153,7 @@ pub(super) fn receive(
         }
         taken => {
             let mut incoming = BackendBody::new(x, held, protocol, how);
-            incoming.keep(input, head_bytes, head_bytes, taken, false);
+            incoming.keep(input, head_bytes, head_bytes, taken, false, x);
             incoming.note_read(received as u64);
             let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
             incoming.flush_due = !incoming.buffering && is_head_alone;
@@ -171,7 +170,7 @@ fn whole(
     taken: Taken,
     policy: &BodyPolicy,
 ) -> Body {
-    taken.remarks.into_iter().for_each(|remark| remark.log(x));
+    taken.messages.iter().for_each(|message| message.write(x));
     if let Some(fields) = taken.trailers {
         x.reply.trailers = shown(&fields, policy);
         *x.backends.trailers.borrow_mut() = fields;
@@ -206,7 +205,6 @@ struct BackendBody<P> {
     spool: Spool,
     /// Why it broke off: said once everything before that is given.
     failed: Option<BodyError>,
-    remarks: VecDeque<BodyMessage>,
     trailers: Option<Fields>,
     /// Where all trailers are noted for the exchange.
     seen: Rc<RefCell<Fields>>,
@@ -249,7 +247,6 @@ impl<P: Protocol> BackendBody<P> {
             buffering: how.buffering,
             spool: Spool::default(),
             failed: None,
-            remarks: VecDeque::new(),
             trailers: None,
             seen: x.backends.trailers.clone(),
             timer: Timer::new(),
@@ -262,7 +259,7 @@ impl<P: Protocol> BackendBody<P> {
     }
 
     /// Reads once. `ahead`: nobody has asked for it yet.
-    fn poll_read(&mut self, cx: &mut Context<'_>, ahead: bool) -> Poll<()> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, ahead: bool, log: &mut dyn BodyLog) -> Poll<()> {
         let most = ready!(self.poll_allowance(cx));
         let Some(room) = self.room(ahead) else {
             self.waits = BodyTimer::Nothing;
@@ -280,7 +277,7 @@ impl<P: Protocol> BackendBody<P> {
                 let taken = self.protocol.body(&mut buffer, before);
                 let found = taken.as_ref().map_or(0, |taken| taken.end.saturating_sub(before));
                 net::spend(count.saturating_sub(found) * COST_OF_FRAMING);
-                self.keep(buffer, start, before, taken, to_file);
+                self.keep(buffer, start, before, taken, to_file, log);
                 self.note_read(count as u64);
             }
             read => {
@@ -386,19 +383,20 @@ impl<P: Protocol> BackendBody<P> {
         before: usize,
         taken: Result<Taken, MalformedBody>,
         to_file: bool,
+        log: &mut dyn BodyLog,
     ) {
         let taken = match taken {
             Ok(taken) => taken,
             Err(error) => {
                 buffer.truncate(before);
                 self.spool.push(buffer, start);
-                self.remarks.extend(error.remarks);
+                error.messages.iter().for_each(|message| message.write(log));
                 return self.fail(BodyError::Upstream(error.reason));
             }
         };
         buffer.truncate(taken.end);
         if to_file && !buffer.is_empty() {
-            self.write_to_file(&buffer);
+            self.write_to_file(&buffer, log);
             buffers::give_back(buffer);
         } else {
             self.spool.push(buffer, start);
@@ -407,7 +405,7 @@ impl<P: Protocol> BackendBody<P> {
             self.trailers = Some(shown(&fields, &self.policy));
             *self.seen.borrow_mut() = fields;
         }
-        self.remarks.extend(taken.remarks);
+        taken.messages.iter().for_each(|message| message.write(log));
         if let Some(error) = taken.cut_short {
             self.fail(BodyError::UpstreamCutShort(error));
         } else if self.protocol.is_ended() {
@@ -415,14 +413,13 @@ impl<P: Protocol> BackendBody<P> {
         }
     }
 
-    fn write_to_file(&mut self, bytes: &[u8]) {
+    fn write_to_file(&mut self, bytes: &[u8], log: &mut dyn BodyLog) {
         match self.spool.push_to_file(bytes, &self.policy.temp_path) {
             Ok(None) => {}
             Ok(Some(made)) => {
                 let made = made.display();
-                let text =
-                    format!("an upstream response is buffered to a temporary file {made}").into();
-                self.remarks.push_back(BodyMessage { level: Level::Warn, text });
+                let what = "an upstream response is buffered to a temporary file";
+                log.note(Level::Warn, format_args!("{what} {made}"));
             }
             Err(SpoolError(call, path, error)) => self.fail(BodyError::TempFile(call, path, error)),
         }
@@ -458,11 +455,12 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
         self.held.is_some() || !self.spool.is_empty()
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        log: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         loop {
-            if let Some(remark) = self.remarks.pop_front() {
-                return Poll::Ready(Ok(Some(Chunk::Remark(remark))));
-            }
             if std::mem::take(&mut self.flush_due) {
                 self.unflushed = false;
                 let chunk = if self.buffering { Chunk::Pause } else { Chunk::Flush };
@@ -479,7 +477,7 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
             if self.held.is_none() {
                 return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
             }
-            if self.poll_read(cx, false).is_pending() {
+            if self.poll_read(cx, false, log).is_pending() {
                 if !self.unflushed || !self.protocol.is_between_pieces() {
                     return Poll::Pending;
                 }
@@ -489,9 +487,8 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        while self.buffering && self.held.is_some() && self.poll_read(cx, true).is_ready() {}
-        self.remarks.pop_front()
+    fn fill(&mut self, cx: &mut Context<'_>, log: &mut dyn BodyLog) {
+        while self.buffering && self.held.is_some() && self.poll_read(cx, true, log).is_ready() {}
     }
 }
 

@@ -279,8 +279,8 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
                 Trouble::InvalidHeader
             })?;
             let (HeadEvent::Interim(bytes) | HeadEvent::Complete { bytes, .. }) = event else {
-                if let HeadEvent::Log(remark) = event {
-                    caller.log(remark.level, format_args!("{}", remark.text));
+                if let HeadEvent::Log(line) = event {
+                    caller.log(line.level, format_args!("{}", line.text));
                     continue;
                 }
                 self.check_size(self.input.len() + 1, caller)?;

@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use conf::bytes_path;
@@ -17,7 +18,7 @@ use observe::{Errno, Level, Text};
 use super::Conf;
 use super::values::Store;
 use crate::exchange::{
-    Body, BodyError, BodyMessage, BodyStream, Chunk, DetachedLog, Exchange, FileSlice,
+    Body, BodyError, BodyLog, BodyStream, Chunk, DetachedLog, Exchange, FileSlice,
 };
 use crate::files::{TempFile, TempFileEnd, TempPath};
 
@@ -34,7 +35,7 @@ struct Keeping {
     mode: u32,
     /// `Last-Modified`, if it is a time.
     modified: Option<i64>,
-    log: DetachedLog,
+    log: Rc<DetachedLog>,
 }
 
 /// The body, which is stored as well, if that is wanted of this reply.
@@ -168,13 +169,17 @@ impl Storing {
 }
 
 impl Pulling {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        log: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         if self.is_over {
             return Poll::Ready(Ok(None));
         }
         let pulled = match self.rest.take() {
             Some(rest) => Ok(Some(Chunk::File(rest))),
-            None => ready!(self.source.poll_chunk(cx)),
+            None => ready!(self.source.poll_chunk(cx, log)),
         };
         let pulled = pulled.map(|chunk| chunk.map(|chunk| self.limit(chunk)));
         self.is_over = !matches!(pulled, Ok(Some(_)));
@@ -202,10 +207,11 @@ impl Pulling {
 
     /// The rest, which nobody else wants.
     async fn drain(mut self) {
-        while self.keeping.is_some() {
+        while let Some(keeping) = &self.keeping {
+            let mut log = keeping.log.clone();
             let _ = poll_fn(|cx| {
                 ready!(net::poll_share(cx));
-                self.poll(cx)
+                self.poll(cx, &mut log)
             })
             .await;
         }
@@ -213,22 +219,28 @@ impl Pulling {
 }
 
 impl BodyStream for Storing {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        log: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         let Some(pulling) = &mut self.pulling else { return Poll::Ready(Ok(None)) };
         let pulled = match self.next.take() {
             Some(next) => next,
-            None => ready!(pulling.poll(cx)),
+            None => ready!(pulling.poll(cx, log)),
         };
         if matches!(pulled, Ok(Some(_)))
-            && let Poll::Ready(next) = pulling.poll(cx)
+            && let Poll::Ready(next) = pulling.poll(cx, log)
         {
             self.next = Some(next);
         }
         Poll::Ready(pulled)
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        self.pulling.as_mut().filter(|pulling| !pulling.is_over)?.source.poll_fill(cx)
+    fn fill(&mut self, cx: &mut Context<'_>, log: &mut dyn BodyLog) {
+        if let Some(pulling) = self.pulling.as_mut().filter(|pulling| !pulling.is_over) {
+            pulling.source.fill(cx, log);
+        }
     }
 }
 

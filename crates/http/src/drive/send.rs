@@ -2,10 +2,10 @@
 //! head in as few calls as there can be.
 //!
 //! ```text
-//! stream --pull--> piece --put--> outlet --flush--> client
+//! body --pull--> piece --put--> outlet --flush--> client
 //! ```
 //!
-//! A piece waits until the outlet has room for it, the stream until there is no piece: the client's
+//! A piece waits until the outlet has room for it, the body until there is no piece: the client's
 //! pace is felt as far back as the source goes.
 //!
 //! Most replies are there in full, and their client takes them at once: [`Opened::send_at_once`]
@@ -24,7 +24,7 @@ use super::cut::{gone, timed_out};
 use super::{BodyBound, CutReply, Framing, Outlet, limit_rate};
 use crate::answer;
 use crate::exchange::{
-    Body, BodyError, BodyStream, Bytes, Chunk, CloseReason, Exchange, FileSlice,
+    Body, BodyError, Bytes, Chunk, CloseReason, Exchange, FileSlice, FilteredBody,
 };
 use crate::header_text::FORBIDDEN;
 use crate::phases;
@@ -40,7 +40,7 @@ struct Sending<'o, O> {
     output: Output,
     framing: Framing,
     rate: Rate,
-    stream: Option<Box<dyn BodyStream>>,
+    body: Option<FilteredBody>,
     piece: Option<ReplyPiece>,
     /// Whether the outlet is being flushed, and nothing gathered meanwhile.
     flushes: bool,
@@ -156,8 +156,12 @@ impl Opened {
         x: &mut Exchange,
         outlet: &mut impl Outlet,
     ) -> AtOnce {
+        if self.has_body && x.reply.has_filters() {
+            filter_whole(cx, x);
+        }
         let fits = match &x.reply.body {
             _ if !self.has_body => true,
+            _ if x.reply.has_filters() => false,
             Body::Empty => true,
             Body::Bytes(bytes) => outlet.takes(bytes.len()),
             Body::File(_) | Body::Stream(_) => false,
@@ -200,6 +204,17 @@ impl Opened {
             take_back(x, outlet.put_bytes(bytes));
         }
         Ok(())
+    }
+}
+
+/// Filters a body that is there in full: what becomes of it may leave in one call, too.
+fn filter_whole(cx: &mut Context<'_>, x: &mut Exchange) {
+    if !matches!(x.reply.body, Body::Empty | Body::Bytes(_)) {
+        return;
+    }
+    match FilteredBody::take(&mut x.reply).whole(x, cx) {
+        Ok(body) => x.reply.body = body,
+        Err(rest) => rest.give_back(&mut x.reply),
     }
 }
 
@@ -314,21 +329,17 @@ impl Framing {
 
 impl<'o, O: Outlet> Sending<'o, O> {
     fn new(outlet: &'o mut O, x: &mut Exchange, opened: Opened) -> Self {
-        let body = if opened.is_put { Body::Empty } else { x.reply.body.take() };
-        let (piece, stream) = match body {
-            _ if !opened.has_body => (None, None),
-            Body::Empty => (None, None),
-            Body::Bytes(bytes) => (Some(ReplyPiece::Bytes(bytes)), None),
-            Body::File(slice) => (Some(ReplyPiece::File(slice)), None),
-            Body::Stream(stream) => (None, Some(stream)),
+        let body = match opened.has_body && !opened.is_put {
+            true => FilteredBody::take(&mut x.reply),
+            false => FilteredBody::default(),
         };
         Self {
             outlet,
             output: x.location().core.output,
             framing: opened.framing,
             rate: rate_of(x),
-            stream,
-            piece,
+            body: (!body.is_empty()).then_some(body),
+            piece: None,
             flushes: opened.is_put,
             end: opened.is_put.then(|| opened.framing.end()),
             returned: None,
@@ -379,9 +390,9 @@ impl<'o, O: Outlet> Sending<'o, O> {
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Gathered, SendError>> {
-        match (self.piece.take(), &mut self.stream) {
+        match (self.piece.take(), &self.body) {
             (Some(piece), _) => Poll::Ready(self.put(piece)),
-            (None, Some(stream)) if self.outlet.has_large() && stream.is_better_flushed() => {
+            (None, Some(body)) if self.outlet.has_large() && body.is_better_flushed() => {
                 Poll::Ready(Ok(Gathered::Enough))
             }
             (None, Some(_)) => self.poll_pull(cx, x),
@@ -389,15 +400,15 @@ impl<'o, O: Outlet> Sending<'o, O> {
         }
     }
 
-    /// Asks the stream for its next piece.
+    /// Asks the body for its next piece.
     fn poll_pull(
         &mut self,
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Gathered, SendError>> {
         self.outlet.forget_reader();
-        let stream = self.stream.as_mut().expect("asked while it is there");
-        let pulled = match stream.poll_chunk(cx) {
+        let body = self.body.as_mut().expect("asked while it is there");
+        let pulled = match body.poll_chunk(x, cx) {
             Poll::Ready(pulled) => pulled.map_err(SendError::Body)?,
             Poll::Pending if self.outlet.gathered() >= self.output.postpone_output.max(1) => {
                 return Poll::Ready(Ok(Gathered::Enough));
@@ -413,11 +424,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
             Some(Chunk::Bytes(bytes)) => self.piece = Some(ReplyPiece::Bytes(bytes)),
             Some(Chunk::File(slice)) => self.piece = Some(ReplyPiece::File(slice)),
             Some(Chunk::Flush | Chunk::Pause) => return Poll::Ready(Ok(Gathered::Enough)),
-            Some(Chunk::Trailers(fields)) => {
-                fields.iter().for_each(|(name, value)| x.reply.trailers.append(name, value));
-            }
-            Some(Chunk::Remark(remark)) => remark.log(x),
-            None => self.stream = None,
+            Some(Chunk::Trailers(_)) => {}
+            None => self.body = None,
         }
         Poll::Ready(Ok(Gathered::More))
     }
@@ -561,8 +569,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
 
     /// Nothing can be sent: the source may read ahead.
     fn fill(&mut self, cx: &mut Context<'_>, x: &mut Exchange) {
-        if let Some(remark) = self.stream.as_mut().and_then(|stream| stream.poll_fill(cx)) {
-            remark.log(x);
+        if let Some(body) = &mut self.body {
+            body.fill(x, cx);
         }
     }
 

@@ -1,15 +1,15 @@
-//! Bodies are pulled: the driver asks for the next piece once the last one is written, and that is
-//! the whole of back pressure.
+//! What a reply's body comes from. Sources are pulled: the next piece is asked for once the last
+//! one is written, and that is the whole of back pressure.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use net::buffers::LentPart;
 use observe::Level;
@@ -30,10 +30,14 @@ pub enum Body {
     Stream(Box<dyn BodyStream>),
 }
 
-/// A source of body pieces.
+/// A source of body pieces. It knows no exchange, since it may outlive it.
 pub trait BodyStream {
     /// The next piece; `None` is the end.
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>>;
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        log: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>>;
 
     /// Whether what was given is better written before the next piece is asked for, since that
     /// takes memory of its own.
@@ -43,18 +47,13 @@ pub trait BodyStream {
 
     /// While the client takes nothing: reads ahead what there is, if that is of use. The task is
     /// woken when there may be more.
-    fn poll_fill(&mut self, _: &mut Context<'_>) -> Option<BodyMessage> {
-        None
-    }
+    fn fill(&mut self, _: &mut Context<'_>, _: &mut dyn BodyLog) {}
 }
 
-/// What is to be logged of a body that goes on.
-#[derive(Debug)]
-pub struct BodyMessage {
-    /// How grave it is.
-    pub level: Level,
-    /// What it is.
-    pub text: Cow<'static, str>,
+/// The error log as a source has it: its exchange's, whether that goes on or not.
+pub trait BodyLog {
+    /// Writes a message.
+    fn note(&mut self, level: Level, message: fmt::Arguments<'_>);
 }
 
 /// A piece of a body.
@@ -67,10 +66,8 @@ pub enum Chunk {
     Flush,
     /// Nothing new, and nobody knows when there will be: what is ready may go to the client.
     Pause,
-    /// Fields after the body; the last piece.
+    /// Fields after the body; a source's last piece. Filters are not given it.
     Trailers(Fields),
-    /// No piece at all, but something for the log.
-    Remark(BodyMessage),
 }
 
 /// Why a body ended before its end. The connection is closed, so that the client notices.
@@ -94,6 +91,8 @@ pub enum BodyError {
     TempFile(&'static str, PathBuf, io::Error),
     /// The body is not what its `Content-Encoding` says, or cannot be encoded: nginx's words.
     Coding(Cow<'static, str>),
+    /// A subrequest that gives a part of it was dropped.
+    Subrequest,
 }
 
 impl BodyError {
@@ -189,17 +188,6 @@ impl FileSlice {
         self.start >= self.end
     }
 
-    /// Reads at most `size` bytes off its beginning.
-    fn read(&mut self, size: u64) -> Result<Vec<u8>, BodyError> {
-        let mut piece = vec![0; self.len().min(size) as usize];
-        self.file.read_exact_at(&mut piece, self.start).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => BodyError::Truncated,
-            _ => BodyError::Io(error),
-        })?;
-        self.start += piece.len() as u64;
-        Ok(piece)
-    }
-
     /// A range of the range, counted from its start.
     pub fn part(&self, range: Range<u64>) -> Self {
         let (start, end) = (self.start + range.start, self.start + range.end);
@@ -208,64 +196,29 @@ impl FileSlice {
 }
 
 impl Body {
-    /// Takes the body out, to wrap it.
+    /// Takes the body out.
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 
-    /// The body as pieces in memory, files read: for filters that look at bytes.
-    pub fn in_memory(self) -> Box<dyn BodyStream> {
-        Box::new(ReadOnce { source: self.into_stream(), file: None })
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Empty)
     }
 
-    /// The body as a source of pieces, whatever it was.
-    pub fn into_stream(self) -> Box<dyn BodyStream> {
+    /// The next piece; `None` is the end.
+    pub(super) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        log: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         match self {
-            Self::Stream(stream) => stream,
-            other => Box::new(Whole(other)),
+            Self::Stream(source) => source.poll_chunk(cx, log),
+            whole => Poll::Ready(Ok(match whole.take() {
+                Self::Bytes(bytes) => Some(Chunk::Bytes(bytes)),
+                Self::File(slice) => Some(Chunk::File(slice)),
+                Self::Empty | Self::Stream(_) => None,
+            })),
         }
-    }
-}
-
-/// A body that is there in full, given as one piece.
-struct Whole(Body);
-
-impl BodyStream for Whole {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        Poll::Ready(Ok(match self.0.take() {
-            Body::Empty => None,
-            Body::Bytes(bytes) => Some(Chunk::Bytes(bytes)),
-            Body::File(slice) => Some(Chunk::File(slice)),
-            Body::Stream(_) => unreachable!("streams are not wrapped again"),
-        }))
-    }
-}
-
-/// Bytes read from a file at once: the size of nginx's `output_buffers`.
-const READ_SIZE: u64 = 32 * 1024;
-
-/// A body whose files are read.
-struct ReadOnce {
-    source: Box<dyn BodyStream>,
-    /// What is still to be read before the source is asked again.
-    file: Option<FileSlice>,
-}
-
-impl BodyStream for ReadOnce {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        loop {
-            if let Some(slice) = self.file.as_mut().filter(|slice| !slice.is_empty()) {
-                let piece = slice.read(READ_SIZE)?;
-                return Poll::Ready(Ok(Some(Chunk::Bytes(Bytes::Owned(piece)))));
-            }
-            match ready!(self.source.poll_chunk(cx))? {
-                Some(Chunk::File(slice)) => self.file = Some(slice),
-                other => return Poll::Ready(Ok(other)),
-            }
-        }
-    }
-
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        self.source.poll_fill(cx)
     }
 }

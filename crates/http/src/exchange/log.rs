@@ -1,12 +1,13 @@
 //! An exchange's lines in the error log, with the context nginx gives them.
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use observe::{Errno, ErrorLog, Level, LineBuffer, MessageSource};
 use wire::Known;
 
-use super::{BodyError, BodyMessage, Exchange};
+use super::{BodyError, BodyLog, Exchange};
 
 impl Exchange {
     /// Whether a message of that level would be written: ask before computing what it says.
@@ -66,15 +67,16 @@ impl Exchange {
 pub(crate) struct DetachedLog {
     log: Arc<ErrorLog>,
     source: MessageSource,
-    context: Box<LineBuffer>,
+    context: LineBuffer,
 }
 
 impl Exchange {
     /// For messages that may come when this is over.
-    pub(crate) fn aside(&self) -> DetachedLog {
-        let mut context = Box::new(LineBuffer::new());
+    pub(crate) fn aside(&self) -> Rc<DetachedLog> {
+        let mut context = LineBuffer::new();
         self.describe(&mut context);
-        DetachedLog { log: self.error_log().clone(), source: self.client.source(), context }
+        let log = self.error_log().clone();
+        Rc::new(DetachedLog { log, source: self.client.source(), context })
     }
 }
 
@@ -89,7 +91,7 @@ impl DetachedLog {
 impl BodyError {
     /// Tells why the body of this exchange's reply broke off.
     pub(crate) fn log(&self, x: &mut Exchange) {
-        if !matches!(self, Self::Io(_) | Self::Truncated | Self::Coding(_)) {
+        if !matches!(self, Self::Io(_) | Self::Truncated | Self::Coding(_) | Self::Subrequest) {
             x.action = "reading upstream";
         }
         match self {
@@ -97,7 +99,7 @@ impl BodyError {
                 let reading = "reading the reply's body failed";
                 x.log(Level::Alert, format_args!("{reading}{}", Errno(error)));
             }
-            Self::Truncated => {}
+            Self::Truncated | Self::Subrequest => {}
             Self::UpstreamClosed => {
                 x.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
@@ -119,12 +121,17 @@ impl BodyError {
     }
 }
 
-impl BodyMessage {
-    /// Tells what is remarkable of the body of this exchange's reply.
-    pub(crate) fn log(&self, x: &mut Exchange) {
-        let action = std::mem::replace(&mut x.action, "reading upstream");
-        x.log(self.level, format_args!("{}", self.text));
-        x.action = action;
+impl BodyLog for Exchange {
+    fn note(&mut self, level: Level, message: fmt::Arguments<'_>) {
+        let action = std::mem::replace(&mut self.action, "reading upstream");
+        self.log(level, message);
+        self.action = action;
+    }
+}
+
+impl BodyLog for Rc<DetachedLog> {
+    fn note(&mut self, level: Level, message: fmt::Arguments<'_>) {
+        self.write(level, message);
     }
 }
 

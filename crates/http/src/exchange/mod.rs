@@ -9,6 +9,7 @@ mod close;
 mod downstream;
 mod evaluate;
 mod fields;
+mod filter;
 mod log;
 mod receive;
 mod relations;
@@ -18,6 +19,8 @@ mod request_body;
 mod role;
 mod stage;
 mod state;
+#[cfg(test)]
+mod tests;
 mod tunnel;
 
 use std::cell::Cell;
@@ -28,10 +31,12 @@ use net::LentFuture;
 
 pub use backends::Backends;
 pub(crate) use backends::{AskedBackend, UpstreamAttempt};
-pub use body::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, FileSlice};
+pub use body::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, FileSlice};
 pub use close::CloseReason;
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
+pub(crate) use filter::FilteredBody;
+pub use filter::{BodyFilter, LiveBody, Pieces};
 pub(crate) use log::DetachedLog;
 pub use reply::Reply;
 pub(crate) use request::BadPath;
@@ -54,7 +59,7 @@ pub const REDIRECTS_MAX: u8 = 10;
 /// A handler: looks at the exchange, answers it or lets it pass.
 pub type Handler = Box<dyn Fn(&mut Exchange) -> Flow + Send + Sync>;
 
-/// What sits on the reply's way out: looks at the finished head, may wrap the body.
+/// What sits on the reply's way out: looks at the finished head, may add a filter of the body.
 pub type Filter = Box<dyn Fn(&mut Exchange) -> Filtered + Send + Sync>;
 
 /// Whose replies a filter acts on.
@@ -266,32 +271,62 @@ impl Exchange {
         }
     }
 
-    /// Makes it ready for another request. It is new, or [retired](Self::retire).
-    pub(crate) fn renew(&mut self, client: &Rc<Client>, generation: &Rc<Generation>) {
-        if !Rc::ptr_eq(&self.client, client) {
-            let last = std::mem::replace(&mut self.client, client.clone());
+    /// Makes it ready for another request. It is new, or [retired](Self::retire). Between them the
+    /// two name every field, so that none is forgotten: it would be seen by the next client.
+    pub(crate) fn renew(&mut self, new_client: &Rc<Client>, newest: &Rc<Generation>) {
+        let Self {
+            client,
+            generation,
+            server,
+            location,
+            started_unix_ms,
+            started_ms,
+            action,
+            add_uri_to_alias,
+            internal,
+            error_status,
+            in_error_page,
+            redirects_left,
+            varies,
+            close,
+            outlives_client,
+            role,
+            stage,
+            spare_client,
+            downstream: _,
+            request: _,
+            reply: _,
+            values: _,
+            states: _,
+            captures: _,
+            backends: _,
+            subrequests: _,
+            scratch: _,
+        } = self;
+        if !Rc::ptr_eq(client, new_client) {
+            let last = std::mem::replace(client, new_client.clone());
             if last.behind.is_some() {
-                self.spare_client = Some(last);
+                *spare_client = Some(last);
             }
         }
-        if !Rc::ptr_eq(&self.generation, generation) {
-            self.generation = generation.clone();
+        if !Rc::ptr_eq(generation, newest) {
+            *generation = newest.clone();
         }
-        self.started_unix_ms = net::clock::unix_ms();
-        self.started_ms = net::clock::now_ms();
-        self.action = "";
-        self.server = generation.listen(client.listen).map_or(self.server, |l| l.names.default);
-        self.location = self.server().outer;
-        self.add_uri_to_alias = false;
-        self.internal = false;
-        self.error_status = 0;
-        self.in_error_page = false;
-        self.redirects_left = REDIRECTS_MAX + 1;
-        self.varies = false;
-        self.close = Some(CloseReason::NoRequest);
-        self.outlives_client.set(false);
-        self.role = Role::Main;
-        self.stage = Default::default();
+        *server = newest.listen(new_client.listen).map_or(*server, |listen| listen.names.default);
+        *location = newest.server(*server).outer;
+        *started_unix_ms = net::clock::unix_ms();
+        *started_ms = net::clock::now_ms();
+        *action = "";
+        *add_uri_to_alias = false;
+        *internal = false;
+        *error_status = 0;
+        *in_error_page = false;
+        *redirects_left = REDIRECTS_MAX + 1;
+        *varies = false;
+        *close = Some(CloseReason::NoRequest);
+        outlives_client.set(false);
+        *role = Role::Main;
+        *stage = Stage::default();
     }
 
     /// From now on the client is the one at `peer`, for which the connection's client speaks.
@@ -371,16 +406,46 @@ impl Exchange {
             + self.scratch.capacity()
     }
 
-    /// It is over: forgets it, keeping the memory.
+    /// It is over: forgets it, keeping the memory. What is not forgotten here is set by
+    /// [`renew`](Self::renew), or memory alone.
     pub(crate) fn retire(&mut self) {
-        self.downstream = None;
         self.stop_background();
-        self.states.clear();
-        self.request.retire();
-        self.reply.clear();
-        self.values.clear();
-        self.captures.groups.clear();
-        self.backends.clear();
+        let Self {
+            downstream,
+            request,
+            reply,
+            values,
+            states,
+            captures,
+            backends,
+            client: _,
+            generation: _,
+            server: _,
+            location: _,
+            started_unix_ms: _,
+            started_ms: _,
+            action: _,
+            add_uri_to_alias: _,
+            internal: _,
+            error_status: _,
+            in_error_page: _,
+            redirects_left: _,
+            varies: _,
+            close: _,
+            outlives_client: _,
+            role: _,
+            stage: _,
+            subrequests: _,
+            scratch: _,
+            spare_client: _,
+        } = self;
+        *downstream = None;
+        states.clear();
+        request.retire();
+        reply.clear();
+        values.clear();
+        captures.groups.clear();
+        backends.clear();
     }
 
     /// The location whose settings hold now.

@@ -1,10 +1,8 @@
 //! What is answered.
 
+use super::filter::FilterLink;
 use super::{Body, FieldName, Fields, Tunnel};
 use crate::header_text::{self, Forbidden};
-
-/// What a filter does to the body once all filters agree on the head.
-type Wrap = Box<dyn FnOnce(Body) -> Body>;
 
 /// Memory of a body that is kept for the next exchange.
 const SPARE_MAX: usize = 64 * 1024;
@@ -46,7 +44,8 @@ pub struct Reply {
     pub body: Body,
     /// What the connection becomes once the head is sent. There is no body then.
     pub tunnel: Option<Box<dyn Tunnel>>,
-    wraps: Vec<Wrap>,
+    /// What the body passes on its way, in order.
+    pub(super) filters: Vec<FilterLink>,
     spare: Vec<u8>,
     /// Whether ranges of the body may be asked for.
     pub allow_ranges: bool,
@@ -88,45 +87,62 @@ impl Reply {
 
     /// Forgets what earlier handlers said of the head.
     pub fn clear_head(&mut self) {
-        self.status = 0;
-        self.reason.clear();
-        self.has_server = false;
-        self.has_date = false;
-        self.content_type.clear();
-        self.charset.clear();
-        self.parameters.clear();
-        self.content_length = None;
-        self.last_modified = None;
-        self.location.clear();
-        self.fields.clear();
-        self.trailers.clear();
-        self.wraps.clear();
-        self.override_charset.clear();
-        self.allow_ranges = false;
-        self.single_range = false;
-        self.disable_not_modified = false;
-        self.expect_trailers = false;
+        // All fields are named, so that none is forgotten.
+        let Self {
+            status,
+            reason,
+            has_server,
+            has_date,
+            content_type,
+            charset,
+            parameters,
+            override_charset,
+            content_length,
+            last_modified,
+            location,
+            fields,
+            trailers,
+            filters,
+            allow_ranges,
+            single_range,
+            disable_not_modified,
+            expect_trailers,
+            // `recycle`
+            body: _,
+            tunnel: _,
+            spare: _,
+            // `clear`
+            chunked: _,
+            without_continue: _,
+            limit_rate: _,
+            head_sent: _,
+            bytes_sent: _,
+            head_bytes: _,
+            complete: _,
+        } = self;
+        *status = 0;
+        reason.clear();
+        *has_server = false;
+        *has_date = false;
+        content_type.clear();
+        charset.clear();
+        parameters.clear();
+        override_charset.clear();
+        *content_length = None;
+        *last_modified = None;
+        location.clear();
+        fields.clear();
+        trailers.clear();
+        filters.clear();
+        *allow_ranges = false;
+        *single_range = false;
+        *disable_not_modified = false;
+        *expect_trailers = false;
     }
 
-    /// Has the body wrapped when the last filter has seen the head, in the order of filters. Ranges
-    /// are cut before that: they are ranges of what the handler gave.
-    pub fn wrap(&mut self, wrap: impl FnOnce(Body) -> Body + 'static) {
-        self.wraps.push(Box::new(wrap));
-    }
-
-    /// Wraps the body as the filters asked for.
-    pub(crate) fn apply_wraps(&mut self) {
-        if self.wraps.is_empty() {
-            return;
-        }
-        for wrap in std::mem::take(&mut self.wraps) {
-            self.body = wrap(self.body.take());
-        }
-    }
-
-    /// Forgets the body, and what filters wanted of it.
+    /// Forgets the body and its filters.
     pub(crate) fn clear_body(&mut self) {
-        self.wraps.clear();
+        self.filters.clear();
         self.recycle();
     }
 
@@ -162,7 +178,7 @@ impl Reply {
 
     fn recycle(&mut self) {
         self.tunnel = None;
-        if matches!(self.body, Body::Empty) {
+        if self.body.is_empty() {
             return;
         }
         if let Body::Bytes(super::Bytes::Owned(mut text)) = self.body.take()

@@ -58,18 +58,35 @@ impl Request {
     /// Forgets the request, keeping the memory, and gives its buffer back.
     pub(crate) fn retire(&mut self) {
         self.give_back_received();
-        self.head.reset();
-        self.uri.clear();
-        self.args.clear();
-        self.has_args = false;
-        self.host.clear();
-        self.body.clear();
-        self.head_bytes = 0;
-        self.length = 0;
-        self.pipelined = false;
-        self.uri_unchanged = true;
-        self.valid_location = true;
-        self.header_only = false;
+        // All fields are named, so that none is forgotten.
+        let Self {
+            received: _,
+            compact: _,
+            head,
+            uri,
+            args,
+            has_args,
+            host,
+            uri_unchanged,
+            length,
+            pipelined,
+            valid_location,
+            body,
+            head_bytes,
+            header_only,
+        } = self;
+        head.reset();
+        uri.clear();
+        args.clear();
+        *has_args = false;
+        host.clear();
+        body.clear();
+        *head_bytes = 0;
+        *length = 0;
+        *pipelined = false;
+        *uri_unchanged = true;
+        *valid_location = true;
+        *header_only = false;
     }
 
     fn give_back_received(&mut self) {

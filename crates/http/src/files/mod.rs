@@ -18,7 +18,7 @@ use std::rc::Rc;
 pub use cache::Caches;
 pub use net::file::{Links, PathError, Stat};
 pub use temp::{TempFile, TempFileEnd, TempFolder, TempPath, TempPaths};
-pub use threads::{ReadMode, by_threads};
+pub use threads::{ReadByThreads, ReadMode};
 
 pub(crate) use cache::{Look, Want};
 

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use net::Offloaded;
 use net::file::is_in_memory;
 
-use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, FileSlice};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, FileSlice, Pieces};
 
 /// How much of a file is brought into the kernel's cache at once.
 const WINDOW_BYTES: u64 = 512 * 1024;
@@ -34,20 +34,8 @@ pub enum ReadMode {
     Direct(File, u64),
 }
 
-/// The same body, its files read by threads.
-pub fn by_threads(body: Body, reading: ReadMode) -> Body {
-    let reading = match reading {
-        ReadMode::Cached => Shared::Cached,
-        ReadMode::Direct(file, alignment) => {
-            Shared::Direct(Arc::new(file), alignment.max(ALIGNMENT_MIN))
-        }
-    };
-    Body::Stream(Box::new(Reader { source: body.into_stream(), reading, rest: None, work: None }))
-}
-
-/// A body whose files are read by threads.
-struct Reader {
-    source: Box<dyn BodyStream>,
+/// Has threads read the files of a body.
+pub struct ReadByThreads {
     reading: Shared,
     /// What is still to come of the file at hand.
     rest: Option<FileSlice>,
@@ -67,34 +55,58 @@ enum Work {
     Read(Offloaded<io::Result<Vec<u8>>>),
 }
 
-impl BodyStream for Reader {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+impl BodyFilter for ReadByThreads {
+    fn push(
+        &mut self,
+        _: &mut Exchange,
+        piece: Option<Chunk>,
+        out: &mut Pieces,
+    ) -> Result<(), BodyError> {
+        match piece {
+            Some(Chunk::File(slice)) => self.rest = Some(slice),
+            other => out.pass(other),
+        }
+        Ok(())
+    }
+
+    fn poll_rest(
+        &mut self,
+        _: &mut Exchange,
+        cx: &mut Context<'_>,
+        out: &mut Pieces,
+    ) -> Poll<Result<(), BodyError>> {
         loop {
             if let Some(work) = &mut self.work {
                 let chunk = ready!(work.poll(cx));
                 self.work = None;
-                return Poll::Ready(chunk.map(Some));
+                return Poll::Ready(chunk.map(|chunk| out.put(chunk)));
             }
-            match self.rest.take() {
-                Some(slice) if !slice.is_empty() => {
-                    if let Some(chunk) = self.begin(slice)? {
-                        return Poll::Ready(Ok(Some(chunk)));
-                    }
-                }
-                _ => match ready!(self.source.poll_chunk(cx))? {
-                    Some(Chunk::File(slice)) => self.rest = Some(slice),
-                    other => return Poll::Ready(Ok(other)),
-                },
+            let Some(slice) = self.rest.take().filter(|slice| !slice.is_empty()) else {
+                return Poll::Ready(Ok(()));
+            };
+            if let Some(chunk) = self.begin(slice)? {
+                out.put(chunk);
+                return Poll::Ready(Ok(()));
             }
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        self.source.poll_fill(cx)
+    fn reads_bytes(&self) -> bool {
+        false
     }
 }
 
-impl Reader {
+impl ReadByThreads {
+    pub(crate) fn new(reading: ReadMode) -> Self {
+        let reading = match reading {
+            ReadMode::Cached => Shared::Cached,
+            ReadMode::Direct(file, alignment) => {
+                Shared::Direct(Arc::new(file), alignment.max(ALIGNMENT_MIN))
+            }
+        };
+        Self { reading, rest: None, work: None }
+    }
+
     /// Takes the next window off the slice: it is there, or a thread begins to read it.
     fn begin(&mut self, slice: FileSlice) -> Result<Option<Chunk>, BodyError> {
         let bytes = match &self.reading {
@@ -183,6 +195,8 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::exchange::Body;
+    use crate::testing::TestedFilter;
 
     /// A file with known bytes, that is gone when it is closed.
     fn file(bytes: usize) -> (Rc<File>, Vec<u8>) {
@@ -195,30 +209,29 @@ mod tests {
         (Rc::new(file), content)
     }
 
-    /// The bytes of a body, and how many pieces of it were memory.
-    async fn drain(body: Body) -> (Result<Vec<u8>, BodyError>, usize) {
-        let (mut all, mut pieces) = (Vec::new(), 0);
-        let mut stream = body.into_stream();
-        loop {
-            match poll_fn(|cx| stream.poll_chunk(cx)).await {
-                Ok(Some(Chunk::Bytes(bytes))) => {
-                    all.extend_from_slice(bytes.as_ref());
-                    pieces += 1;
-                }
-                Ok(Some(Chunk::File(slice))) => {
-                    let start = all.len();
-                    all.resize(start + slice.len() as usize, 0);
-                    slice.file.read_exact_at(&mut all[start..], slice.start).unwrap();
-                }
-                Ok(Some(_)) => unreachable!("neither bytes nor a file"),
-                Ok(None) => return (Ok(all), pieces),
-                Err(error) => return (Err(error), pieces),
-            }
-        }
-    }
-
+    /// The bytes of a range, and how many pieces of it were memory.
     fn read(slice: FileSlice, reading: ReadMode) -> (Result<Vec<u8>, BodyError>, usize) {
-        net::run(drain(by_threads(Body::File(slice), reading))).unwrap()
+        let mut body = TestedFilter::new(Body::File(slice), ReadByThreads::new(reading));
+        let drained = async {
+            let (mut all, mut pieces) = (Vec::new(), 0);
+            loop {
+                match poll_fn(|cx| body.poll_with(cx)).await {
+                    Ok(Some(Chunk::Bytes(bytes))) => {
+                        all.extend_from_slice(bytes.as_ref());
+                        pieces += 1;
+                    }
+                    Ok(Some(Chunk::File(slice))) => {
+                        let start = all.len();
+                        all.resize(start + slice.len() as usize, 0);
+                        slice.file.read_exact_at(&mut all[start..], slice.start).unwrap();
+                    }
+                    Ok(Some(_)) => unreachable!("neither bytes nor a file"),
+                    Ok(None) => return (Ok(all), pieces),
+                    Err(error) => return (Err(error), pieces),
+                }
+            }
+        };
+        net::run(drained).unwrap()
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wire::http2::limits::Http2Limit;
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
 
 use super::totals;
-use crate::h1::tests::{Client, Server};
+use crate::h1::tests::{Client, Server, filters};
 use crate::testing::{TestSite, handle};
 
 const SITE: &str = "error_log e.log info; http2 on; keepalive_timeout 10s;
@@ -138,7 +138,10 @@ impl Http2Client {
                 }
             }
             Http2Event::Trailers { stream } => {
-                answers.get_mut(&stream.id).unwrap().is_complete = true;
+                let answer = answers.get_mut(&stream.id).unwrap();
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                answer.fields.extend(endpoint.fields().iter().map(|(n, v)| (text(n), text(v))));
+                answer.is_complete = true;
             }
             Http2Event::Reset { stream, code } => {
                 answers.get_mut(&stream.id).unwrap().reset = Some(code);
@@ -217,10 +220,11 @@ fn many_requests_share_a_connection() {
 fn a_wrong_head_is_answered_and_reset() {
     let server = server();
     let mut client = Http2Client::connect(&server);
-    let refused: [(&[(&str, &str)], &str); 6] = [
+    let refused: [(&[(&str, &str)], &str); 7] = [
         (&[("connection", "close")], "sent \"Connection\" header"),
         (&[(":authority", "")], "sent neither \":authority\" nor \"Host\" header"),
         (&[("te", "gzip")], "sent invalid \"TE\" header"),
+        (&[("te", "trailers"), ("te", "trailers")], "sent invalid \"TE\" header"),
         (&[("content-length", "3")], "prematurely closed stream"),
         (
             &[(":authority", "one"), ("host", "other")],
@@ -255,6 +259,18 @@ fn clients_of_http_1_are_served() {
         let reply = server.ask(request);
         assert!(reply.starts_with(status), "{request:?} {reply:?}");
     }
+}
+
+#[test]
+fn a_body_filter_sets_variables_waits_and_inserts_subrequests() {
+    let server = Server::with(filters::SITE, filters::shout, |_| {});
+    let mut client = Http2Client::connect(&server);
+    let stream = client.get("/?/in");
+    client.flush();
+    server.advance(filters::HELD_MS);
+    assert_eq!(client.answer(stream), ("200", filters::SHOUTED.to_owned()));
+    let trailer = ("x-shouted".to_owned(), "9".to_owned());
+    assert!(client.answers[&stream].fields.contains(&trailer));
 }
 
 /// A handler that reads the body, and says how long it was.

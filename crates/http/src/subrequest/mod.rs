@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! subrequest --run--> head of the reply --whoever asked takes it, and pulls the body--> end
+//!     |--into_body--> its body, run when it is pulled, as a part of another ([`part`])
 //!     \--run_aside--> the same beside its parent, and nobody gets the reply
 //! ```
 //!
@@ -12,6 +13,7 @@
 //!
 //! Beside them stands `post_action`, which is none, but goes on in their way.
 
+mod part;
 pub(crate) mod post_action;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,11 @@
 
 use net::LentFuture;
 use std::future::poll_fn;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::exchange::{Bytes, Chunk, StoredBody};
+use crate::exchange::{Bytes, Chunk, FilteredBody, StoredBody};
 use crate::site::Exclusive;
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
@@ -34,11 +35,19 @@ fn whole(_: &mut Exchange) -> Flow {
             if let Err(flow) = inner.run().await {
                 return flow;
             }
-            let mut source = inner.x.reply.body.take().in_memory();
+            let mut source = FilteredBody::take(&mut inner.x.reply);
             let mut body = Vec::new();
-            while let Some(chunk) = poll_fn(|cx| source.poll_chunk(cx)).await.unwrap() {
-                let Chunk::Bytes(bytes) = chunk else { continue };
-                body.extend_from_slice(bytes.as_ref());
+            while let Some(chunk) = poll_fn(|cx| source.poll_chunk(&mut inner.x, cx)).await.unwrap()
+            {
+                match chunk {
+                    Chunk::Bytes(bytes) => body.extend_from_slice(bytes.as_ref()),
+                    Chunk::File(slice) => {
+                        let start = body.len();
+                        body.resize(start + slice.len() as usize, 0);
+                        slice.file.read_exact_at(&mut body[start..], slice.start).unwrap();
+                    }
+                    Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => {}
+                }
             }
             x.end(inner);
             answer(x, body)

@@ -5,8 +5,9 @@ use wire::cgi::{CgiHeadError, CgiHeadParser};
 use wire::http1::response::ReplyBody;
 use wire::reply::{ReplyFieldError, ReplyHead};
 
-use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Taken, http1};
-use crate::exchange::BodyMessage;
+use super::{
+    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Taken, http1,
+};
 
 /// A request whose body follows its variables as it is, and its reply, which ends with the
 /// connection.
@@ -54,8 +55,8 @@ impl Protocol for Cgi {
     fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
         let received = buffer.len() - start;
         let (taken, is_surplus) = self.rest.take(received);
-        let remarks = is_surplus.then(more_than_length).into_iter().collect();
-        Ok(Taken { remarks, ..Taken::up_to(start + taken) })
+        let messages = is_surplus.then(more_than_length).into_iter().collect();
+        Ok(Taken { messages, ..Taken::up_to(start + taken) })
     }
 
     fn is_ended(&self) -> bool {
@@ -119,9 +120,9 @@ impl CgiRest {
 }
 
 /// More came than the head has announced.
-pub(super) fn more_than_length() -> BodyMessage {
+pub(super) fn more_than_length() -> BackendMessage {
     let text = "upstream sent more data than specified in \"Content-Length\" header";
-    BodyMessage { level: Level::Warn, text: text.into() }
+    BackendMessage { level: Level::Warn, text: text.into() }
 }
 
 /// What is wrong with a head, in nginx's words.

@@ -11,8 +11,7 @@ use wire::fastcgi::{
 use wire::reply::ReplyHead;
 
 use super::cgi::{CgiRest, describe, more_than_length};
-use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, Start, Taken};
-use crate::exchange::BodyMessage;
+use super::{BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, Start, Taken};
 
 /// What one request may write to the error log by stderr, in bytes of text and of lines around it.
 /// The rest is dropped.
@@ -90,27 +89,27 @@ impl Start for FastcgiStart {
 
 impl FastCgi {
     /// Something for the error log, before the head; `Err`: it makes the reply worthless.
-    fn said(&mut self, text: &[u8]) -> Result<Option<BodyMessage>, Malformed> {
+    fn said(&mut self, text: &[u8]) -> Result<Option<BackendMessage>, Malformed> {
         let mut patterns = self.request.catch_stderr.iter();
         if patterns.any(|pattern| memchr::memmem::find(text, pattern).is_some()) {
-            return Err(stderr_remark(text).text);
+            return Err(stderr_line(text).text);
         }
         self.stderr_before_head += RECORD_HEAD_BYTES + text.len();
         match self.stderr_before_head > STDERR_BEFORE_HEAD_MAX {
             true => Err(TOO_MUCH_STDERR.into()),
-            false => Ok(self.remark(text)),
+            false => Ok(self.log_line(text)),
         }
     }
 
     /// The log line for a piece of stderr; `None` past the limit on logged stderr.
-    fn remark(&mut self, text: &[u8]) -> Option<BodyMessage> {
+    fn log_line(&mut self, text: &[u8]) -> Option<BackendMessage> {
         if self.stderr_logged > STDERR_LOGGED_MAX {
             return None;
         }
         self.stderr_logged += STDERR_LINE_BYTES + text.len();
         Some(match self.stderr_logged > STDERR_LOGGED_MAX {
-            true => BodyMessage { level: Level::Error, text: STDERR_DROPPED.into() },
-            false => stderr_remark(text),
+            true => BackendMessage { level: Level::Error, text: STDERR_DROPPED.into() },
+            false => stderr_line(text),
         })
     }
 
@@ -133,7 +132,7 @@ impl FastCgi {
     fn take(&mut self, received: usize, taken: &mut Taken) -> usize {
         let (count, is_surplus) = self.rest.take(received);
         if is_surplus {
-            taken.remarks.push(more_than_length());
+            taken.messages.push(more_than_length());
             self.progress = Progress::Ended;
         }
         count
@@ -175,8 +174,8 @@ impl Protocol for FastCgi {
                 }
                 RecordDecoded::Stderr(range) => {
                     self.gap += range.end;
-                    if let Some(remark) = self.said(&input[at..][range])? {
-                        return Ok(HeadEvent::Log(remark));
+                    if let Some(line) = self.said(&input[at..][range])? {
+                        return Ok(HeadEvent::Log(line));
                     }
                 }
                 RecordDecoded::StdoutEnd(_) => return Err(CLOSED_STDOUT.into()),
@@ -206,7 +205,7 @@ impl Protocol for FastCgi {
             let decoded = match self.records.decode(&buffer[at..]) {
                 Ok(decoded) => decoded,
                 Err(error) => {
-                    return Err(MalformedBody { reason: refused(error), remarks: taken.remarks });
+                    return Err(MalformedBody { reason: refused(error), messages: taken.messages });
                 }
             };
             at += match decoded {
@@ -218,7 +217,7 @@ impl Protocol for FastCgi {
                     range.end
                 }
                 RecordDecoded::Stderr(range) => {
-                    taken.remarks.extend(self.remark(&buffer[at..][range.clone()]));
+                    taken.messages.extend(self.log_line(&buffer[at..][range.clone()]));
                     range.end
                 }
                 RecordDecoded::StdoutEnd(used) => {
@@ -259,9 +258,12 @@ impl Protocol for FastCgi {
 }
 
 /// What the application said to the error log, as nginx logs it.
-fn stderr_remark(text: &[u8]) -> BodyMessage {
+fn stderr_line(text: &[u8]) -> BackendMessage {
     let text = Text(trim_stderr(text));
-    BodyMessage { level: Level::Error, text: format!("FastCGI sent in stderr: \"{text}\"").into() }
+    BackendMessage {
+        level: Level::Error,
+        text: format!("FastCGI sent in stderr: \"{text}\"").into(),
+    }
 }
 
 fn refused(error: RecordError) -> Malformed {
@@ -302,7 +304,7 @@ mod tests {
                 match fastcgi.head(&mut text, &mut head)? {
                     HeadEvent::Partial => break,
                     HeadEvent::Interim(_) => unreachable!("there are none"),
-                    HeadEvent::Log(remark) => log += &format!("<{}>", remark.text),
+                    HeadEvent::Log(line) => log += &format!("<{}>", line.text),
                     HeadEvent::Complete { bytes, .. } => break body = Some(bytes),
                 }
             }
@@ -314,14 +316,14 @@ mod tests {
         loop {
             let taken = match fastcgi.body(&mut buffer, start) {
                 Ok(taken) => taken,
-                Err(MalformedBody { reason, remarks }) => {
-                    log.extend(remarks.iter().map(|remark| format!("<{}>", remark.text)));
+                Err(MalformedBody { reason, messages }) => {
+                    log.extend(messages.iter().map(|line| format!("<{}>", line.text)));
                     log += &format!("[{reason}]");
                     break;
                 }
             };
             content.extend_from_slice(&buffer[start..taken.end]);
-            log.extend(taken.remarks.iter().map(|remark| format!("<{}>", remark.text)));
+            log.extend(taken.messages.iter().map(|line| format!("<{}>", line.text)));
             if let Some(words) = taken.cut_short {
                 log += &format!("[{words}]");
                 break;

@@ -7,8 +7,9 @@ use wire::Slice;
 use wire::memcached::{AnswerError, InvalidTrailer, MemcachedAnswer, ValueDecoder, answer, number};
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
-use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Start, Taken};
-use crate::exchange::BodyMessage;
+use super::{
+    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Start, Taken,
+};
 
 /// What is asked for.
 #[derive(Clone)]
@@ -57,7 +58,7 @@ impl Memcached {
     fn not_found(&mut self, bytes: usize, received: usize, head: &mut ReplyHead) -> HeadEvent {
         if !std::mem::replace(&mut self.is_missing, true) {
             let text = format!("key: \"{}\" was not found by memcached", Text(&self.request.key));
-            return HeadEvent::Log(BodyMessage { level: Level::Info, text: text.into() });
+            return HeadEvent::Log(BackendMessage { level: Level::Info, text: text.into() });
         }
         head.status = 404;
         self.state = if received == bytes { MemcachedState::Done } else { MemcachedState::Broken };
@@ -134,8 +135,8 @@ impl Protocol for Memcached {
             Err((count, InvalidTrailer)) => {
                 self.state = MemcachedState::Broken;
                 let text = "memcached sent invalid trailer".into();
-                let remarks = vec![BodyMessage { level: Level::Error, text }];
-                Ok(Taken { remarks, ..Taken::up_to(start + count) })
+                let messages = vec![BackendMessage { level: Level::Error, text }];
+                Ok(Taken { messages, ..Taken::up_to(start + count) })
             }
         }
     }

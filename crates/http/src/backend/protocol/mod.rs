@@ -12,9 +12,10 @@ pub(crate) mod memcached;
 
 use std::borrow::Cow;
 
+use observe::Level;
 use wire::reply::ReplyHead;
 
-use crate::exchange::{BodyMessage, Fields};
+use crate::exchange::{BodyLog, Fields};
 
 /// One request and its reply, as the protocol has them.
 pub(crate) trait Protocol: 'static {
@@ -87,13 +88,26 @@ pub(crate) type Malformed = Cow<'static, str>;
 #[derive(Debug)]
 pub(crate) struct MalformedBody {
     pub(crate) reason: Malformed,
-    /// For the error log: what the server said before.
-    pub(crate) remarks: Vec<BodyMessage>,
+    /// What comes before it in the error log.
+    pub(crate) messages: Vec<BackendMessage>,
 }
 
 impl From<Malformed> for MalformedBody {
     fn from(reason: Malformed) -> Self {
-        Self { reason, remarks: Vec::new() }
+        Self { reason, messages: Vec::new() }
+    }
+}
+
+/// A message for the error log.
+#[derive(Debug)]
+pub(crate) struct BackendMessage {
+    pub(crate) level: Level,
+    pub(crate) text: Cow<'static, str>,
+}
+
+impl BackendMessage {
+    pub(super) fn write(&self, log: &mut dyn BodyLog) {
+        log.note(self.level, format_args!("{}", self.text));
     }
 }
 
@@ -158,7 +172,7 @@ pub(crate) enum HeadEvent {
     /// An interim reply of so many bytes; another head follows.
     Interim(usize),
     /// Something for the error log. The same input is to be looked at again.
-    Log(BodyMessage),
+    Log(BackendMessage),
     /// The head, of so many bytes.
     Complete {
         /// Where it ends in the input.
@@ -184,8 +198,7 @@ pub(crate) enum ReplyLength {
 pub(crate) struct Taken {
     /// Where the body ends in the buffer now.
     pub(crate) end: usize,
-    /// Something for the error log.
-    pub(crate) remarks: Vec<BodyMessage>,
+    pub(crate) messages: Vec<BackendMessage>,
     /// The fields after the body.
     pub(crate) trailers: Option<Fields>,
     /// Why the server has ended the body before its end, in nginx's words. The part that came is

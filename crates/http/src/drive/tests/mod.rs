@@ -7,7 +7,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use crate::exchange::{
-    Announced, Body, BodyError, BodyStream, Bytes, Chunk, CloseReason, Exchange, Fields, Flow,
+    Announced, Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, CloseReason, Exchange, Fields,
+    Flow,
 };
 use crate::testing::{TestSite, handle, site_with};
 use streams::{Connection, Frame, Request, WINDOW};
@@ -62,7 +63,11 @@ async fn echo(x: &mut Exchange) -> Flow {
 struct Pieces(Vec<Chunk>);
 
 impl BodyStream for Pieces {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll_chunk(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         Poll::Ready(Ok(self.0.pop()))
     }
 }

@@ -13,7 +13,7 @@ use net::file;
 use observe::{Errno, Level, Text};
 
 use crate::exchange::{Body, Exchange, Filtered};
-use crate::files::{self, ReadMode};
+use crate::files::{ReadByThreads, ReadMode};
 use crate::site::LocationBuilder;
 
 conf::directives! {
@@ -147,14 +147,14 @@ fn filter(settings: AioSettings, x: &mut Exchange) -> Filtered {
         _ if x.request.header_only => return Filtered::Pass,
         Body::File(slice) if slice.end >= settings.directio => file::open_direct(&slice.file),
         Body::File(_) | Body::Stream(_) if settings.threads => {
-            x.reply.wrap(|body| files::by_threads(body, ReadMode::Cached));
+            x.reply.filter_body(ReadByThreads::new(ReadMode::Cached));
             return Filtered::Pass;
         }
         _ => return Filtered::Pass,
     };
     let reading = direct.map(|file| ReadMode::Direct(file, settings.alignment));
     let reading = reading.unwrap_or_else(|error| past_the_cache_failed(x, &error));
-    x.reply.wrap(|body| files::by_threads(body, reading));
+    x.reply.filter_body(ReadByThreads::new(reading));
     Filtered::Pass
 }
 

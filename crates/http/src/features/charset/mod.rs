@@ -233,8 +233,7 @@ impl Setup {
         if recoding.changes_length() {
             x.reply.content_length = None;
         }
-        let recoder = Recoder::new(recoding.clone());
-        x.reply.wrap(move |body| recode::wrap(body, recoder));
+        x.reply.filter_body(Recoder::new(recoding.clone()));
     }
 }
 

@@ -2,46 +2,13 @@
 //! three bytes wait for the next one.
 
 use std::io::Write;
-use std::task::{Context, Poll, ready};
 
 use super::map::{Pages, Recoding};
 use super::utf8::{self, Decoded};
-use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, Pieces};
 
 /// The longest sequence of UTF-8.
 const SEQUENCE_MAX: usize = 4;
-
-/// A body in another charset.
-pub(super) fn wrap(body: Body, mut recoder: Recoder) -> Body {
-    match body {
-        Body::Empty => Body::Empty,
-        Body::Bytes(bytes) => Body::Bytes(recoder.recode(bytes)),
-        other => Body::Stream(Box::new(Recoded { source: other.in_memory(), recoder })),
-    }
-}
-
-struct Recoded {
-    source: Box<dyn BodyStream>,
-    recoder: Recoder,
-}
-
-impl BodyStream for Recoded {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        loop {
-            let chunk = match ready!(self.source.poll_chunk(cx))? {
-                Some(Chunk::Bytes(bytes)) => Chunk::Bytes(self.recoder.recode(bytes)),
-                other => return Poll::Ready(Ok(other)),
-            };
-            if !matches!(&chunk, Chunk::Bytes(bytes) if bytes.is_empty()) {
-                return Poll::Ready(Ok(Some(chunk)));
-            }
-        }
-    }
-
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        self.source.poll_fill(cx)
-    }
-}
 
 /// A recoding under way.
 pub(super) struct Recoder {
@@ -50,13 +17,31 @@ pub(super) struct Recoder {
     begun: Vec<u8>,
 }
 
+impl BodyFilter for Recoder {
+    fn push(
+        &mut self,
+        _: &mut Exchange,
+        piece: Option<Chunk>,
+        out: &mut Pieces,
+    ) -> Result<(), BodyError> {
+        match piece {
+            Some(Chunk::Bytes(bytes)) => {
+                net::spend(bytes.len());
+                out.put(Chunk::Bytes(self.recode(bytes)));
+            }
+            other => out.pass(other),
+        }
+        Ok(())
+    }
+}
+
 impl Recoder {
     pub(super) fn new(recoding: Recoding) -> Self {
         Self { recoding, begun: Vec::new() }
     }
 
     /// The next piece in the other charset.
-    pub(super) fn recode(&mut self, bytes: Bytes) -> Bytes {
+    fn recode(&mut self, bytes: Bytes) -> Bytes {
         let text = bytes.as_ref();
         if self.begun.is_empty() && self.recoding.leaves(text) {
             return bytes;

@@ -1,11 +1,11 @@
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use conf::{Load, MemoryFiles};
 
 use super::map::{self, Charsets, Recoding};
-use super::recode::{Recoder, wrap};
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk};
-use crate::testing::{TestAnswer, TestSite, refusal, site};
+use super::recode::Recoder;
+use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk};
+use crate::testing::{TestAnswer, TestSite, TestedFilter, refusal, site};
 
 /// Ж and ж are D6 and F6 in KOI8-R, C6 and E6 in windows-1251.
 const MAPS: &str = "charset_map koi8-r windows-1251 { D6 E6; F6 C6; } \
@@ -150,7 +150,11 @@ fn refusals() {
 struct Pieces(Vec<Vec<u8>>);
 
 impl BodyStream for Pieces {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll_chunk(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         Poll::Ready(Ok(self.0.pop().map(|piece| Chunk::Bytes(Bytes::Owned(piece)))))
     }
 }
@@ -169,14 +173,7 @@ fn recoding() -> Recoding {
 fn from_utf8(pieces: &[&[u8]]) -> Vec<u8> {
     let pieces = pieces.iter().rev().map(|piece| piece.to_vec()).collect();
     let body = Body::Stream(Box::new(Pieces(pieces)));
-    let mut stream = wrap(body, Recoder::new(recoding())).into_stream();
-    let mut out = Vec::new();
-    while let Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) =
-        stream.poll_chunk(&mut Context::from_waker(Waker::noop()))
-    {
-        out.extend_from_slice(bytes.as_ref());
-    }
-    out
+    TestedFilter::new(body, Recoder::new(recoding())).text()
 }
 
 #[test]

@@ -56,6 +56,6 @@ fn expand(piece_max: usize, x: &mut Exchange) {
     x.reply.forget_bytes_of_body();
     x.reply.fields.remove_known(FieldName::ContentEncoding);
     if !x.request.header_only {
-        x.reply.wrap(move |body| stream::wrap(body, piece_max));
+        x.reply.filter_body(stream::Gunzip::new(piece_max));
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use net::buffers::{self, BUFFER_SIZE, LentPart};
 use zlib_rs::{Inflate, InflateError, InflateFlush, Status};
 
-use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, Pieces};
 
 /// zlib's number for a gzip head and end around the data, and the bits of its largest window.
 const GZIP_WINDOW_BITS: u8 = 16 + 15;
@@ -22,54 +22,61 @@ const COST_OF_MEMBER: usize = 4096;
 /// zlib's number for an input that ends too early.
 const BUF_ERROR: i32 = -5;
 
-/// The body that is compressed in `body`.
-pub(super) fn wrap(body: Body, piece_max: usize) -> Body {
-    let expansion = Expansion::new(piece_max);
-    Body::Stream(Box::new(Gunzipped { source: body.in_memory(), expansion, next: None }))
+/// Expands a body.
+pub(super) struct Gunzip(Expansion);
+
+impl Gunzip {
+    /// Gives pieces of at most this length.
+    pub(super) fn new(piece_max: usize) -> Self {
+        Self(Expansion::new(piece_max))
+    }
 }
 
-struct Gunzipped {
-    source: Box<dyn BodyStream>,
-    expansion: Expansion,
-    /// What the source said that is to come after the output there is.
-    next: Option<Result<Option<Chunk>, BodyError>>,
-}
-
-impl BodyStream for Gunzipped {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        loop {
-            // A source in memory or in a file is always ready, and little input may expand to more
-            // output than a turn's share.
-            ready!(net::poll_share(cx));
-            self.expansion.run()?;
-            if self.expansion.is_full() || self.next.is_some() {
-                return Poll::Ready(match self.expansion.take_output() {
-                    Some(piece) => Ok(Some(Chunk::Bytes(piece))),
-                    None => self.next.take().unwrap_or(Ok(None)),
-                });
+impl BodyFilter for Gunzip {
+    fn push(
+        &mut self,
+        _: &mut Exchange,
+        piece: Option<Chunk>,
+        out: &mut Pieces,
+    ) -> Result<(), BodyError> {
+        match piece {
+            Some(Chunk::Bytes(bytes)) => {
+                net::spend(bytes.len());
+                self.0.feed(bytes);
             }
-            if self.expansion.has_input() {
+            Some(other) => {
+                self.idle(out);
+                out.put(other);
+            }
+            None => {
+                self.idle(out);
+                return self.0.end();
+            }
+        }
+        Ok(())
+    }
+
+    /// Little input may expand to more output than a turn's share.
+    fn poll_rest(
+        &mut self,
+        _: &mut Exchange,
+        cx: &mut Context<'_>,
+        out: &mut Pieces,
+    ) -> Poll<Result<(), BodyError>> {
+        loop {
+            self.0.run()?;
+            if self.0.is_full() {
+                self.idle(out);
+            } else if self.0.has_input() {
+                ready!(net::poll_share(cx));
                 continue;
             }
-            match self.source.poll_chunk(cx) {
-                Poll::Pending => {
-                    let piece = self.expansion.take_output();
-                    return piece.map_or(Poll::Pending, |p| Poll::Ready(Ok(Some(Chunk::Bytes(p)))));
-                }
-                Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) => {
-                    net::spend(bytes.len());
-                    self.expansion.feed(bytes);
-                }
-                Poll::Ready(Ok(end @ (None | Some(Chunk::Trailers(_))))) => {
-                    self.next = Some(self.expansion.end().map(|()| end));
-                }
-                Poll::Ready(other) => self.next = Some(other),
-            }
+            return Poll::Ready(Ok(()));
         }
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        self.source.poll_fill(cx)
+    fn idle(&mut self, out: &mut Pieces) {
+        out.pass(self.0.take_output().map(Chunk::Bytes));
     }
 }
 

@@ -1,10 +1,10 @@
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::stream;
-use crate::exchange::{Body, BodyStream, Bytes, Chunk};
-use crate::testing::{TestAnswer, TestSite, site};
+use crate::exchange::{Body, BodyLog, BodyStream, Bytes, Chunk};
+use crate::testing::{TestAnswer, TestSite, TestedFilter, site};
 
 fn zipped(text: &[u8]) -> Vec<u8> {
     let mut compressor = Compressor::new(CompressionLvl::new(6).unwrap());
@@ -76,16 +76,17 @@ fn expand(content: &[u8], size: usize) -> (Vec<u8>, Option<String>) {
         fn poll_chunk(
             &mut self,
             _: &mut Context<'_>,
+            _: &mut dyn BodyLog,
         ) -> Poll<Result<Option<Chunk>, crate::exchange::BodyError>> {
             Poll::Ready(Ok(self.0.pop().map(|piece| Chunk::Bytes(Bytes::Owned(piece)))))
         }
     }
     let pieces = content.chunks(size).rev().map(<[u8]>::to_vec).collect();
     let body = Body::Stream(Box::new(Pieces(pieces)));
-    let mut stream = stream::wrap(body, 1000).into_stream();
+    let mut stream = TestedFilter::new(body, stream::Gunzip::new(1000));
     let mut text = Vec::new();
     loop {
-        match stream.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+        match stream.poll() {
             Poll::Ready(Ok(Some(Chunk::Bytes(bytes)))) => {
                 assert!(!bytes.is_empty() && bytes.len() <= 1000);
                 text.extend_from_slice(bytes.as_ref());

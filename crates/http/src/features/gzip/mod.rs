@@ -14,17 +14,17 @@ mod tests;
 mod whole;
 
 use std::io::Write;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Bounded, Buffers, Directive, Load, Result, Size, Value, units};
 
-use crate::exchange::{Exchange, FeatureState, FieldName, Filtered};
+use crate::exchange::{Exchange, FieldName, Filtered};
 use crate::features::gzip_clients;
 use crate::mime_types::MimeTypes;
 use crate::site::LocationBuilder;
 use crate::variables::{BuiltIn, VariableTable};
-use settings::{GzipSettings, Totals, WINDOW_BITS_MAX};
+use settings::{GzipSettings, Ratio, WINDOW_BITS_MAX};
+use stream::Gzip;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -126,20 +126,6 @@ fn exponent(from: &Directive) -> Result<Option<u8>> {
     Ok(size.is_power_of_two().then(|| size.trailing_zeros() as u8))
 }
 
-/// What became of the body of an exchange.
-#[derive(Default)]
-struct Ratio(Option<Rc<Totals>>);
-
-impl FeatureState for Ratio {
-    fn clear(&mut self) {
-        self.0 = None;
-    }
-
-    fn redirected(&mut self) {
-        self.0 = None;
-    }
-}
-
 /// `$gzip_ratio`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_gzip_filter_module",
@@ -147,8 +133,9 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
         "gzip_ratio",
         "How many times larger the reply was before it was compressed, with two digits.",
         |x, out| {
-            let Some(Ratio(Some(totals))) = x.states.find::<Ratio>() else { return false };
-            write_ratio(totals.before.get(), totals.after.get(), out)
+            x.states
+                .find::<Ratio>()
+                .is_some_and(|ratio| write_ratio(ratio.before, ratio.after, out))
         },
     )],
 );
@@ -217,10 +204,7 @@ fn compress(settings: &Arc<GzipSettings>, x: &mut Exchange) {
     if x.request.header_only {
         return;
     }
-    let totals = Rc::new(Totals::default());
-    x.states.of::<Ratio>().0 = Some(totals.clone());
     // Events are worth nothing later, and nobody minds a few bytes more.
     let flushes_at_pauses = x.reply.content_type.eq_ignore_ascii_case(b"text/event-stream");
-    let settings = settings.clone();
-    x.reply.wrap(move |body| stream::wrap(body, settings, length, flushes_at_pauses, totals));
+    x.reply.filter_body(Gzip::new(settings.clone(), length, flushes_at_pauses));
 }

@@ -1,6 +1,6 @@
-//! How bodies are compressed, and how many bytes that saved.
+//! How bodies are compressed, and how much shorter they became.
 
-use std::cell::Cell;
+use crate::exchange::FeatureState;
 
 /// The largest window: 32 KB.
 pub(super) const WINDOW_BITS_MAX: u8 = 15;
@@ -18,16 +18,19 @@ pub(super) struct GzipSettings {
     pub(super) no_buffer: bool,
 }
 
-/// Bytes of a body before and after, known once it has ended.
-#[derive(Default)]
-pub(super) struct Totals {
-    pub(super) before: Cell<u64>,
-    pub(super) after: Cell<u64>,
+/// Bytes of the body before and after, known once it has ended.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ratio {
+    pub(super) before: u64,
+    pub(super) after: u64,
 }
 
-impl Totals {
-    pub(super) fn set(&self, before: u64, after: u64) {
-        self.before.set(before);
-        self.after.set(after);
+impl FeatureState for Ratio {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn redirected(&mut self) {
+        self.clear();
     }
 }

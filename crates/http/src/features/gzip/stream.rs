@@ -6,21 +6,19 @@
 //!    '--too much, or a flush--> streams --end of body----'
 //! ```
 //!
-//! While it streams, the source is asked only when what came before has been compressed and given:
-//! one piece of output is all there is at a time, whatever the input expands to.
+//! While it streams, one piece of output is all there is at a time, however much was pushed.
 
-use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use net::buffers::{self, BUFFER_SIZE, LentPart};
 use zlib_rs::{DeflateFlush, Status};
 
 use super::levels;
 use super::pool::{self, StreamKind};
-use super::settings::{GzipSettings, Totals, WINDOW_BITS_MAX};
+use super::settings::{GzipSettings, Ratio, WINDOW_BITS_MAX};
 use super::whole::{self, WHOLE_MAX};
-use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Bytes, Chunk, Fields};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, Pieces};
 
 /// Bytes gathered of a body of unknown length, in the hope that it ends.
 const GATHERED_MAX: usize = 64 * 1024;
@@ -31,35 +29,6 @@ const COST_OF_BYTE: usize = 8;
 /// Least room for output. A flush ends with a mark of five bytes, and zlib writes another one
 /// wherever the room ends with it: it would do so for ever in too small a room.
 const PIECE_MIN: usize = 64;
-
-/// A compressed body. `length`: of the body, if it is known.
-pub(super) fn wrap(
-    body: Body,
-    settings: Arc<GzipSettings>,
-    length: Option<u64>,
-    flushes_at_pauses: bool,
-    totals: Rc<Totals>,
-) -> Body {
-    let gather_max = settings.gather_max(length);
-    if let Body::Bytes(bytes) = &body
-        && bytes.len() <= gather_max
-        && let Some(compressed) = settings.compress(bytes.as_ref(), &totals)
-    {
-        return Body::Bytes(compressed);
-    }
-    Body::Stream(Box::new(Gzipped {
-        source: body.in_memory(),
-        state: match gather_max {
-            0 => GzipState::Streams(Streaming::begin(&settings, Bytes::Static(b""))),
-            _ => GzipState::Gathers(Vec::new()),
-        },
-        gather_max,
-        settings,
-        flushes_at_pauses,
-        totals,
-        trailers: None,
-    }))
-}
 
 impl GzipSettings {
     /// How much is gathered at most before compression begins.
@@ -79,150 +48,145 @@ impl GzipSettings {
     }
 
     /// Compresses a whole body.
-    fn compress(&self, body: &[u8], totals: &Totals) -> Option<Bytes> {
+    fn compress(&self, body: &[u8]) -> Option<Bytes> {
         if body.len() > WHOLE_MAX {
             return None;
         }
-        let compressed = whole::compress(body, levels::of_whole(self.level, body.len()))?;
-        totals.set(body.len() as u64, compressed.len() as u64);
-        Some(compressed)
+        whole::compress(body, levels::of_whole(self.level, body.len()))
     }
 }
 
-struct Gzipped {
-    source: Box<dyn BodyStream>,
+/// Compresses a body.
+pub(super) struct Gzip {
     state: GzipState,
     gather_max: usize,
     settings: Arc<GzipSettings>,
     flushes_at_pauses: bool,
-    totals: Rc<Totals>,
-    /// What follows the body.
-    trailers: Option<Fields>,
 }
 
 enum GzipState {
     /// What has come may turn out to be all.
-    Gathers(Vec<u8>),
+    Gathers(Bytes),
     Streams(Streaming),
     Ended,
 }
 
-/// What the source is asked for came to.
-enum Came {
-    Bytes(Bytes),
-    Flush,
-    /// All of it has come.
-    End,
-    /// What is passed on as it is.
-    Other(Chunk),
-}
-
-impl BodyStream for Gzipped {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        loop {
-            let chunk = match &mut self.state {
-                GzipState::Gathers(_) => ready!(self.poll_gather(cx))?,
-                GzipState::Streams(streaming) => match streaming.step()? {
-                    GzipStep::Piece(bytes) => Some(Chunk::Bytes(bytes)),
-                    GzipStep::Flushed => Some(Chunk::Flush),
-                    GzipStep::Ended => {
-                        streaming.tell(&self.totals);
-                        self.state = GzipState::Ended;
-                        None
-                    }
-                    GzipStep::Hungry => {
-                        ready!(net::poll_share(cx));
-                        ready!(self.poll_feed(cx))?
-                    }
-                },
-                GzipState::Ended => {
-                    return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
-                }
-            };
-            if chunk.is_some() {
-                return Poll::Ready(Ok(chunk));
-            }
-        }
-    }
-
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        match self.state {
-            GzipState::Ended => None,
-            _ => self.source.poll_fill(cx),
-        }
-    }
-}
-
-impl Gzipped {
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Came, BodyError>> {
-        Poll::Ready(Ok(match ready!(self.source.poll_chunk(cx))? {
-            Some(Chunk::Bytes(bytes)) => Came::Bytes(bytes),
-            Some(Chunk::Flush) => Came::Flush,
-            Some(Chunk::Pause) if self.flushes_at_pauses => Came::Flush,
-            Some(Chunk::Trailers(fields)) => {
-                self.trailers = Some(fields);
-                Came::End
-            }
-            None => Came::End,
-            Some(other) => Came::Other(other),
-        }))
-    }
-
-    fn poll_gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        let came = ready!(self.poll_source(cx))?;
-        let GzipState::Gathers(gathered) = &mut self.state else { return Poll::Ready(Ok(None)) };
-        match came {
-            Came::Bytes(bytes) => {
-                gathered.extend_from_slice(bytes.as_ref());
-                if gathered.len() > self.gather_max {
-                    self.begin_to_stream();
-                }
-            }
-            Came::Flush => self.begin_to_stream().ends_with(DeflateFlush::SyncFlush),
-            Came::End => {
-                if let Some(compressed) = self.settings.compress(gathered, &self.totals) {
-                    self.state = GzipState::Ended;
-                    return Poll::Ready(Ok(Some(Chunk::Bytes(compressed))));
-                }
-                self.begin_to_stream().ends_with(DeflateFlush::Finish);
-            }
-            Came::Other(Chunk::Pause) => {}
-            Came::Other(other) => return Poll::Ready(Ok(Some(other))),
-        }
-        Poll::Ready(Ok(None))
-    }
-
-    fn begin_to_stream(&mut self) -> &mut Streaming {
-        let gathered = match &mut self.state {
-            GzipState::Gathers(gathered) => std::mem::take(gathered),
-            GzipState::Streams(_) | GzipState::Ended => Vec::new(),
+impl Gzip {
+    /// `length`: of the body, if it is known.
+    pub(super) fn new(
+        settings: Arc<GzipSettings>,
+        length: Option<u64>,
+        flushes_at_pauses: bool,
+    ) -> Self {
+        let gather_max = settings.gather_max(length);
+        let state = match gather_max {
+            0 => GzipState::Streams(Streaming::begin(&settings, Bytes::Static(b""))),
+            _ => GzipState::Gathers(Bytes::Static(b"")),
         };
-        self.state = GzipState::Streams(Streaming::begin(&self.settings, Bytes::Owned(gathered)));
+        Self { state, gather_max, settings, flushes_at_pauses }
+    }
+
+    /// Compresses what has gathered, and what comes, as it comes.
+    fn streaming(&mut self) -> &mut Streaming {
+        if let GzipState::Gathers(gathered) = &mut self.state {
+            let gathered = std::mem::replace(gathered, Bytes::Static(b""));
+            self.state = GzipState::Streams(Streaming::begin(&self.settings, gathered));
+        }
         match &mut self.state {
             GzipState::Streams(streaming) => streaming,
-            GzipState::Gathers(_) | GzipState::Ended => unreachable!("it has just begun to stream"),
+            GzipState::Gathers(_) | GzipState::Ended => unreachable!("nothing follows the end"),
         }
     }
 
-    /// Gives the compressor what comes next. While nothing comes, nothing that has been compressed
-    /// is given, unless that is asked for: it would be framed in small pieces.
-    fn poll_feed(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        let came = self.poll_source(cx);
-        let GzipState::Streams(streaming) = &mut self.state else { return Poll::Ready(Ok(None)) };
-        let waits = matches!(came, Poll::Pending | Poll::Ready(Ok(Came::Other(Chunk::Pause))));
-        if waits
-            && self.settings.no_buffer
-            && let Some(piece) = streaming.take_output()
+    fn bytes(&mut self, bytes: Bytes) {
+        let GzipState::Gathers(gathered) = &mut self.state else {
+            return self.streaming().feed(bytes);
+        };
+        *gathered = joined(std::mem::replace(gathered, Bytes::Static(b"")), bytes);
+        if gathered.len() > self.gather_max {
+            self.streaming();
+        }
+    }
+
+    fn end(&mut self, x: &mut Exchange, out: &mut Pieces) {
+        if let GzipState::Gathers(gathered) = &self.state
+            && let Some(compressed) = self.settings.compress(gathered.as_ref())
         {
-            return Poll::Ready(Ok(Some(Chunk::Bytes(piece))));
+            *x.states.of::<Ratio>() =
+                Ratio { before: gathered.len() as u64, after: compressed.len() as u64 };
+            out.put(Chunk::Bytes(compressed));
+            self.state = GzipState::Ended;
+        } else {
+            self.streaming().ends_with(DeflateFlush::Finish);
         }
-        match ready!(came)? {
-            Came::Bytes(bytes) => streaming.feed(bytes),
-            Came::Flush => streaming.ends_with(DeflateFlush::SyncFlush),
-            Came::End => streaming.ends_with(DeflateFlush::Finish),
-            Came::Other(other) => return Poll::Ready(Ok(Some(other))),
+    }
+}
+
+/// Bytes with others behind them.
+fn joined(bytes: Bytes, more: Bytes) -> Bytes {
+    if bytes.is_empty() {
+        return more;
+    }
+    let mut all = match bytes {
+        Bytes::Owned(bytes) => bytes,
+        other => other.as_ref().to_vec(),
+    };
+    all.extend_from_slice(more.as_ref());
+    Bytes::Owned(all)
+}
+
+impl BodyFilter for Gzip {
+    fn push(
+        &mut self,
+        x: &mut Exchange,
+        piece: Option<Chunk>,
+        out: &mut Pieces,
+    ) -> Result<(), BodyError> {
+        match piece {
+            Some(Chunk::Bytes(bytes)) => self.bytes(bytes),
+            Some(Chunk::Flush) => self.streaming().ends_with(DeflateFlush::SyncFlush),
+            Some(Chunk::Pause) if self.flushes_at_pauses => {
+                self.streaming().ends_with(DeflateFlush::SyncFlush);
+            }
+            Some(Chunk::Pause) => {
+                self.idle(out);
+                if matches!(self.state, GzipState::Streams(_)) {
+                    out.put(Chunk::Pause);
+                }
+            }
+            Some(other) => out.put(other),
+            None => self.end(x, out),
         }
-        Poll::Ready(Ok(None))
+        Ok(())
+    }
+
+    fn poll_rest(
+        &mut self,
+        x: &mut Exchange,
+        _: &mut Context<'_>,
+        out: &mut Pieces,
+    ) -> Poll<Result<(), BodyError>> {
+        let GzipState::Streams(streaming) = &mut self.state else { return Poll::Ready(Ok(())) };
+        match streaming.step()? {
+            GzipStep::Piece(bytes) => out.put(Chunk::Bytes(bytes)),
+            GzipStep::Flushed => out.put(Chunk::Flush),
+            GzipStep::Hungry => {}
+            GzipStep::Ended => {
+                *x.states.of::<Ratio>() = streaming.ratio();
+                self.state = GzipState::Ended;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// What has been compressed waits for more, unless it is to be given at once: it would be
+    /// framed in small pieces.
+    fn idle(&mut self, out: &mut Pieces) {
+        if self.settings.no_buffer
+            && let GzipState::Streams(streaming) = &mut self.state
+        {
+            out.pass(streaming.take_output().map(Chunk::Bytes));
+        }
     }
 }
 
@@ -280,8 +244,8 @@ impl Streaming {
         self.flush = flush;
     }
 
-    fn tell(&self, totals: &Totals) {
-        totals.set(self.deflate.total_in(), self.deflate.total_out());
+    fn ratio(&self) -> Ratio {
+        Ratio { before: self.deflate.total_in(), after: self.deflate.total_out() }
     }
 
     fn step(&mut self) -> Result<GzipStep, BodyError> {

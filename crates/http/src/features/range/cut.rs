@@ -1,64 +1,58 @@
-//! One range of a body.
+//! One range of a body that comes piece by piece.
 
 use std::ops::Range;
-use std::task::{Context, Poll, ready};
 
-use crate::exchange::{Body, BodyError, BodyMessage, BodyStream, Chunk};
+use crate::exchange::{BodyError, BodyFilter, Chunk, Exchange, Pieces};
 
-/// The range of a body that is at least as long.
-pub(super) fn cut(body: Body, range: Range<u64>) -> Body {
-    match body {
-        Body::Empty => Body::Empty,
-        Body::Bytes(bytes) => Body::Bytes(bytes.part(range.start as usize..range.end as usize)),
-        Body::File(slice) => Body::File(slice.part(range)),
-        Body::Stream(stream) => {
-            let (skip, left) = (range.start, range.end - range.start);
-            Body::Stream(Box::new(RangeCut { stream, skip, left }))
-        }
-    }
-}
-
-/// The range of a body that comes piece by piece. What follows the range is not asked for.
-struct RangeCut {
-    stream: Box<dyn BodyStream>,
+/// Lets a range of the body pass. What follows it is not asked for.
+pub(super) struct RangeCut {
     /// Bytes before the range.
     skip: u64,
     /// Bytes of the range that are still to come.
     left: u64,
 }
 
-impl BodyStream for RangeCut {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
-        while self.left > 0 {
-            let Some(chunk) = ready!(self.stream.poll_chunk(cx))? else { break };
-            let chunk = match chunk {
-                Chunk::Bytes(bytes) => self.take(bytes.len() as u64).map(|range| {
-                    Chunk::Bytes(bytes.part(range.start as usize..range.end as usize))
-                }),
-                Chunk::File(slice) => {
-                    self.take(slice.len()).map(|range| Chunk::File(slice.part(range)))
-                }
-                other => Some(other),
-            };
-            if chunk.is_some() {
-                return Poll::Ready(Ok(chunk));
-            }
-        }
-        Poll::Ready(Ok(None))
-    }
-
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Option<BodyMessage> {
-        if self.left > 0 { self.stream.poll_fill(cx) } else { None }
-    }
-}
-
 impl RangeCut {
+    /// A range of a body that is at least as long.
+    pub(super) fn new(range: Range<u64>) -> Self {
+        Self { skip: range.start, left: range.end - range.start }
+    }
+
     /// What of a piece of that length is within the range.
-    fn take(&mut self, length: u64) -> Option<Range<u64>> {
+    fn take(&mut self, length: u64) -> Range<u64> {
         let start = self.skip.min(length);
         self.skip -= start;
         let end = start + self.left.min(length - start);
         self.left -= end - start;
-        (start < end).then_some(start..end)
+        start..end
+    }
+}
+
+impl BodyFilter for RangeCut {
+    fn push(
+        &mut self,
+        _: &mut Exchange,
+        piece: Option<Chunk>,
+        out: &mut Pieces,
+    ) -> Result<(), BodyError> {
+        match piece {
+            Some(Chunk::Bytes(bytes)) => {
+                let range = self.take(bytes.len() as u64);
+                out.put(Chunk::Bytes(bytes.part(range.start as usize..range.end as usize)));
+            }
+            Some(Chunk::File(slice)) => {
+                let range = self.take(slice.len());
+                out.put(Chunk::File(slice.part(range)));
+            }
+            other => out.pass(other),
+        }
+        if self.left == 0 {
+            out.end();
+        }
+        Ok(())
+    }
+
+    fn reads_bytes(&self) -> bool {
+        false
     }
 }

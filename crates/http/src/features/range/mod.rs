@@ -19,6 +19,7 @@ use wire::{Known, Version, date};
 
 use crate::exchange::{Body, Exchange, FieldName, Filtered};
 use crate::site::LocationBuilder;
+use cut::RangeCut;
 
 /// What nginx takes for no limit.
 const UNLIMITED: u64 = i32::MAX as u64;
@@ -89,7 +90,13 @@ fn single(x: &mut Exchange, range: Range<u64>, length: u64) {
     let (first, last) = (range.start, range.end - 1);
     set_content_range(x, format_args!("bytes {first}-{last}/{length}"));
     x.reply.content_length = Some(range.end - range.start);
-    x.reply.body = cut::cut(x.reply.body.take(), range);
+    match &mut x.reply.body {
+        Body::Empty => {}
+        Body::Bytes(bytes) => *bytes = bytes.part(range.start as usize..range.end as usize),
+        Body::File(slice) => *slice = slice.part(range),
+        // A range of what the handler gave, whatever other filters make of it.
+        Body::Stream(_) => x.reply.filter_body_first(RangeCut::new(range)),
+    }
 }
 
 fn set_content_range(x: &mut Exchange, value: std::fmt::Arguments<'_>) {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::task::{Context, Poll};
 use std::vec::IntoIter;
 
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, FieldName, Reply};
+use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, FieldName, Reply};
 
 /// `CRLF --`, the digits of a boundary, `-- CRLF`
 const END_SIZE: u64 = 4 + 20 + 4;
@@ -116,7 +116,11 @@ fn place(range: &Range<u64>, length: u64) -> String {
 }
 
 impl BodyStream for Parts {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll_chunk(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         let chunk = match std::mem::replace(&mut self.next, PartState::Head) {
             PartState::Head => match self.ranges.next() {
                 Some(range) => {

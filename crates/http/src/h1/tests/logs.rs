@@ -1,7 +1,7 @@
 //! What the driver writes to the error log: nginx's words.
 
 use super::*;
-use crate::exchange::{Body, BodyError, BodyStream, Chunk};
+use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Chunk};
 use net::LentFuture;
 
 const SITE: &str = "
@@ -22,6 +22,7 @@ impl BodyStream for Broken {
     fn poll_chunk(
         &mut self,
         _: &mut std::task::Context<'_>,
+        _: &mut dyn BodyLog,
     ) -> std::task::Poll<Result<Option<Chunk>, BodyError>> {
         std::task::Poll::Ready(Err(BodyError::Io(std::io::Error::from_raw_os_error(5))))
     }

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod closing;
+pub(crate) mod filters;
 mod follow_up;
 mod header_text;
 mod heads;

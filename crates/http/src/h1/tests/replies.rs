@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use super::*;
-use crate::exchange::{Body, BodyError, BodyStream, Bytes, Chunk, Fields};
+use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Fields};
 
 /// What a stream gives, in order.
 #[derive(Clone)]
@@ -23,7 +23,11 @@ enum Give {
 struct Script(std::vec::IntoIter<Give>);
 
 impl BodyStream for Script {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, BodyError>> {
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &mut dyn BodyLog,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
         if let Some(Give::Never) = self.0.as_slice().first() {
             return Poll::Pending;
         }

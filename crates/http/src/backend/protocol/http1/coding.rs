@@ -5,8 +5,8 @@ use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::response::ReplyBody;
 use wire::reply::{FieldParser, ReplyFieldError, ReplyFieldList};
 
-use super::super::{Malformed, Taken};
-use crate::exchange::{BodyMessage, Fields};
+use super::super::{BackendMessage, Malformed, Taken};
+use crate::exchange::Fields;
 
 /// What is left of a body.
 pub(super) enum ReplyCoding {
@@ -121,8 +121,8 @@ impl ReplyCoding {
 
 /// The body is complete; `has_surplus`: more came than that, which is worth a line in the log.
 fn ended(end: usize, has_surplus: bool, text: &'static str) -> Taken {
-    let remark = has_surplus.then(|| BodyMessage { level: Level::Warn, text: text.into() });
-    Taken { end, remarks: remark.into_iter().collect(), ..Taken::default() }
+    let line = has_surplus.then(|| BackendMessage { level: Level::Warn, text: text.into() });
+    Taken { end, messages: line.into_iter().collect(), ..Taken::default() }
 }
 
 enum ChunkPiece {
@@ -198,7 +198,7 @@ mod tests {
             for (name, value) in taken.trailers.iter().flat_map(Fields::iter) {
                 out += &format!("[{}={}]", name.escape_ascii(), value.escape_ascii());
             }
-            out.push_str(taken.remarks.first().map_or("", |remark| &remark.text));
+            out.push_str(taken.messages.first().map_or("", |line| &line.text));
             if coding.is_ended() {
                 return Ok(out + ".");
             }

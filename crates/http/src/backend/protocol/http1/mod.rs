@@ -116,7 +116,7 @@ impl Protocol for Http1 {
         let taken =
             self.coding.take(buffer, start, self.request.trailers_max.unwrap_or_default())?;
         let is_surplus = had_ended && start < buffer.len();
-        self.may_go_on &= taken.remarks.is_empty() && !is_surplus;
+        self.may_go_on &= taken.messages.is_empty() && !is_surplus;
         Ok(taken)
     }
 

@@ -1,0 +1,50 @@
+//! The reply to a subrequest as a part of its parent's body.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use super::Subrequest;
+use crate::exchange::{BodyError, Chunk, Exchange, FilteredBody, Flow, LiveBody};
+
+impl Subrequest {
+    /// Its body, which is asked for once the body is pulled. Its status and its fields are not
+    /// looked at.
+    pub(crate) fn into_body(mut self) -> impl LiveBody + 'static {
+        SubrequestBody::Runs(Box::pin(async move {
+            let ran = self.run().await;
+            (self, ran)
+        }))
+    }
+}
+
+/// A subrequest that has run, and what its parent ends with if that failed.
+type RanSubrequest = (Subrequest, Result<(), Flow>);
+
+enum SubrequestBody {
+    Runs(Pin<Box<dyn Future<Output = RanSubrequest>>>),
+    Gives(Subrequest, FilteredBody),
+    Over,
+}
+
+impl LiveBody for SubrequestBody {
+    fn poll_chunk(
+        &mut self,
+        x: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Chunk>, BodyError>> {
+        if let Self::Runs(run) = self {
+            let (mut subrequest, ran) = ready!(run.as_mut().poll(cx));
+            ran.map_err(|_| BodyError::Subrequest)?;
+            let body = FilteredBody::take(&mut subrequest.x.reply);
+            *self = Self::Gives(subrequest, body);
+        }
+        let Self::Gives(subrequest, body) = self else { return Poll::Ready(Ok(None)) };
+        let chunk = ready!(body.poll_chunk(&mut subrequest.x, cx))?;
+        if chunk.is_none()
+            && let Self::Gives(subrequest, _) = std::mem::replace(self, Self::Over)
+        {
+            x.end(subrequest);
+        }
+        Poll::Ready(Ok(chunk))
+    }
+}
