@@ -1,6 +1,7 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
 pub mod access;
+pub mod addition;
 pub mod aio;
 pub mod auth_basic;
 pub mod auth_request;
@@ -137,6 +138,7 @@ conf::features! {
     headers: headers,
     userid: userid with VARIABLES,
     gunzip: gunzip,
+    addition: addition,
     charset: charset,
     gzip: gzip with VARIABLES,
     range: range,
