@@ -28,6 +28,7 @@ mod subsystem;
 pub mod suggest;
 mod template;
 mod tree;
+mod unified_diff;
 pub mod units;
 mod value;
 mod word_set;
@@ -55,6 +56,7 @@ pub use sources::{SourceText, Sources};
 pub use subsystem::Subsystem;
 pub use template::{Template, TemplatePart, Values, VariableId, VariableNames};
 pub use tree::{Directive, FileId, Span, Tree, Word};
+pub use unified_diff::unified_diff;
 pub use value::{
     Bounded, Buffers, Milliseconds, Number, Offset, Predicates, Present, Seconds, Size,
     SizeTemplate, Text,

@@ -242,6 +242,12 @@ fn files_are_formatted_in_place_or_told() {
     let told = weir(&["--check", "a.conf"]);
     assert_eq!(complaint(&told), "weir: a.conf: not formatted\n");
     assert_eq!(told.status.code(), Some(1));
+    let diff = weir(&["--diff", "a.conf"]);
+    let shown = "--- a.conf\n+++ a.conf (formatted)\n@@ -1,2 +1,3 @@\n\
+                 -events{}\n-user   a;\n+events {\n+}\n+user a;\n";
+    assert_eq!(String::from_utf8(diff.stdout).unwrap(), shown);
+    assert_eq!(diff.status.code(), Some(1));
+    assert_eq!(folder.read("a.conf"), "events{}\nuser   a;\n");
     assert!(weir(&["a.conf"]).status.success());
     assert_eq!(folder.read("a.conf"), "events {\n}\nuser a;\n");
     assert!(weir(&["--check", "a.conf"]).status.success());

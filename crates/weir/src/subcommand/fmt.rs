@@ -1,4 +1,4 @@
-//! `weir fmt`: formats configurations in place, or lists those that are not formatted.
+//! `weir fmt`: formats configurations in place, or shows what would change.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -16,34 +16,48 @@ file \"-\" is standard input, which is formatted to standard output.
 
 Options:
   --check     change nothing; print the files that are not formatted
+  --diff      change nothing; print what would change, as a unified diff
   --          treat all further arguments as files
   -h, --help  print this help
 
-Exit code: 0 if all files are formatted; 1 on errors, and with --check if a file
-is not formatted.
+Exit code: 0 if all files are formatted; 1 on errors, and with --check or --diff
+if a file is not formatted.
 ";
 
-/// Formats files in place, or with `--check` lists those that are not formatted.
+/// What is done with a file that is not formatted.
+#[derive(Clone, Copy)]
+enum FormatMode {
+    Write,
+    Check,
+    Diff,
+}
+
+/// Formats files, or says what is not formatted.
 pub(super) fn run(arguments: &[OsString]) -> Result<(), Reported> {
-    let (check, files) = read(arguments)?;
+    let (mode, files) = read(arguments)?;
     match &files[..] {
         [] => Err(complain("fmt: a file is required (see weir fmt --help)")),
         [only] if *only == "-" => {
             let mut text = Vec::new();
             std::io::stdin().read_to_end(&mut text).map_err(complain)?;
-            print(formatted("standard input", &text)?)
+            let formatted = formatted("standard input", &text)?;
+            match mode {
+                FormatMode::Write => print(formatted),
+                _ if formatted == text => Ok(()),
+                mode => mode.show("standard input", &text, &formatted),
+            }
         }
         files => {
             // An error in one file does not stop the others.
-            let results: Vec<_> = files.iter().map(|file| file_in_place(file, check)).collect();
+            let results: Vec<_> = files.iter().map(|file| format_file(file, mode)).collect();
             results.into_iter().collect()
         }
     }
 }
 
-/// Whether only to check, and the files.
-fn read(arguments: &[OsString]) -> Result<(bool, Vec<&OsStr>), Reported> {
-    let (mut check, mut files) = (false, Vec::new());
+/// The mode and the files.
+fn read(arguments: &[OsString]) -> Result<(FormatMode, Vec<&OsStr>), Reported> {
+    let (mut mode, mut files) = (FormatMode::Write, Vec::new());
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_encoded_bytes() {
@@ -51,23 +65,36 @@ fn read(arguments: &[OsString]) -> Result<(bool, Vec<&OsStr>), Reported> {
                 files.extend(rest.map(OsString::as_os_str));
                 break;
             }
-            b"--check" => check = true,
-            [b'-', _, ..] => return Err(refuse("fmt", argument, &["--check", "--help"])),
+            b"--check" => mode = FormatMode::Check,
+            b"--diff" => mode = FormatMode::Diff,
+            [b'-', _, ..] => {
+                return Err(refuse("fmt", argument, &["--check", "--diff", "--help"]));
+            }
             _ => files.push(argument.as_os_str()),
         }
     }
-    Ok((check, files))
+    Ok((mode, files))
 }
 
-fn file_in_place(path: &OsStr, check: bool) -> Result<(), Reported> {
+fn format_file(path: &OsStr, mode: FormatMode) -> Result<(), Reported> {
     let path = Path::new(path);
     let failed = |error| complain(format_args!("{}: {error}", path.display()));
     let text = std::fs::read(path).map_err(failed)?;
     let formatted = formatted(&path.to_string_lossy(), &text)?;
-    match (formatted == text, check) {
-        (true, _) => Ok(()),
-        (false, true) => Err(complain(format_args!("{}: not formatted", path.display()))),
-        (false, false) => std::fs::write(path, formatted).map_err(failed),
+    match mode {
+        _ if formatted == text => Ok(()),
+        FormatMode::Write => std::fs::write(path, formatted).map_err(failed),
+        mode => mode.show(&path.to_string_lossy(), &text, &formatted),
+    }
+}
+
+impl FormatMode {
+    /// Says that a file is not formatted.
+    fn show(self, path: &str, text: &[u8], formatted: &[u8]) -> Result<(), Reported> {
+        match self {
+            Self::Diff => print(conf::unified_diff(path, text, formatted)).and(Err(Reported)),
+            _ => Err(complain(format_args!("{path}: not formatted"))),
+        }
     }
 }
 
