@@ -140,7 +140,9 @@ fn measure(
         kept.push(results.clone());
         // Before all that can still go wrong.
         let saved = save(settings, kept, is_file);
-        show(settings, &wrk::closing(results, &report.percentiles))?;
+        if !is_brief(settings, called) || results.tally.replies > 0 {
+            show(settings, &wrk::closing(results, &report.percentiles))?;
+        }
         show(settings, &expected::text(&results.judged))?;
         let said = finished.say_done();
         if called == CalledAs::Load && !settings.quiet {
@@ -158,6 +160,11 @@ fn measure(
     expected::verdict(kept)
 }
 
+/// Whether only results are shown, if there are any: wrk says more, and so do we as wrk.
+fn is_brief(settings: &LoadSettings, called: CalledAs) -> bool {
+    settings.quiet && called == CalledAs::Load
+}
+
 /// A run, with a line for each of its seconds on standard error, or a view where it is a terminal.
 fn watched(
     settings: &LoadSettings,
@@ -167,7 +174,10 @@ fn watched(
     let is_quiet = settings.quiet || called == CalledAs::Wrk;
     let mut live = Live::new(plan.duration);
     let columns = net::system::terminal_columns();
-    let opening = wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration);
+    let opening = match is_brief(settings, called) {
+        true => String::new(),
+        false => wrk::opening(&plan.urls, plan.threads, plan.connections, plan.duration),
+    };
     let finished = run::run(plan, &mut || show(settings, &opening), &mut |second: &Second| {
         if !is_quiet {
             tell(&match columns {

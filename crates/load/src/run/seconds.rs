@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use crate::results::{Moment, RunStats, Second};
 
-/// A part of a second at the end that counts as a second of its own.
-const REST_MIN_S: f64 = 0.02;
+/// A part of a second at the end that counts as a second of its own: shown with one decimal, no two
+/// seconds end at the same time.
+const REST_MIN_S: f64 = 0.1;
 
 /// See above.
 pub(super) struct SecondCounts {
@@ -161,7 +162,7 @@ mod tests {
         seconds.told(1, &tally(1));
         assert_eq!(next(&mut seconds), Some((1.0, 1)));
         seconds.ended(1, &tally(10));
-        assert_eq!(finish(seconds, 1.01), (vec![(1.0, 11)], 11));
+        assert_eq!(finish(seconds, 1.09), (vec![(1.0, 11)], 11));
     }
 
     #[test]

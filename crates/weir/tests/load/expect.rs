@@ -79,9 +79,18 @@ fn quiet_leaves_results_and_errors() {
     let report = load(&format!("-q -n 10 -c 1 --repeat 2 --rate 100 {url}"));
     assert_eq!((report.code, report.err.as_str()), (Some(0), ""), "{report:#?}");
     assert_eq!(report.out.matches("\nRequests/sec: ").count(), 2, "{report:#?}");
+    assert!(!report.out.contains("Running "), "{report:#?}");
     let report = load(&format!("-q -n 10 -c 1 --expect rate<0 --json - {url}"));
     assert_eq!(report.err, "weir load: 1 of 1 expectations broken\n");
     assert!(report.out.starts_with("{\"format\": ") && report.out.ends_with("}\n"), "{report:#?}");
+}
+
+#[test]
+fn quiet_without_a_reply_is_only_the_error() {
+    let peer = Peer::start(|mut client| client.request().map(|_| ()));
+    let report = load(&format!("-q -n 10 -c 1 http://{}/", peer.address));
+    assert_eq!((report.code, report.out.as_str()), (Some(1), ""), "{report:#?}");
+    assert!(report.err.starts_with("weir load: no reply to any of "), "{report:#?}");
 }
 
 #[test]
@@ -111,8 +120,9 @@ fn percentiles_are_shown_where_they_mean_something() {
 #[test]
 fn a_user_in_a_url_is_said() {
     let peer = Peer::answering(OK);
-    let report = load(&format!("-q -n 4 -t 1 HTTP://me:p%40ss@{}/", peer.address));
-    report.assert_clean(4);
+    let options = format!("-n 4 -t 1 HTTP://me:p%40ss@{}/", peer.address);
+    load(&format!("-q {options}")).assert_clean(4);
+    let report = load(&options);
     let asked = peer.seen().last;
     assert!(asked.contains("\r\nAuthorization: Basic bWU6cEBzcw==\r\n"), "{asked}");
     assert!(!report.out.contains("p%40ss") && report.out.contains("me:***@"), "{report:#?}");
