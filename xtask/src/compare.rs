@@ -29,7 +29,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use case::Case;
-use known::KnownDifferences;
+use known::{Difference, KnownDifferences};
 use random::RandomCases;
 use report::{CaseReport, RequestVerdict};
 use server::ComparedProgram;
@@ -44,7 +44,7 @@ See conformance/README.md; without options it says which there are.";
 const USAGE: &str =
     "Usage: cargo xtask compare --weir PATH [--nginx PATH] [--case NAME] [--any-order] [--show]
                [--keep] [--access]
-               [--random N [--seed S] [--area WORD] [--shrink]]
+               [--random N [--seed S] [--area WORD] [--shrink | --print]]
   --weir PATH    the program under test
   --nginx PATH   the reference, /usr/sbin/nginx unless given
   --case NAME    only the cases whose name contains NAME
@@ -56,7 +56,8 @@ const USAGE: &str =
   --random N     instead of the corpus, N generated configurations of each area
   --seed S       the number of the first, 0 unless given
   --area WORD    only areas whose name contains WORD
-  --shrink       shrink what differs to what the difference needs";
+  --shrink       shrink what differs to what the difference needs
+  --print        print the generated cases instead of playing them";
 
 /// Debian 12's; the notes in the cases say what differs from it.
 const REFERENCE_VERSION: &str = "1.22.1";
@@ -134,6 +135,7 @@ impl Options {
                 "--seed" => options.random.seed = number(value()?)?,
                 "--area" => options.random.area = value()?.clone(),
                 "--shrink" => options.random.shrinks = true,
+                "--print" => options.random.prints = true,
                 _ => return Err(format!("\"{arg}\" is no option\n{USAGE}")),
             }
         }
@@ -250,7 +252,7 @@ impl ProgramComparison<'_> {
             let diff = diff::diff(left, right);
             let verdict = report::judge(diff, expected, self.options.any_order, is_noted);
             let verdict = match verdict {
-                RequestVerdict::Different(lines) if self.known.explain(&title, &lines) => {
+                RequestVerdict::Different(lines) if self.explains(case, &title, &lines) => {
                     RequestVerdict::Explained
                 }
                 verdict => verdict,
@@ -259,6 +261,10 @@ impl ProgramComparison<'_> {
         }
         let whole = diff::diff(&nginx.whole, &weir.whole);
         CaseReport { name: case.name.clone(), verdicts, whole }
+    }
+
+    fn explains(&self, case: &Case, title: &str, lines: &[String]) -> bool {
+        self.known.explain(&Difference { title, lines, case: &case.config })
     }
 }
 

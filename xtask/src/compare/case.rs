@@ -126,6 +126,13 @@ impl Case {
         Case::parse(name, &whole).map_err(|e| format!("{}:{e}", path.display()))
     }
 
+    /// The configuration, and of the case's text the lines since the request before this one.
+    pub(super) fn text_of(&self, text: &str, request: usize) -> String {
+        let before = request.checked_sub(1).map_or(0, |before| self.requests[before].line);
+        let own = text.lines().take(self.requests[request].line).skip(before);
+        own.fold(self.config.clone(), |text, line| text + "\n" + line)
+    }
+
     /// Parses the text of a case; an error begins with its line.
     pub(super) fn parse(name: String, whole: &str) -> Result<Case, String> {
         let mut case = Case { name, config: String::new(), files: vec![], requests: vec![] };

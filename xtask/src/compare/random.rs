@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use statistics::SplitMix;
 
 use super::case::Case;
+use super::known::Difference;
 use super::{ProgramComparison, diff, report};
 use areas::{AREAS, GrammarArea};
 use grammar::Grammar;
@@ -46,6 +47,8 @@ pub(super) struct RandomCases {
     pub(super) area: String,
     /// Whether differences are shrunk, which takes a minute for each.
     pub(super) shrinks: bool,
+    /// Whether cases are printed instead of played.
+    pub(super) prints: bool,
 }
 
 /// A generated configuration and its requests, each as lines of a case.
@@ -95,6 +98,12 @@ pub(super) fn run(comparison: &ProgramComparison<'_>, wanted: &RandomCases) -> R
     for area in AREAS.iter().filter(|area| area.name.contains(&wanted.area)) {
         let grammar = areas::grammar(area, &comparison.reference.version)?;
         jobs.extend((0..wanted.count).map(|n| (area, grammar.clone(), wanted.seed + n)));
+    }
+    if wanted.prints {
+        for (area, grammar, number) in &jobs {
+            print!("{}", RandomCase::generate(area, grammar, *number).text());
+        }
+        return Ok(());
     }
     let run = RandomRun {
         comparison,
@@ -194,7 +203,8 @@ impl RandomRun<'_> {
     }
 
     fn outcome(&self, case: &RandomCase) -> CaseOutcome {
-        let parsed = match Case::parse(case.name.clone(), &case.text()) {
+        let text = case.text();
+        let parsed = match Case::parse(case.name.clone(), &text) {
             Ok(parsed) => parsed,
             Err(e) => return CaseOutcome::Different(vec![(case.name.clone(), vec![e])]),
         };
@@ -210,24 +220,25 @@ impl RandomRun<'_> {
         if nginx.whole.iter().any(|line| line.contains("[alert]")) {
             return CaseOutcome::Skipped;
         }
-        let pairs = nginx.transcripts.iter().zip(&weir.transcripts).zip(&parsed.requests);
-        let mut found: Vec<(String, Vec<String>)> = pairs
-            .map(|((left, right), request)| {
-                (report::title(&parsed, request), diff::diff(left, right))
-            })
-            .collect();
-        found.push((
-            format!("{}.case: as a whole", case.name),
-            diff::diff(&nginx.whole, &weir.whole),
-        ));
-        found.retain(|(_, lines)| !lines.is_empty());
-        if found.is_empty() {
-            return CaseOutcome::Same;
+        let mut differs = false;
+        let mut found = Vec::new();
+        let mut note = |title: String, lines: Vec<String>, text: &str| {
+            let difference = Difference { title: &title, lines: &lines, case: text };
+            differs |= !lines.is_empty();
+            if !self.comparison.known.explain(&difference) {
+                found.push((title, lines));
+            }
+        };
+        for (index, request) in parsed.requests.iter().enumerate() {
+            let lines = diff::diff(&nginx.transcripts[index], &weir.transcripts[index]);
+            note(report::title(&parsed, request), lines, &parsed.text_of(&text, index));
         }
-        found.retain(|(title, lines)| !self.comparison.known.explain(title, lines));
-        match found.is_empty() {
-            true => CaseOutcome::Explained,
-            false => CaseOutcome::Different(found),
+        let whole = diff::diff(&nginx.whole, &weir.whole);
+        note(format!("{}.case: as a whole", case.name), whole, &parsed.config);
+        match (differs, found.is_empty()) {
+            (false, _) => CaseOutcome::Same,
+            (true, true) => CaseOutcome::Explained,
+            (true, false) => CaseOutcome::Different(found),
         }
     }
 }

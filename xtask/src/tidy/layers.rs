@@ -102,7 +102,7 @@ const LAYERED: &[LayeredCrate] = &[
         upward: &[],
         // An exchange has a site, whose handlers and variables take an exchange, and a reply, whose
         // filters do.
-        cycles: &[&["exchange", "exchange::reply", "site", "variables"]],
+        cycles: &[&["exchange", "exchange::filter", "exchange::reply", "site", "variables"]],
         barred: &[
             ("exchange", "wire::http1"),
             ("site", "wire::http1"),

@@ -1,4 +1,4 @@
-//! Filters of a reply's body. Pieces are pushed through them, with the exchange.
+//! Filters of a reply's body. PieceQueue are pushed through them, with the exchange.
 //!
 //! ```text
 //! source --> filter --> pieces --> filter --> pieces --> client
@@ -25,7 +25,7 @@ pub trait BodyFilter {
         &mut self,
         x: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError>;
 
     /// Goes on with what was pushed, for filters that wait or give more than a piece at a time.
@@ -34,13 +34,13 @@ pub trait BodyFilter {
         &mut self,
         _x: &mut Exchange,
         _cx: &mut Context<'_>,
-        _out: &mut Pieces,
+        _out: &mut PieceQueue,
     ) -> Poll<Result<(), BodyError>> {
         Poll::Ready(Ok(()))
     }
 
     /// The next piece is still to come: puts what need not wait for it.
-    fn idle(&mut self, _out: &mut Pieces) {}
+    fn idle(&mut self, _out: &mut PieceQueue) {}
 
     /// Whether it looks at bytes: files are read for it then.
     fn reads_bytes(&self) -> bool {
@@ -50,7 +50,7 @@ pub trait BodyFilter {
 
 /// What a filter has put.
 #[derive(Default)]
-pub struct Pieces {
+pub struct PieceQueue {
     queue: VecDeque<Piece>,
     is_over: bool,
 }
@@ -71,7 +71,7 @@ pub trait LiveBody {
     ) -> Poll<Result<Option<Chunk>, BodyError>>;
 }
 
-impl Pieces {
+impl PieceQueue {
     /// Puts a piece.
     pub fn put(&mut self, chunk: Chunk) {
         if !matches!(&chunk, Chunk::Bytes(bytes) if bytes.is_empty()) {
@@ -98,7 +98,7 @@ impl Pieces {
 /// A filter in its place.
 pub(super) struct FilterLink {
     filter: Box<dyn BodyFilter>,
-    out: Pieces,
+    out: PieceQueue,
     /// What is still to be read for it.
     file: Option<FileSlice>,
     /// Why the body breaks off behind what is put.
@@ -259,7 +259,7 @@ fn pull_source(
     }
 }
 
-impl Pieces {
+impl PieceQueue {
     /// The next piece; `None`: nothing is put.
     fn poll_next(
         &mut self,
@@ -282,7 +282,7 @@ impl Pieces {
 
 impl FilterLink {
     fn new(filter: impl BodyFilter + 'static) -> Self {
-        Self { filter: Box::new(filter), out: Pieces::default(), file: None, failed: None }
+        Self { filter: Box::new(filter), out: PieceQueue::default(), file: None, failed: None }
     }
 
     /// The next piece of what comes before it, files read if it wants that.

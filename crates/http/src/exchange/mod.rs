@@ -36,7 +36,7 @@ pub use close::CloseReason;
 pub use downstream::{BodyRules, Downstream};
 pub use fields::{FieldName, Fields};
 pub(crate) use filter::FilteredBody;
-pub use filter::{BodyFilter, LiveBody, Pieces};
+pub use filter::{BodyFilter, LiveBody, PieceQueue};
 pub(crate) use log::DetachedLog;
 pub use reply::Reply;
 pub(crate) use request::BadPath;

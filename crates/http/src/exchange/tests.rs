@@ -37,9 +37,11 @@ const SITE: &str = r#"
         location /limited { limit_except GET { deny all; } return 204; }
         location /z/ { alias html/; gzip on; gzip_types *; gzip_min_length 0; }
         location /koi.txt { charset utf-8; source_charset koi8-r; expires epoch; limit_rate 1k; }
-        location /real { set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP; return 200 $remote_addr; }
+        location /real {
+            set_real_ip_from 127.0.0.1; real_ip_header X-Real-IP; return 200 $remote_addr; }
         location /refer { valid_referers none e.example; return 200 "<$invalid_referer>"; }
-        location /link { secure_link $arg_md5,$arg_e; secure_link_md5 $uri; return 200 "<$secure_link>"; }
+        location /link {
+            secure_link $arg_md5,$arg_e; secure_link_md5 $uri; return 200 "<$secure_link>"; }
         location /auth { auth_request /limited; auth_request_set $v $upstream_status; }
         location /proxy { proxy_pass http://127.0.0.1:1; error_page 502 = /return; }
         location /redirect { return 302 /elsewhere; }

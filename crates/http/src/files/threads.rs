@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use net::Offloaded;
 use net::file::is_in_memory;
 
-use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, FileSlice, Pieces};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, FileSlice, PieceQueue};
 
 /// How much of a file is brought into the kernel's cache at once.
 const WINDOW_BYTES: u64 = 512 * 1024;
@@ -60,7 +60,7 @@ impl BodyFilter for ReadByThreads {
         &mut self,
         _: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError> {
         match piece {
             Some(Chunk::File(slice)) => self.rest = Some(slice),
@@ -73,7 +73,7 @@ impl BodyFilter for ReadByThreads {
         &mut self,
         _: &mut Exchange,
         cx: &mut Context<'_>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Poll<Result<(), BodyError>> {
         loop {
             if let Some(work) = &mut self.work {

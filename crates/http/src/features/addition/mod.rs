@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::{Result, Text};
 
-use crate::exchange::{BodyError, BodyFilter, Chunk, Exchange, Filtered, Pieces};
+use crate::exchange::{BodyError, BodyFilter, Chunk, Exchange, Filtered, PieceQueue};
 use crate::mime_types::MimeTypes;
 use crate::site::LocationBuilder;
 
@@ -87,7 +87,7 @@ impl BodyFilter for Addition {
         &mut self,
         x: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> std::result::Result<(), BodyError> {
         if !std::mem::replace(&mut self.has_begun, true) {
             add(self.conf.before(), x, out)?;
@@ -102,7 +102,7 @@ impl BodyFilter for Addition {
     }
 }
 
-fn add(uri: &[u8], x: &mut Exchange, out: &mut Pieces) -> std::result::Result<(), BodyError> {
+fn add(uri: &[u8], x: &mut Exchange, out: &mut PieceQueue) -> std::result::Result<(), BodyError> {
     if !uri.is_empty() {
         let subrequest = x.subrequest(uri, b"").ok_or(BodyError::Subrequest)?;
         out.insert(subrequest.into_body());

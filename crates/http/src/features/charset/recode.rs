@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::map::{Pages, Recoding};
 use super::utf8::{self, Decoded};
-use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, Pieces};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue};
 
 /// The longest sequence of UTF-8.
 const SEQUENCE_MAX: usize = 4;
@@ -22,7 +22,7 @@ impl BodyFilter for Recoder {
         &mut self,
         _: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError> {
         match piece {
             Some(Chunk::Bytes(bytes)) => {

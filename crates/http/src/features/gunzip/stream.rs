@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use net::buffers::{self, BUFFER_SIZE, LentPart};
 use zlib_rs::{Inflate, InflateError, InflateFlush, Status};
 
-use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, Pieces};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue};
 
 /// zlib's number for a gzip head and end around the data, and the bits of its largest window.
 const GZIP_WINDOW_BITS: u8 = 16 + 15;
@@ -37,7 +37,7 @@ impl BodyFilter for Gunzip {
         &mut self,
         _: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError> {
         match piece {
             Some(Chunk::Bytes(bytes)) => {
@@ -61,7 +61,7 @@ impl BodyFilter for Gunzip {
         &mut self,
         _: &mut Exchange,
         cx: &mut Context<'_>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Poll<Result<(), BodyError>> {
         loop {
             self.0.run()?;
@@ -75,7 +75,7 @@ impl BodyFilter for Gunzip {
         }
     }
 
-    fn idle(&mut self, out: &mut Pieces) {
+    fn idle(&mut self, out: &mut PieceQueue) {
         out.pass(self.0.take_output().map(Chunk::Bytes));
     }
 }

@@ -18,7 +18,7 @@ use super::levels;
 use super::pool::{self, StreamKind};
 use super::settings::{GzipSettings, Ratio, WINDOW_BITS_MAX};
 use super::whole::{self, WHOLE_MAX};
-use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, Pieces};
+use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue};
 
 /// Bytes gathered of a body of unknown length, in the hope that it ends.
 const GATHERED_MAX: usize = 64 * 1024;
@@ -108,7 +108,7 @@ impl Gzip {
         }
     }
 
-    fn end(&mut self, x: &mut Exchange, out: &mut Pieces) {
+    fn end(&mut self, x: &mut Exchange, out: &mut PieceQueue) {
         if let GzipState::Gathers(gathered) = &self.state
             && let Some(compressed) = self.settings.compress(gathered.as_ref())
         {
@@ -140,7 +140,7 @@ impl BodyFilter for Gzip {
         &mut self,
         x: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError> {
         match piece {
             Some(Chunk::Bytes(bytes)) => self.bytes(bytes),
@@ -164,7 +164,7 @@ impl BodyFilter for Gzip {
         &mut self,
         x: &mut Exchange,
         _: &mut Context<'_>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Poll<Result<(), BodyError>> {
         let GzipState::Streams(streaming) = &mut self.state else { return Poll::Ready(Ok(())) };
         match streaming.step()? {
@@ -181,7 +181,7 @@ impl BodyFilter for Gzip {
 
     /// What has been compressed waits for more, unless it is to be given at once: it would be
     /// framed in small pieces.
-    fn idle(&mut self, out: &mut Pieces) {
+    fn idle(&mut self, out: &mut PieceQueue) {
         if self.settings.no_buffer
             && let GzipState::Streams(streaming) = &mut self.state
         {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::exchange::{BodyError, BodyFilter, Chunk, Exchange, Pieces};
+use crate::exchange::{BodyError, BodyFilter, Chunk, Exchange, PieceQueue};
 
 /// Lets a range of the body pass. What follows it is not asked for.
 pub(super) struct RangeCut {
@@ -33,7 +33,7 @@ impl BodyFilter for RangeCut {
         &mut self,
         _: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError> {
         match piece {
             Some(Chunk::Bytes(bytes)) => {

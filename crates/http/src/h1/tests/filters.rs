@@ -6,7 +6,7 @@ use conf::VariableId;
 use net::Timer;
 
 use super::*;
-use crate::exchange::{Body, BodyError, BodyFilter, BodyLog, BodyStream, Bytes, Chunk, Pieces};
+use crate::exchange::{Body, BodyError, BodyFilter, BodyLog, BodyStream, Bytes, Chunk, PieceQueue};
 use crate::site::Site;
 
 pub(crate) const SITE: &str = "error_log e.log info; http2 on;
@@ -35,7 +35,7 @@ impl BodyFilter for Shout {
         &mut self,
         x: &mut Exchange,
         piece: Option<Chunk>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Result<(), BodyError> {
         let Some(Chunk::Bytes(bytes)) = &piece else {
             self.waits = piece.is_none();
@@ -60,7 +60,7 @@ impl BodyFilter for Shout {
         &mut self,
         _: &mut Exchange,
         cx: &mut Context<'_>,
-        out: &mut Pieces,
+        out: &mut PieceQueue,
     ) -> Poll<Result<(), BodyError>> {
         if self.waits {
             ready!(self.timer.poll(cx));
