@@ -207,7 +207,7 @@ impl Opened {
     }
 }
 
-/// Filters a body that is there in full: what becomes of it may leave in one call, too.
+/// Filters a body that is in memory in full, so that the result can be sent in one call.
 fn filter_whole(cx: &mut Context<'_>, x: &mut Exchange) {
     if !matches!(x.reply.body, Body::Empty | Body::Bytes(_)) {
         return;

@@ -1,5 +1,5 @@
-//! What a reply's body comes from. Sources are pulled: the next piece is asked for once the last
-//! one is written, and that is the whole of back pressure.
+//! The sources of a reply's body. They are pulled: the next piece is requested once the last one is
+//! written, which is all the back pressure there is.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -201,7 +201,7 @@ impl Body {
         std::mem::take(self)
     }
 
-    /// Whether there is none.
+    /// Whether the body is empty.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
     }

@@ -4,8 +4,9 @@
 //! source --> filter --> pieces --> filter --> pieces --> client
 //! ```
 //!
-//! A filter is given a piece once what it put for the last one has gone on, so each holds back what
-//! is before it. A header filter adds it with [`Reply::filter_body`].
+//! A filter gets the next piece when all its output for the last one has been taken, so a slow
+//! client holds back every filter and the source. A header filter adds it with
+//! [`Reply::filter_body`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,8 +29,8 @@ pub trait BodyFilter {
         out: &mut PieceQueue,
     ) -> Result<(), BodyError>;
 
-    /// Goes on with what was pushed, for filters that wait or give more than a piece at a time.
-    /// Ready without having put anything, it wants the next piece.
+    /// Continues with the last piece, for filters that wait or produce their output step by step.
+    /// `Ready` without output asks for the next piece.
     fn poll_rest(
         &mut self,
         _x: &mut Exchange,
@@ -89,7 +90,7 @@ impl PieceQueue {
         self.queue.push_back(Piece::Body(Box::new(body)));
     }
 
-    /// Ends the body here: what is left of it is not asked for.
+    /// Ends the body here; the source is not read any further.
     pub fn end(&mut self) {
         self.is_over = true;
     }
@@ -99,9 +100,9 @@ impl PieceQueue {
 pub(super) struct FilterLink {
     filter: Box<dyn BodyFilter>,
     out: PieceQueue,
-    /// What is still to be read for it.
+    /// The part of a file that has not been read for it yet.
     file: Option<FileSlice>,
-    /// Why the body breaks off behind what is put.
+    /// The error that ends the body after the queued pieces.
     failed: Option<BodyError>,
 }
 
@@ -140,7 +141,7 @@ impl FilteredBody {
         (reply.body, reply.filters) = (self.source, self.filters);
     }
 
-    /// Whether there is none.
+    /// Whether there is neither a body nor a filter.
     pub(crate) fn is_empty(&self) -> bool {
         self.source.is_empty() && self.filters.is_empty()
     }
@@ -154,7 +155,7 @@ impl FilteredBody {
         pull(&mut self.source, &mut self.filters, x, cx)
     }
 
-    /// Whether what was given is better written before the next piece is asked for.
+    /// See [`BodyStream::is_better_flushed`](super::BodyStream::is_better_flushed).
     pub(crate) fn is_better_flushed(&self) -> bool {
         self.filters.is_empty()
             && matches!(&self.source, Body::Stream(source) if source.is_better_flushed())
