@@ -91,7 +91,9 @@ impl CertbotSite {
         names.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""]);
         names.args(["-management", ""]);
         let mut pebble = Command::new(tools.join("pebble"));
-        pebble.env("PEBBLE_VA_NOSLEEP", "1").args(["-dnsserver", &dns, "-config"]);
+        // By default it refuses one good nonce in twenty, to try its clients. certbot asks again once.
+        pebble.envs([("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", "0")]);
+        pebble.args(["-dnsserver", &dns, "-config"]);
         pebble.arg(site.folder.join("pebble.json"));
         let mut server = Command::new(site.nginx());
         server.arg("-c").arg(site.conf()).args(["-g", "daemon off;"]);
