@@ -91,7 +91,7 @@ impl CertbotSite {
         names.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""]);
         names.args(["-management", ""]);
         let mut pebble = Command::new(tools.join("pebble"));
-        // By default it refuses one good nonce in twenty, to try its clients. certbot asks again once.
+        // By default it refuses one good nonce in twenty to try its clients; certbot retries once.
         pebble.envs([("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_WFE_NONCEREJECT", "0")]);
         pebble.args(["-dnsserver", &dns, "-config"]);
         pebble.arg(site.folder.join("pebble.json"));

@@ -12,14 +12,15 @@ use std::task::{Context, Poll, ready};
 use ::upstream::pool::{GroupPool, PoolOrigin, PooledConnection};
 use ::upstream::{Group, Lease};
 use net::buffers::{self, LentPart};
-use net::{SocketProbe, Stream, Timer, clock, memory};
+use net::{SocketProbe, Timer, clock, memory};
 use observe::Level;
 
 use super::Conf;
 use super::bound::SessionToLearn;
 use super::call::Answered;
+use super::carrier::{BackendCarrier, Unsent};
 use super::head::HeaderFilter;
-use super::protocol::{MalformedBody, Protocol, ReplyLength, Taken};
+use super::protocol::{MalformedBody, ReplyLength, ReplyReader, Taken};
 use super::spool::{Spool, SpoolError};
 use crate::exchange::{
     Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
@@ -31,17 +32,20 @@ use crate::rate::{Allowance, Rate};
 /// of framing, and every piece is parsed.
 const COST_OF_FRAMING: usize = 4;
 
-/// A server that is asked: the right to use it, and the connection to it, which are given back when
-/// the reply ends.
+/// A server that is asked: the right to use it, which is given back when the reply ends.
 pub(super) struct BusyServer {
-    /// There once it is connected to.
-    pub(super) connection: Option<PooledConnection>,
     pub(super) lease: Lease,
-    /// How and for whom the connection was made; `None` for a plain one.
+    /// How and for whom connections to it are made; `None` for plain ones.
     pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.
     pub(super) session: Option<Box<SessionToLearn>>,
+}
+
+/// A reply on its way: the server it comes from, and what carries it.
+pub(super) struct CarriedReply<C> {
+    pub(super) server: BusyServer,
+    pub(super) carrier: C,
     /// Whether all of the request was sent.
     pub(super) sent: bool,
 }
@@ -52,39 +56,37 @@ impl BusyServer {
         attempt: Rc<UpstreamAttempt>,
         origin: Option<Arc<PoolOrigin>>,
     ) -> Self {
-        Self { connection: None, lease, origin, attempt, session: None, sent: false }
+        Self { lease, origin, attempt, session: None }
     }
 
-    /// The stream of its connection.
-    pub(super) fn stream(&mut self) -> &mut Stream {
-        &mut self.connection.as_mut().expect("it is connected to").stream
-    }
-
-    /// Nobody wants the body: if there is none, the connection may go on.
-    pub(super) fn end_unread(
-        self,
-        pool: &GroupPool,
-        answered: &Answered,
-        protocol: &impl Protocol,
-    ) {
-        let is_read = protocol.is_ended() && answered.input.len() == answered.head_bytes;
-        self.end((is_read && protocol.may_reuse()).then_some(pool));
-    }
-
-    /// The reply has ended as it should. In the pool, its connection waits for another request, if
-    /// all of this one was sent.
-    pub(super) fn end(mut self, pool: Option<&GroupPool>) {
+    /// The reply has ended as it should. In the pool, its connection waits for another request.
+    pub(super) fn end(mut self, kept: Option<(&GroupPool, PooledConnection)>) {
         self.attempt.end();
         self.lease.succeeded(clock::now_ms());
         self.lease.last_byte(self.attempt.age_ms());
         if let Some(session) = &self.session {
             session.learn(self.lease.server());
         }
-        if let Some(pool) = pool.filter(|_| self.sent)
-            && let Some(connection) = self.connection
-        {
+        if let Some((pool, connection)) = kept {
             self.lease.end_with(pool, self.origin, connection);
         }
+    }
+}
+
+impl<C: BackendCarrier> CarriedReply<C> {
+    /// Nobody wants the body: if there is none, the connection may go on.
+    pub(super) fn end_unread(self, pool: &GroupPool, answered: &Answered) {
+        let reply = self.carrier.reply();
+        let is_read = reply.is_ended() && answered.input.len() == answered.head_bytes;
+        let reuse = is_read && reply.may_reuse();
+        self.end(reuse.then_some(pool));
+    }
+
+    /// The reply has ended as it should. Its connection goes to the pool, if there is one and all
+    /// of the request was sent.
+    fn end(mut self, pool: Option<&GroupPool>) {
+        let pool = pool.filter(|_| self.sent);
+        self.server.end(pool.and_then(|pool| Some((pool, self.carrier.take_connection()?))));
     }
 }
 
@@ -128,31 +130,33 @@ pub(super) struct Receive<'a> {
 /// The body of the reply: what has come of it, and the rest as it comes.
 pub(super) fn receive(
     x: &mut Exchange,
-    held: BusyServer,
+    mut held: CarriedReply<impl BackendCarrier>,
     answered: Answered,
-    mut protocol: impl Protocol,
     how: Receive<'_>,
 ) -> Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let received = input.len() - head_bytes;
-    let response_length = received - protocol.envelope_bytes();
-    let taken = protocol.body(&mut input, head_bytes);
+    let reply = held.carrier.reply_mut();
+    let response_length = received - reply.envelope_bytes();
+    let taken = reply.body(&mut input, head_bytes);
+    let reuse = reply.may_reuse();
     if body == ReplyLength::None {
         // What follows the head is of interest to the connection only; it is not waited for.
-        held.end((taken.is_ok() && protocol.may_reuse()).then(|| how.group.pool()));
+        held.end((taken.is_ok() && reuse).then(|| how.group.pool()));
         let messages = taken.map_or_else(|error| error.messages, |taken| taken.messages);
         messages.iter().for_each(|message| message.write(x));
         buffers::give_back(input);
         return Body::Empty;
     }
-    held.attempt.response_length.set(response_length as u64);
+    let is_ended = reply.is_ended();
+    held.server.attempt.response_length.set(response_length as u64);
     match taken {
-        Ok(taken) if protocol.is_ended() => {
-            held.end(protocol.may_reuse().then(|| how.group.pool()));
+        Ok(taken) if is_ended => {
+            held.end(reuse.then(|| how.group.pool()));
             whole(x, input, head_bytes, taken, how.policy)
         }
         taken => {
-            let mut incoming = BackendBody::new(x, held, protocol, how);
+            let mut incoming = BackendBody::new(x, held, how);
             incoming.keep(input, head_bytes, head_bytes, taken, false, x);
             incoming.note_read(received as u64);
             let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
@@ -193,13 +197,14 @@ fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
 }
 
 /// A body that is still to come, in part at least.
-struct BackendBody<P> {
+struct BackendBody<C: BackendCarrier> {
     /// There until the body has ended.
-    held: Option<BusyServer>,
+    held: Option<CarriedReply<C>>,
+    /// Whether the request goes on beside it.
+    sends: bool,
     group: Arc<Group>,
     /// The client's socket.
     client: SocketProbe,
-    protocol: P,
     policy: Arc<BodyPolicy>,
     buffering: bool,
     spool: Spool,
@@ -236,13 +241,13 @@ struct Room {
     most: usize,
 }
 
-impl<P: Protocol> BackendBody<P> {
-    fn new(x: &Exchange, held: BusyServer, protocol: P, how: Receive<'_>) -> Self {
+impl<C: BackendCarrier> BackendBody<C> {
+    fn new(x: &Exchange, mut held: CarriedReply<C>, how: Receive<'_>) -> Self {
         Self {
+            sends: !held.sent && held.carrier.go_on_beside_reply(),
             held: Some(held),
             group: how.group.clone(),
             client: x.client.socket,
-            protocol,
             policy: how.policy.clone(),
             buffering: how.buffering,
             spool: Spool::default(),
@@ -258,6 +263,22 @@ impl<P: Protocol> BackendBody<P> {
         }
     }
 
+    /// Goes on with the request. That it fails is no end of the reply, unless the client's part of
+    /// it does not come.
+    fn send(&mut self, cx: &mut Context<'_>) {
+        let Some(held) = self.held.as_mut().filter(|_| self.sends) else { return };
+        let sent = held.carrier.poll_send(cx, &[]);
+        held.server.attempt.bytes_sent.set(held.carrier.progress().written);
+        match sent {
+            Poll::Pending => {}
+            Poll::Ready(Ok(())) => (self.sends, held.sent) = (false, true),
+            Poll::Ready(Err(Unsent::Call(..))) => self.sends = false,
+            Poll::Ready(Err(Unsent::Client(error))) => {
+                self.fail(BodyError::Request(Box::new(error)));
+            }
+        }
+    }
+
     /// Reads once. `ahead`: nobody has asked for it yet.
     fn poll_read(&mut self, cx: &mut Context<'_>, ahead: bool, log: &mut dyn BodyLog) -> Poll<()> {
         let most = ready!(self.poll_allowance(cx));
@@ -268,13 +289,13 @@ impl<P: Protocol> BackendBody<P> {
         let Some(held) = &mut self.held else { return Poll::Ready(()) };
         let Room { mut buffer, start, to_file, most: room } = room;
         let before = buffer.len();
-        let read = held.stream().poll_read_most(cx, &mut buffer, most.min(room));
+        let read = held.carrier.poll_read(cx, &mut buffer, most.min(room));
         match read {
             Poll::Ready(Ok(count @ 1..)) => {
-                let attempt = &held.attempt;
+                let attempt = &held.server.attempt;
                 attempt.bytes_received.set(attempt.bytes_received.get() + count as u64);
                 attempt.response_length.set(attempt.response_length.get() + count as u64);
-                let taken = self.protocol.body(&mut buffer, before);
+                let taken = held.carrier.reply_mut().body(&mut buffer, before);
                 let found = taken.as_ref().map_or(0, |taken| taken.end.saturating_sub(before));
                 net::spend(count.saturating_sub(found) * COST_OF_FRAMING);
                 self.keep(buffer, start, before, taken, to_file, log);
@@ -367,7 +388,8 @@ impl<P: Protocol> BackendBody<P> {
 
     /// How much is read at once where memory is no concern.
     fn usual_size(&self) -> usize {
-        let expected = self.protocol.body_left().max(self.received);
+        let left = self.held.as_ref().map_or(0, |held| held.carrier.reply().body_left());
+        let expected = left.max(self.received);
         match expected >= buffers::LARGE_SIZE as u64 {
             true if self.policy.memory_max >= buffers::LARGE_SIZE => buffers::LARGE_SIZE,
             _ => buffers::BUFFER_SIZE,
@@ -408,8 +430,10 @@ impl<P: Protocol> BackendBody<P> {
         taken.messages.iter().for_each(|message| message.write(log));
         if let Some(error) = taken.cut_short {
             self.fail(BodyError::UpstreamCutShort(error));
-        } else if self.protocol.is_ended() {
-            self.end(self.protocol.may_reuse());
+        } else if let Some(held) = &self.held
+            && held.carrier.reply().is_ended()
+        {
+            self.end(held.carrier.reply().may_reuse());
         }
     }
 
@@ -428,8 +452,8 @@ impl<P: Protocol> BackendBody<P> {
     /// The server has closed the connection. Where that is the end of the reply, TLS has to say so,
     /// unless the server is known not to: anybody on the path can send a FIN.
     fn closed(&mut self) {
-        let is_cut = self.held.as_mut().is_some_and(|held| held.stream().is_cut());
-        match self.protocol.ends_at_close() && !is_cut {
+        let ends = |carrier: &C| carrier.reply().ends_at_close() && !carrier.is_cut();
+        match self.held.as_ref().is_some_and(|held| ends(&held.carrier)) {
             true => self.end(false),
             false => self.fail(BodyError::UpstreamClosed),
         }
@@ -444,13 +468,13 @@ impl<P: Protocol> BackendBody<P> {
     /// No more will come.
     fn fail(&mut self, error: BodyError) {
         if let Some(held) = self.held.take() {
-            held.attempt.end();
+            held.server.attempt.end();
             self.failed = Some(error);
         }
     }
 }
 
-impl<P: Protocol> BodyStream for BackendBody<P> {
+impl<C: BackendCarrier> BodyStream for BackendBody<C> {
     fn is_better_flushed(&self) -> bool {
         self.held.is_some() || !self.spool.is_empty()
     }
@@ -460,6 +484,7 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
         cx: &mut Context<'_>,
         log: &mut dyn BodyLog,
     ) -> Poll<Result<Option<Chunk>, BodyError>> {
+        self.send(cx);
         loop {
             if std::mem::take(&mut self.flush_due) {
                 self.unflushed = false;
@@ -478,7 +503,8 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
                 return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
             }
             if self.poll_read(cx, false, log).is_pending() {
-                if !self.unflushed || !self.protocol.is_between_pieces() {
+                let is_between = |held: &CarriedReply<C>| held.carrier.reply().is_between_pieces();
+                if !self.unflushed || !self.held.as_ref().is_some_and(is_between) {
                     return Poll::Pending;
                 }
                 // Nobody knows when the next chunk comes: an event may be complete.
@@ -488,14 +514,15 @@ impl<P: Protocol> BodyStream for BackendBody<P> {
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, log: &mut dyn BodyLog) {
+        self.send(cx);
         while self.buffering && self.held.is_some() && self.poll_read(cx, true, log).is_ready() {}
     }
 }
 
-impl<P> Drop for BackendBody<P> {
+impl<C: BackendCarrier> Drop for BackendBody<C> {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.attempt.end();
+            held.server.attempt.end();
         }
     }
 }

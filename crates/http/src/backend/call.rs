@@ -1,8 +1,6 @@
-//! One request on one connection: written and, as soon as there is any of it, the reply's head
-//! read.
+//! One request to one server: sent and, as soon as there is any of it, the reply's head read.
 //!
-//! If the server replies early, the rest of the request is dropped and the connection is not
-//! reused. If a write fails, a reply that was sent already is still read.
+//! If sending fails, a reply that was sent already is still read.
 
 use std::cell::Cell;
 use std::io;
@@ -13,10 +11,9 @@ use observe::{Errno, Level};
 
 use super::Timeouts;
 use super::caller::Caller;
-use super::protocol::{HeadEvent, Protocol, ReplyLength};
-use super::request::{BodySource, Outgoing, Unsent};
+use super::carrier::{BackendCarrier, Unsent};
+use super::protocol::{HeadEvent, ReplyLength, ReplyReader};
 use crate::exchange::RequestBodyError;
-use ::upstream::pool::PooledConnection;
 
 /// What is done while the request is written.
 pub(crate) const SENDING: &str = "sending request to upstream";
@@ -45,7 +42,7 @@ pub(crate) enum Trouble {
     Client(RequestBodyError),
 }
 
-/// How long a request may take on its connection.
+/// How long a request may take once it has a connection.
 #[derive(Clone, Copy)]
 pub(crate) enum Times {
     /// Each step.
@@ -60,9 +57,10 @@ pub(crate) enum Times {
 }
 
 /// A request to be sent.
-pub(crate) struct BackendCall<'a, P: ?Sized> {
-    pub(crate) protocol: &'a mut P,
-    pub(crate) connection: &'a mut PooledConnection,
+pub(crate) struct BackendCall<'a, C: ?Sized> {
+    pub(crate) carrier: &'a mut C,
+    /// What stands before the body, in the protocol's own form.
+    pub(crate) head: &'a [u8],
     pub(crate) timer: &'a Timer,
     pub(crate) times: Times,
     /// The longest head of a reply.
@@ -72,10 +70,9 @@ pub(crate) struct BackendCall<'a, P: ?Sized> {
 }
 
 /// The request on its way, and the reply's beginning.
-pub(super) struct Calling<'a, P: ?Sized> {
-    call: BackendCall<'a, P>,
-    outgoing: Outgoing<'a>,
-    /// Why no more is written.
+pub(super) struct Calling<'a, C: ?Sized> {
+    call: BackendCall<'a, C>,
+    /// Why no more is sent.
     broken: Option<(&'static str, io::Error)>,
     /// What the timer is for.
     waits: CallTimer,
@@ -111,10 +108,9 @@ impl From<Timeouts> for Times {
     }
 }
 
-impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
-    pub(super) fn new(call: BackendCall<'a, P>, head: &'a [u8], body: BodySource<'a>) -> Self {
+impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
+    pub(super) fn new(call: BackendCall<'a, C>) -> Self {
         Self {
-            outgoing: Outgoing::new(head, body),
             call,
             broken: None,
             waits: CallTimer::Nothing,
@@ -125,22 +121,12 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
         }
     }
 
-    /// Whether it cannot be asked again as if nothing had happened.
-    pub(super) fn has_begun(&self) -> bool {
-        self.outgoing.has_begun()
-    }
-
-    /// How much of the request has been written.
-    pub(super) fn written(&self) -> u64 {
-        self.outgoing.written
-    }
-
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         caller: &mut impl Caller,
     ) -> Poll<Result<Answered, Trouble>> {
-        if !self.outgoing.is_done() && self.broken.is_none() {
+        if !self.call.carrier.progress().is_done && self.broken.is_none() {
             self.poll_send(cx, caller)?;
         }
         match self.poll_head(cx, caller) {
@@ -153,10 +139,10 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Result<(), Trouble> {
         caller.set_action(SENDING);
-        let before = self.outgoing.written;
-        let BackendCall { protocol, connection, .. } = &mut self.call;
-        let sent = self.outgoing.poll(cx, &mut **protocol, caller, &mut connection.stream);
-        if self.outgoing.written > before || sent.is_ready() {
+        let BackendCall { carrier, head, .. } = &mut self.call;
+        let before = carrier.progress().written;
+        let sent = carrier.poll_send(cx, head);
+        if carrier.progress().written > before || sent.is_ready() {
             self.waits = CallTimer::Nothing;
         }
         match sent {
@@ -172,9 +158,10 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
     /// One of the two times runs: that between writes until all is written, then that between
     /// reads. While the client's body is waited for, none does: that time is the client's.
     fn poll_timeout(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Poll<Trouble> {
-        let waits = match self.outgoing.is_done() {
+        let progress = self.call.carrier.progress();
+        let waits = match progress.is_done {
             true => CallTimer::ToRead,
-            false if self.outgoing.waits_for_client() => return Poll::Pending,
+            false if progress.waits_for_client => return Poll::Pending,
             false => CallTimer::ToWrite,
         };
         if self.waits != waits {
@@ -240,7 +227,7 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
         if !self.input.is_empty() && self.input.len() == self.input.capacity() {
             memory::try_reserve(&mut self.input, buffers::BUFFER_SIZE)?;
         }
-        let read = self.call.connection.stream.poll_read(cx, &mut self.input);
+        let read = self.call.carrier.poll_read(cx, &mut self.input, usize::MAX);
         if self.input.is_empty() {
             buffers::give_back(std::mem::take(&mut self.input));
         }
@@ -273,7 +260,8 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
     /// The head, if all of it is there. Interim replies are skipped, except early hints.
     fn parse(&mut self, caller: &mut impl Caller) -> Result<Option<Answered>, Trouble> {
         loop {
-            let event = self.call.protocol.head(&mut self.input, caller.reply_head());
+            let reply = self.call.carrier.reply_mut();
+            let event = reply.head(&mut self.input, caller.reply_head());
             let event = event.map_err(|message| {
                 caller.log(Level::Error, format_args!("{message}"));
                 Trouble::InvalidHeader
@@ -293,7 +281,7 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
                 continue;
             };
             caller.note_text(&self.input[..bytes]);
-            let sent = self.outgoing.is_done() && self.broken.is_none();
+            let sent = self.call.carrier.progress().is_done && self.broken.is_none();
             let input = std::mem::take(&mut self.input);
             return Ok(Some(Answered { body, head_bytes: bytes, input, sent }));
         }
@@ -332,7 +320,7 @@ impl<'a, P: Protocol + ?Sized> Calling<'a, P> {
     }
 }
 
-impl<P: ?Sized> Drop for Calling<'_, P> {
+impl<C: ?Sized> Drop for Calling<'_, C> {
     fn drop(&mut self) {
         buffers::give_back(std::mem::take(&mut self.input));
     }

@@ -1,12 +1,9 @@
 //! For whom a request is made: what it needs of the exchange or the health check.
 
 use std::fmt;
-use std::task::{Context, Poll};
 
 use observe::Level;
 use wire::reply::ReplyHead;
-
-use crate::exchange::RequestBodyError;
 
 /// The exchange, or the health check, that a request is made for.
 pub(crate) trait Caller {
@@ -20,20 +17,4 @@ pub(crate) trait Caller {
     fn note_text(&mut self, text: &[u8]);
     /// Early hints (103), as they stand in the head and its text.
     fn early_hints(&mut self) {}
-    /// The request's body, where it is in memory.
-    fn body_in_memory(&self) -> &[u8] {
-        &[]
-    }
-    /// How long the request's body is, if that is known.
-    fn body_length(&self) -> Option<u64> {
-        None
-    }
-    /// Appends what has come of the body; 0 is its end.
-    fn poll_body(
-        &mut self,
-        _cx: &mut Context<'_>,
-        _out: &mut Vec<u8>,
-    ) -> Poll<Result<usize, RequestBodyError>> {
-        Poll::Ready(Ok(0))
-    }
 }

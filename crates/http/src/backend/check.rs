@@ -19,9 +19,10 @@ use wire::reply::ReplyHead;
 use super::Timeouts;
 use super::call::{Answered, BackendCall, Calling, Times, timed_out};
 use super::caller::Caller;
+use super::carrier::{BackendCarrier, RequestSource, SocketCarrier};
 use super::connect::{self, CONNECTING};
 use super::protocol::{Protocol, Start};
-use super::request::{BackendRequestBody, BodySource};
+use super::request::BackendRequestBody;
 
 /// How much is read at once.
 const READ_SIZE: usize = 16 * 1024;
@@ -31,20 +32,19 @@ const READING_BODY: &str = "reading upstream";
 /// What a check sends.
 pub(crate) struct CheckRequest {
     head: Vec<u8>,
-    body: Vec<u8>,
-    protocol: Box<dyn Fn() -> Box<dyn Protocol>>,
+    body: BackendRequestBody,
+    carry: Box<dyn Fn(PooledConnection, RequestSource) -> CheckCarrier>,
 }
+
+type CheckCarrier = Box<SocketCarrier<dyn Protocol>>;
 
 impl CheckRequest {
     /// `head` stands before the body in the protocol's own form.
     pub(crate) fn new(head: Vec<u8>, body: BackendRequestBody, start: impl Start) -> Self {
-        let body = match body {
-            BackendRequestBody::Made(bytes) => bytes,
-            BackendRequestBody::None
-            | BackendRequestBody::Client
-            | BackendRequestBody::Streamed => Vec::new(),
+        let carry = move |connection, body| -> CheckCarrier {
+            Box::new(SocketCarrier::new(connection, start.start(), body))
         };
-        Self { head, body, protocol: Box::new(move || Box::new(start.start())) }
+        Self { head, body, carry: Box::new(carry) }
     }
 }
 
@@ -202,10 +202,11 @@ impl CheckCall<'_> {
         received: &Cell<u64>,
     ) -> Result<CheckReply, CheckFailure> {
         connection.requests += 1;
-        let (mut checker, mut protocol) = (Checker::new(), (self.request.protocol)());
+        let mut checker = Checker::new();
+        let mut carrier = (self.request.carry)(connection, self.request.body.stored_source());
         let call = BackendCall {
-            protocol: &mut *protocol,
-            connection: &mut connection,
+            carrier: &mut *carrier,
+            head: &self.request.head,
             timer,
             times: match self.times {
                 CheckTimes::Steps(timeouts) => timeouts.into(),
@@ -214,8 +215,7 @@ impl CheckCall<'_> {
             head_max: self.head_max,
             received,
         };
-        let body = BodySource::Memory(&self.request.body);
-        let mut calling = Calling::new(call, &self.request.head, body);
+        let mut calling = Calling::new(call);
         let answered = poll_fn(|cx| calling.poll(cx, &mut checker)).await;
         drop(calling);
         let Answered { mut input, head_bytes, sent, .. } =
@@ -224,15 +224,16 @@ impl CheckCall<'_> {
         buffers::give_back(input);
         let is_whole = match self.body_max.is_some() || self.keeps {
             true => {
-                let reading = CheckBody { check: self, timer, connection: &mut connection };
-                let read = reading.body(&mut *protocol, &mut checker, &mut body_bytes).await;
+                let reading = CheckBody { check: self, timer, carrier: &mut carrier };
+                let read = reading.body(&mut checker, &mut body_bytes).await;
                 // Where the head decides, a body that fails or takes too long costs the connection.
                 if self.body_max.is_some() { read? } else { read.unwrap_or(false) }
             }
             false => false,
         };
-        let reusable = self.keeps && is_whole && sent && protocol.may_reuse();
-        let kept = reusable.then(|| KeptConnection { connection, to: self.to.clone() });
+        let reusable = self.keeps && is_whole && sent && carrier.reply().may_reuse();
+        let connection = carrier.take_connection().filter(|_| reusable);
+        let kept = connection.map(|connection| KeptConnection { connection, to: self.to.clone() });
         let Checker { head, text, .. } = checker;
         Ok(CheckReply { head, text, body: body_bytes, kept })
     }
@@ -242,7 +243,7 @@ impl CheckCall<'_> {
 struct CheckBody<'a> {
     check: &'a CheckCall<'a>,
     timer: &'a Timer,
-    connection: &'a mut PooledConnection,
+    carrier: &'a mut SocketCarrier<dyn Protocol>,
 }
 
 impl CheckBody<'_> {
@@ -250,24 +251,23 @@ impl CheckBody<'_> {
     /// nothing after it.
     async fn body(
         mut self,
-        protocol: &mut dyn Protocol,
         checker: &mut Checker,
         body: &mut Vec<u8>,
     ) -> Result<bool, CheckFailure> {
-        if protocol.is_ended() {
+        if self.carrier.reply().is_ended() {
             return Ok(body.is_empty());
         }
         checker.set_action(READING_BODY);
         let mut start = 0;
         loop {
-            let taken = protocol.body(body, start);
+            let taken = self.carrier.reply_mut().body(body, start);
             let taken = taken.map_err(|error| checker.fail(format_args!("{}", error.reason)))?;
             if let Some(message) = taken.cut_short {
                 return Err(checker.fail(format_args!("{message}")));
             }
             body.truncate(taken.end);
             start = taken.end;
-            if protocol.is_ended() {
+            if self.carrier.reply().is_ended() {
                 return Ok(true);
             }
             let left = self.check.body_max.unwrap_or(BODY_SKIPPED_MAX).saturating_sub(start);
@@ -275,7 +275,7 @@ impl CheckBody<'_> {
                 return Ok(false);
             }
             if self.read(left, checker, body).await? == 0 {
-                return match protocol.ends_at_close() {
+                return match self.carrier.reply().ends_at_close() {
                     true => Ok(false),
                     false => Err(checker.fail(format_args!("{CLOSED}"))),
                 };
@@ -295,7 +295,7 @@ impl CheckBody<'_> {
         }
         let most = most.clamp(1, READ_SIZE);
         body.reserve(most);
-        let read = poll_fn(|cx| match self.connection.stream.poll_read_most(cx, body, most) {
+        let read = poll_fn(|cx| match self.carrier.poll_read(cx, body, most) {
             Poll::Ready(read) => Poll::Ready(Some(read)),
             Poll::Pending => {
                 ready!(self.timer.poll(cx));

@@ -20,6 +20,7 @@ mod body;
 mod bound;
 mod call;
 mod caller;
+mod carrier;
 pub(crate) mod check;
 mod connect;
 mod head;

@@ -16,19 +16,20 @@ use wire::Known;
 use wire::reply::{ReplyHead, ReplyName};
 
 use super::Conf;
-use super::body::{self, BodyPolicy, BusyServer, Receive};
+use super::body::{self, BodyPolicy, BusyServer, CarriedReply, Receive};
 use super::bound::Bound;
 use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
+use super::carrier::{BackendCarrier, Carry};
 use super::connect::{self, CONNECTING, Connected};
 use super::head::{self, HeaderFilter, ReplyRewriter};
-use super::protocol::{Protocol, ReplyLength, Start};
-use super::request::{BackendRequestBody, BodySource, Streamed};
+use super::protocol::{ReplyLength, ReplyReader};
+use super::request::BackendRequestBody;
 use super::store;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{AskedBackend, CloseReason, Exchange, Flow, RequestBodyError, StoredBody};
+use crate::exchange::{AskedBackend, CloseReason, Exchange, Flow};
 use crate::rate::Rate;
 
 /// A request, and what is done with the reply.
@@ -43,13 +44,14 @@ pub(crate) struct PassPlan<'a, S> {
     /// What stands before the body, in the protocol's own form.
     pub(crate) head: Vec<u8>,
     pub(crate) body: BackendRequestBody,
+    /// What is spoken with the server.
     pub(crate) start: S,
 }
 
 /// Passes the exchange on. The plan is used up.
 ///
 /// It is lent: given away, it would be copied into the future, which would have room for it twice.
-pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
+pub(crate) async fn pass<S: Carry>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
     x.backends.set_schema(if plan.tls.is_some() { S::SECURE_SCHEMA } else { S::SCHEMA });
     let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
@@ -64,7 +66,6 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
         request_sent: false,
         had_stale: false,
         server: None,
-        protocol: None,
     };
     let flow = passing.run(x).await;
     x.backends.active = false;
@@ -72,7 +73,7 @@ pub(crate) async fn pass<S: Start>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
     flow
 }
 
-struct Passing<'p, 'a, S: Start> {
+struct Passing<'p, 'a, S: Carry> {
     plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
     /// How and for whom its connections are made; `None` for plain ones.
@@ -88,8 +89,6 @@ struct Passing<'p, 'a, S: Start> {
     had_stale: bool,
     /// The server that is asked; none before the first is chosen, and once it has answered.
     server: Option<BusyServer>,
-    /// What is spoken with it.
-    protocol: Option<S::Protocol>,
 }
 
 /// How and for whom connections are made. With `keepalive N local`, nginx tells locations apart by
@@ -109,14 +108,14 @@ fn origin<S>(
     Some(Arc::new(PoolOrigin { from, secured, location }))
 }
 
-impl<S: Start> Passing<'_, '_, S> {
+impl<S: Carry> Passing<'_, '_, S> {
     async fn run(&mut self, x: &mut Exchange) -> Flow {
         loop {
             if let Err(flow) = self.choose(x).await {
                 return flow;
             }
             let trouble = match self.ask(x).await {
-                Ok(answered) => match self.answer(x, answered) {
+                Ok((answered, carrier)) => match self.answer(x, answered, carrier) {
                     Ok(flow) => return flow,
                     Err(status) => {
                         x.debug(format_args!("http next upstream, {status}"));
@@ -175,12 +174,12 @@ impl<S: Start> Passing<'_, '_, S> {
         x.action = CONNECTING;
     }
 
-    /// Asks the server.
-    async fn ask(&mut self, x: &mut Exchange) -> Result<Answered, Trouble> {
+    /// Asks the server. What has carried the request carries the body of the reply.
+    async fn ask(&mut self, x: &mut Exchange) -> Result<(Answered, S::Carrier), Trouble> {
         let timer = Timer::new();
         let (conf, filter) = (self.plan.conf, self.plan.filter);
         let server = self.server.as_mut().expect("one is chosen");
-        let Connected { connection, reused } = connect::connect(
+        let Connected { mut connection, reused } = connect::connect(
             &mut ForClient { x: &mut *x, filter },
             (!self.had_stale).then_some(self.plan.group),
             &server.lease,
@@ -192,23 +191,24 @@ impl<S: Start> Passing<'_, '_, S> {
         .await?;
         let attempt = server.attempt.clone();
         attempt.connect_ms.set(Some(attempt.age_ms()));
-        let connection = server.connection.insert(connection);
         connection.requests += 1;
         x.backends.head.reset();
+        let body = self.plan.body.source(x);
+        let mut carrier = self.plan.start.carry(connection, body);
         let call = BackendCall {
-            protocol: self.protocol.insert(self.plan.start.start()),
-            connection,
+            carrier: &mut carrier,
+            head: &self.plan.head,
             timer: &timer,
             times: conf.timeouts().into(),
             head_max: conf.buffer_size.0,
             received: &attempt.bytes_received,
         };
-        let mut calling = Calling::new(call, &self.plan.head, body(&self.plan.body, x));
+        let mut calling = Calling::new(call);
         let answered = poll_fn(|cx| calling.poll(cx, &mut ForClient { x: &mut *x, filter })).await;
-        attempt.bytes_sent.set(calling.written());
-        let has_begun = calling.has_begun();
         drop(calling);
-        self.request_sent |= has_begun;
+        let progress = carrier.progress();
+        attempt.bytes_sent.set(progress.written);
+        self.request_sent |= progress.has_begun;
         let is_silent = attempt.bytes_received.get() == 0;
         if reused && is_silent && matches!(answered, Err(Trouble::Error)) {
             // That a kept connection was closed meanwhile says little of its server. The next one
@@ -217,31 +217,35 @@ impl<S: Start> Passing<'_, '_, S> {
             self.attempt.allow_another();
             self.tries -= 1;
         }
-        if let Ok(answered) = &answered {
-            self.check_final(x, answered)?;
-        }
-        answered
+        let answered = answered?;
+        Self::check_final(x, &answered, carrier.reply())?;
+        Ok((answered, carrier))
     }
 
     /// Refuses an interim status of a final reply: the client would wait for another reply. 101 is
     /// final where the client has asked for it.
-    fn check_final(&self, x: &Exchange, answered: &Answered) -> Result<(), Trouble> {
+    fn check_final(
+        x: &Exchange,
+        answered: &Answered,
+        reply: &(impl ReplyReader + ?Sized),
+    ) -> Result<(), Trouble> {
         let status = x.backends.head.status;
-        if status >= 200 || status == 101 && self.switches(x, answered) {
+        let switches =
+            || reply.switches() && answered.sent && x.request.field(Known::Upgrade).is_some();
+        if status >= 200 || status == 101 && switches() {
             return Ok(());
         }
         x.log(Level::Error, format_args!("upstream sent unexpected status {status}"));
         Err(Trouble::InvalidHeader)
     }
 
-    /// Whether the connection speaks another protocol from now on.
-    fn switches(&self, x: &Exchange, answered: &Answered) -> bool {
-        let switches = self.protocol.as_ref().is_some_and(Protocol::switches);
-        switches && answered.sent && x.request.field(Known::Upgrade).is_some()
-    }
-
     /// Makes the server's answer the exchange's; `Err`: another server is asked.
-    fn answer(&mut self, x: &mut Exchange, answered: Answered) -> Result<Flow, u16> {
+    fn answer(
+        &mut self,
+        x: &mut Exchange,
+        answered: Answered,
+        carrier: S::Carrier,
+    ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
         head::drop_duplicates(x);
         let status = x.backends.head.status;
@@ -258,30 +262,28 @@ impl<S: Start> Passing<'_, '_, S> {
             self.end_attempt();
             return Err(status);
         }
-        let mut held = self.server.take().expect("it has answered");
-        let protocol = self.protocol.take().expect("it has answered");
-        held.session = self.bound.learn(x, self.plan.group, held.lease.server());
-        held.sent = answered.sent;
+        let mut server = self.server.take().expect("it has answered");
+        server.session = self.bound.learn(x, self.plan.group, server.lease.server());
+        let held = CarriedReply { server, carrier, sent: answered.sent };
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
-            held.end_unread(self.plan.group.pool(), &answered, &protocol);
+            held.end_unread(self.plan.group.pool(), &answered);
             return Ok(intercept(x, status));
         }
         let mut buffering = conf.buffering;
         let flow = head::apply_accel_fields(x, conf, self.plan.rewriter, &mut buffering);
         if let Some(flow) = flow {
-            held.end_unread(self.plan.group.pool(), &answered, &protocol);
+            held.end_unread(self.plan.group.pool(), &answered);
             return Ok(flow);
         }
-        Ok(self.reply(x, held, answered, protocol, buffering))
+        Ok(self.reply(x, held, answered, buffering))
     }
 
     /// Makes the reply of it.
     fn reply(
         &self,
         x: &mut Exchange,
-        held: BusyServer,
+        held: CarriedReply<S::Carrier>,
         answered: Answered,
-        protocol: S::Protocol,
         buffering: bool,
     ) -> Flow {
         let PassPlan { conf, policy, group, .. } = &*self.plan;
@@ -292,7 +294,7 @@ impl<S: Start> Passing<'_, '_, S> {
             ReplyLength::None => head_length(x),
             ReplyLength::Unknown => None,
         };
-        if protocol.switches() {
+        if held.carrier.reply().switches() {
             x.close_after(CloseReason::Switched);
             return switch(x, held, answered, conf);
         }
@@ -305,8 +307,7 @@ impl<S: Start> Passing<'_, '_, S> {
             }
         };
         let is_stored = buffering && answered.body != ReplyLength::None;
-        let body =
-            body::receive(x, held, answered, protocol, Receive { policy, group, buffering, rate });
+        let body = body::receive(x, held, answered, Receive { policy, group, buffering, rate });
         x.reply.body = match is_stored {
             true => store::store(x, conf, &policy.temp_path, body),
             false => body,
@@ -379,20 +380,6 @@ impl<S: Start> Passing<'_, '_, S> {
     }
 }
 
-/// Where the body of a request comes from.
-fn body<'b>(body: &'b BackendRequestBody, x: &Exchange) -> BodySource<'b> {
-    match body {
-        BackendRequestBody::None => BodySource::Memory(&[]),
-        BackendRequestBody::Made(bytes) => BodySource::Memory(bytes),
-        BackendRequestBody::Streamed => BodySource::Streamed(Streamed::default()),
-        BackendRequestBody::Client => match x.request.body.kept() {
-            Some(StoredBody::Memory(_)) => BodySource::Caller,
-            Some(StoredBody::File(file)) => BodySource::File(file.slice()),
-            None => BodySource::Memory(&[]),
-        },
-    }
-}
-
 /// A request that is made for a client's exchange.
 pub(super) struct ForClient<'a> {
     pub(super) x: &'a mut Exchange,
@@ -420,35 +407,23 @@ impl Caller for ForClient<'_> {
     fn early_hints(&mut self) {
         head::send_early_hints(self.x, self.filter);
     }
-
-    fn body_in_memory(&self) -> &[u8] {
-        match self.x.request.body.kept() {
-            Some(StoredBody::Memory(bytes)) => bytes,
-            Some(StoredBody::File(_)) | None => &[],
-        }
-    }
-
-    fn body_length(&self) -> Option<u64> {
-        self.x.request.body.length()
-    }
-
-    fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Vec<u8>,
-    ) -> Poll<Result<usize, RequestBodyError>> {
-        self.x.poll_body(cx, out)
-    }
 }
 
 /// The connection speaks another protocol from now on.
-fn switch(x: &mut Exchange, held: BusyServer, answered: Answered, conf: &Conf) -> Flow {
+fn switch(
+    x: &mut Exchange,
+    held: CarriedReply<impl BackendCarrier>,
+    answered: Answered,
+    conf: &Conf,
+) -> Flow {
+    let CarriedReply { server, mut carrier, .. } = held;
+    let Some(connection) = carrier.take_connection() else { return Flow::Status(502) };
     if x.is_subrequest() {
         x.log(Level::Error, format_args!("connection upgrade in subrequest"));
         return Flow::Drop(0);
     }
     x.action = "proxying upgraded connection";
-    x.reply.tunnel = Some(Box::new(Switched::new(held, answered, conf)));
+    x.reply.tunnel = Some(Box::new(Switched::new(server, connection, answered, conf)));
     Flow::Done
 }
 

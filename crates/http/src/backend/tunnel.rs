@@ -9,6 +9,7 @@ mod tests;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
+use ::upstream::pool::PooledConnection;
 use net::{Timer, buffers};
 
 use super::Conf;
@@ -31,7 +32,11 @@ pub(super) struct Switched {
 }
 
 /// The server's end. What passes through it is counted.
-struct ServerEnd(Option<BusyServer>);
+struct ServerEnd {
+    connection: PooledConnection,
+    /// There until the tunnel ends.
+    server: Option<BusyServer>,
+}
 
 /// One direction.
 #[derive(Default)]
@@ -62,10 +67,15 @@ enum DirectionError {
 }
 
 impl Switched {
-    pub(super) fn new(held: BusyServer, answered: Answered, conf: &Conf) -> Self {
+    pub(super) fn new(
+        server: BusyServer,
+        connection: PooledConnection,
+        answered: Answered,
+        conf: &Conf,
+    ) -> Self {
         let Answered { head_bytes, input, .. } = answered;
         Self {
-            server: ServerEnd(Some(held)),
+            server: ServerEnd { connection, server: Some(server) },
             down: Way { buffer: input, written: head_bytes, ended: false },
             up: Way::default(),
             timer: Timer::new(),
@@ -192,16 +202,18 @@ impl Drop for Way {
 
 impl TunnelEnd for ServerEnd {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        let Some(held) = &mut self.0 else { return Poll::Ready(Ok(0)) };
-        let read = ready!(held.stream().poll_read(cx, buffer))?;
-        held.attempt.bytes_received.set(held.attempt.bytes_received.get() + read as u64);
+        let read = ready!(self.connection.stream.poll_read(cx, buffer))?;
+        if let Some(BusyServer { attempt, .. }) = &self.server {
+            attempt.bytes_received.set(attempt.bytes_received.get() + read as u64);
+        }
         Poll::Ready(Ok(read))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(held) = &mut self.0 else { return Poll::Ready(Ok(bytes.len())) };
-        let written = ready!(held.stream().poll_write(cx, &[IoSlice::new(bytes)]))?;
-        held.attempt.bytes_sent.set(held.attempt.bytes_sent.get() + written as u64);
+        let written = ready!(self.connection.stream.poll_write(cx, &[IoSlice::new(bytes)]))?;
+        if let Some(BusyServer { attempt, .. }) = &self.server {
+            attempt.bytes_sent.set(attempt.bytes_sent.get() + written as u64);
+        }
         Poll::Ready(Ok(written))
     }
 }
@@ -209,8 +221,8 @@ impl TunnelEnd for ServerEnd {
 /// However a tunnel ends, its server has done what it was asked for.
 impl Drop for ServerEnd {
     fn drop(&mut self) {
-        if let Some(held) = self.0.take() {
-            held.end(None);
+        if let Some(server) = self.server.take() {
+            server.end(None);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 use wire::{Known, Method};
 
@@ -82,7 +83,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::cached(
         "request_body",
         "The request body, where it was read and is in memory.",
-        |x, out| match x.request.body.kept() {
+        |x, out| match x.request.body.kept().map(Rc::as_ref) {
             Some(StoredBody::Memory(body)) => some(out, body),
             Some(StoredBody::File(_)) | None => false,
         },
@@ -90,7 +91,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::cached(
         "request_body_file",
         "The path of the temporary file with the request body, where it is in a file.",
-        |x, out| match x.request.body.kept() {
+        |x, out| match x.request.body.kept().map(Rc::as_ref) {
             Some(StoredBody::File(file)) => some(out, file.path().as_os_str().as_bytes()),
             Some(StoredBody::Memory(_)) | None => false,
         },
@@ -98,7 +99,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::fresh(
         "request_length",
         "The number of bytes of the request: request line, fields and body.",
-        |x, out| number(out, x.request.length),
+        |x, out| number(out, x.request_length()),
     ),
     BuiltIn::fresh(
         "request_time",

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use net::buffers::LentPart;
 use observe::Level;
 
-use super::Fields;
+use super::{Fields, RequestBodyError};
 
 /// A reply's body.
 #[derive(Default)]
@@ -93,6 +93,8 @@ pub enum BodyError {
     Coding(Cow<'static, str>),
     /// A subrequest that gives a part of it was dropped.
     Subrequest,
+    /// The request, which goes on beside its reply, does not come from the client any more.
+    Request(Box<RequestBodyError>),
 }
 
 impl BodyError {

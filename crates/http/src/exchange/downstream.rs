@@ -1,8 +1,12 @@
 //! What an exchange may ask of its client, whatever its protocol: statuses and fields, no text.
 
+use std::io;
+use std::path::PathBuf;
 use std::task::{Context, Poll};
 
-use super::{Fields, RequestBodyError};
+use net::memory::OutOfMemory;
+
+use super::Fields;
 
 /// The connection of an exchange, or its stream.
 pub trait Downstream {
@@ -37,6 +41,32 @@ pub trait Downstream {
 pub struct BodyRules {
     /// Largest body; 0: any.
     pub size_max: u64,
-    /// Time between two reads.
-    pub timeout_ms: u64,
+    /// Time between two reads; `None`: whoever reads keeps it.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub enum RequestBodyError {
+    /// It is not chunked as it should be.
+    Invalid,
+    /// It is not what its head says: what the client did.
+    Malformed(&'static str),
+    /// The next chunk makes it longer than `client_max_body_size`.
+    TooLarge {
+        /// Bytes before the chunk.
+        received: u64,
+        /// Bytes of the chunk, as far as it is known.
+        chunk: u64,
+    },
+    /// `client_body_timeout` has passed without a byte.
+    TimedOut,
+    /// The client closed the connection.
+    Closed,
+    /// The connection failed.
+    Connection(io::Error),
+    /// The temporary file could not be made or written.
+    File(&'static str, PathBuf, io::Error),
+    /// There is no memory for it.
+    NoMemory(OutOfMemory),
 }

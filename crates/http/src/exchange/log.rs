@@ -100,6 +100,7 @@ impl BodyError {
                 x.log(Level::Alert, format_args!("{reading}{}", Errno(error)));
             }
             Self::Truncated | Self::Subrequest => {}
+            Self::Request(error) => error.log(x),
             Self::UpstreamClosed => {
                 x.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }

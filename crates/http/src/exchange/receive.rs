@@ -1,36 +1,78 @@
 //! The body of an exchange's request as it arrives: read, thrown away, or found to be wrong.
 
+use std::fmt;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use observe::{Errno, Level};
 
 use super::request_body::BodyState;
-use super::{BodyRules, CloseReason, Exchange, Flow, RequestBodyError};
+use super::{BodyRules, CloseReason, Downstream, Exchange, Flow, RequestBodyError};
+
+/// A request's body as it arrives, without its exchange: it can be passed on while the reply is
+/// sent.
+pub(crate) struct ArrivingBody {
+    downstream: Rc<dyn Downstream>,
+    rules: BodyRules,
+    length: Option<u64>,
+}
+
+impl ArrivingBody {
+    /// Its length, if the head says so.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Appends the next bytes, as they come, at most as many as `out` has room for; 0 is the end.
+    pub(crate) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<usize, RequestBodyError>> {
+        self.downstream.poll_body(cx, out, self.rules)
+    }
+}
 
 impl Exchange {
     /// Appends the next bytes of the body, as they come, at most as many as `out` has room for; 0
-    /// is the end. For who passes the body on unbuffered; else [`Exchange::read_body`].
+    /// is the end.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
         out: &mut Vec<u8>,
     ) -> Poll<Result<usize, RequestBodyError>> {
-        let Some(downstream) = self.downstream.clone().filter(|_| self.request.body.is_announced())
-        else {
-            return Poll::Ready(Ok(0));
-        };
+        match self.claim_body() {
+            Some((downstream, rules)) => downstream.poll_body(cx, out, rules),
+            None => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// The body for who passes it on as it comes; `None`: there is none to come.
+    pub(crate) fn arriving_body(&mut self) -> Option<ArrivingBody> {
+        let length = self.request.body.length();
+        let (downstream, rules) = self.claim_body()?;
+        Some(ArrivingBody { downstream, rules, length })
+    }
+
+    /// Where a body comes from that nobody has read or thrown away, and how it is taken.
+    fn claim_body(&mut self) -> Option<(Rc<dyn Downstream>, BodyRules)> {
+        let downstream = self.downstream.clone().filter(|_| self.request.body.is_announced())?;
         match self.request.body.state {
             BodyState::Unread => self.request.body.state = BodyState::Streamed,
             BodyState::Streamed => {}
-            BodyState::Discarded(_) | BodyState::Kept(_) | BodyState::Shared(_) => {
-                return Poll::Ready(Ok(0));
-            }
+            BodyState::Discarded(_) | BodyState::Kept(_) => return None,
         }
         let here = &self.location().core.client_body;
-        let rules = BodyRules { size_max: here.size_max, timeout_ms: here.timeout_ms };
-        let read = downstream.poll_body(cx, out, rules);
-        self.request.length = downstream.request_length();
-        read
+        let rules = BodyRules { size_max: here.size_max, timeout_ms: Some(here.timeout_ms) };
+        Some((downstream, rules))
+    }
+
+    /// How long the request is, as far as it was read: `$request_length`.
+    pub fn request_length(&self) -> u64 {
+        match &self.downstream {
+            Some(downstream) => downstream.request_length(),
+            None => self.request.length,
+        }
     }
 
     /// A reply is on its way, and nobody has asked for the body: it is thrown away. What is wrong
@@ -59,38 +101,40 @@ impl RequestBodyError {
             // Wherever `error_page` leads, nobody can have it any more.
             x.request.body.state = BodyState::Discarded(0);
         }
+        self.log(x);
+        match self {
+            Self::Invalid | Self::Malformed(_) => Flow::Status(400),
+            Self::TooLarge { .. } => Flow::Status(413),
+            Self::TimedOut => Flow::Drop(408),
+            Self::Closed | Self::Connection(_) => Flow::Drop(400),
+            Self::File(..) | Self::NoMemory(_) => Flow::Status(500),
+        }
+    }
+
+    /// Logs the reason.
+    pub(super) fn log(&self, x: &Exchange) {
+        let log = |level, message: fmt::Arguments<'_>| x.log(level, message);
         match self {
             Self::Invalid => {
-                x.log(Level::Error, format_args!("client sent invalid chunked body"));
-                Flow::Status(400)
+                log(Level::Error, format_args!("client sent invalid chunked body"));
             }
-            Self::Malformed(what) => {
-                x.log(Level::Info, format_args!("client {what}"));
-                Flow::Status(400)
-            }
+            Self::Malformed(what) => log(Level::Info, format_args!("client {what}")),
             Self::TooLarge { received, chunk } => {
                 let message = "client intended to send too large chunked body";
-                x.log(Level::Error, format_args!("{message}: {received}+{chunk} bytes"));
-                Flow::Status(413)
+                log(Level::Error, format_args!("{message}: {received}+{chunk} bytes"));
             }
-            Self::TimedOut => Flow::Drop(408),
+            Self::TimedOut => {}
             Self::Closed => {
-                x.log(Level::Info, format_args!("client prematurely closed connection"));
-                Flow::Drop(400)
+                log(Level::Info, format_args!("client prematurely closed connection"));
             }
             Self::Connection(error) => {
-                x.log(Level::Info, format_args!("recv() failed{}", Errno(&error)));
-                Flow::Drop(400)
+                log(Level::Info, format_args!("recv() failed{}", Errno(error)));
             }
             Self::File(call, path, error) => {
                 let path = path.display();
-                x.log(Level::Crit, format_args!("{call} \"{path}\" failed{}", Errno(&error)));
-                Flow::Status(500)
+                log(Level::Crit, format_args!("{call} \"{path}\" failed{}", Errno(error)));
             }
-            Self::NoMemory(error) => {
-                x.log(Level::Emerg, format_args!("{error}"));
-                Flow::Status(500)
-            }
+            Self::NoMemory(error) => log(Level::Emerg, format_args!("{error}")),
         }
     }
 }

@@ -130,7 +130,7 @@ impl Request {
     }
 
     /// Becomes a `GET` with the head and the body of another request; the path is not said yet.
-    pub(crate) fn descend(&mut self, parent: &mut Self) {
+    pub(crate) fn descend(&mut self, parent: &Self) {
         self.head.copy_from(&parent.head);
         self.head.method = Method::Get;
         self.received = std::mem::take(&mut self.compact);

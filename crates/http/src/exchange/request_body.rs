@@ -1,10 +1,6 @@
 //! The body of a request: announced by the head, read by whoever wants it, kept where it was read.
 
-use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
-
-use net::memory::OutOfMemory;
 
 use crate::files::TempFile;
 
@@ -34,9 +30,8 @@ pub(super) enum BodyState {
     /// Nobody wants it: the connection throws it away. The number is what nginx calls the length of
     /// a chunked body then: of one that has ended, or what it expects to see of it next.
     Discarded(u64),
-    Kept(StoredBody),
-    /// Subrequests have it, too.
-    Shared(Rc<StoredBody>),
+    /// It was read. Subrequests have it as well, and requests to backends while they are sent.
+    Kept(Rc<StoredBody>),
 }
 
 /// Where a body is that was read.
@@ -47,34 +42,9 @@ pub enum StoredBody {
     File(TempFile),
 }
 
-/// Why a body could not be read.
-#[derive(Debug)]
-pub enum RequestBodyError {
-    /// It is not chunked as it should be.
-    Invalid,
-    /// It is not what its head says: what the client did.
-    Malformed(&'static str),
-    /// The next chunk makes it longer than `client_max_body_size`.
-    TooLarge {
-        /// Bytes before the chunk.
-        received: u64,
-        /// Bytes of the chunk, as far as it is known.
-        chunk: u64,
-    },
-    /// `client_body_timeout` has passed without a byte.
-    TimedOut,
-    /// The client closed the connection.
-    Closed,
-    /// The connection failed.
-    Connection(io::Error),
-    /// The temporary file could not be made or written.
-    File(&'static str, PathBuf, io::Error),
-    /// There is no memory for it.
-    NoMemory(OutOfMemory),
-}
-
 impl StoredBody {
-    fn len(&self) -> u64 {
+    /// How many bytes.
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
             Self::File(file) => file.slice().len(),
@@ -99,7 +69,7 @@ impl RequestBody {
     }
 
     pub(crate) fn keep(&mut self, kept: StoredBody) {
-        self.state = BodyState::Kept(kept);
+        self.state = BodyState::Kept(Rc::new(kept));
     }
 
     /// Whether the head announces a body, be it of no bytes.
@@ -111,7 +81,6 @@ impl RequestBody {
     pub fn length(&self) -> Option<u64> {
         match (&self.state, self.announced) {
             (BodyState::Kept(kept), _) => Some(kept.len()),
-            (BodyState::Shared(kept), _) => Some(kept.len()),
             (_, Announced::Length(length)) => Some(length),
             (BodyState::Discarded(length), Announced::Unknown) => Some(*length),
             (_, Announced::None | Announced::Unknown) => None,
@@ -137,25 +106,19 @@ impl RequestBody {
     }
 
     /// What was read, once all of it was.
-    pub fn kept(&self) -> Option<&StoredBody> {
+    pub fn kept(&self) -> Option<&Rc<StoredBody>> {
         match &self.state {
             BodyState::Kept(kept) => Some(kept),
-            BodyState::Shared(kept) => Some(kept),
             BodyState::Unread | BodyState::Streamed | BodyState::Discarded(_) => None,
         }
     }
 
     /// The body as a subrequest has it: what has been read of it, and never more.
-    pub(crate) fn share(&mut self) -> Self {
-        if let BodyState::Kept(_) = &self.state
-            && let BodyState::Kept(kept) = std::mem::replace(&mut self.state, BodyState::Unread)
-        {
-            self.state = BodyState::Shared(Rc::new(kept));
-        }
+    pub(crate) fn share(&self) -> Self {
         let state = match &self.state {
-            BodyState::Shared(kept) => BodyState::Shared(kept.clone()),
+            BodyState::Kept(kept) => BodyState::Kept(kept.clone()),
             BodyState::Discarded(length) => BodyState::Discarded(*length),
-            BodyState::Unread | BodyState::Streamed | BodyState::Kept(_) => BodyState::Streamed,
+            BodyState::Unread | BodyState::Streamed => BodyState::Streamed,
         };
         Self { announced: self.announced, state }
     }

@@ -203,7 +203,8 @@ impl Downstream for RequestStream {
                 }
                 Poll::Pending => {
                     self.has_reader.set(true);
-                    ready!(self.link.poll_deadline(cx, WaitsFor::Body, rules.timeout_ms));
+                    let Some(timeout_ms) = rules.timeout_ms else { return Poll::Pending };
+                    ready!(self.link.poll_deadline(cx, WaitsFor::Body, timeout_ms));
                     return Poll::Ready(Err(RequestBodyError::TimedOut));
                 }
             }

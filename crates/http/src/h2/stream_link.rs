@@ -288,13 +288,16 @@ impl Downstream for StreamLink {
         let count = self.take_input(out);
         self.open_window();
         if count > 0 || self.is_ended.get() || out.len() == out.capacity() {
-            self.end_wait();
+            if self.waits_for.get() == StreamWait::Body {
+                self.end_wait();
+            }
             return Poll::Ready(Ok(count));
         }
         if self.is_gone.get() {
             return Poll::Ready(Err(RequestBodyError::Closed));
         }
-        ready!(self.poll_deadline(cx, StreamWait::Body, rules.timeout_ms));
+        let Some(timeout_ms) = rules.timeout_ms else { return Poll::Pending };
+        ready!(self.poll_deadline(cx, StreamWait::Body, timeout_ms));
         self.timed_out.set(true);
         Poll::Ready(Err(RequestBodyError::TimedOut))
     }

@@ -70,7 +70,7 @@ impl Exchange {
     fn descend(&mut self, parent: &mut Self) {
         self.renew(&parent.client, &parent.generation);
         (self.server, self.location) = (parent.server, parent.server().outer);
-        self.request.descend(&mut parent.request);
+        self.request.descend(&parent.request);
         self.values.share(&mut parent.values);
         // Whether the client is watched is settled by who waits for its sake.
         self.outlives_client = parent.outlives_client.clone();

@@ -6,7 +6,8 @@ use wire::http1::response::ReplyBody;
 use wire::reply::{ReplyFieldError, ReplyHead};
 
 use super::{
-    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Taken, http1,
+    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, ReplyReader,
+    Taken, http1,
 };
 
 /// A request whose body follows its variables as it is, and its reply, which ends with the
@@ -42,7 +43,9 @@ impl Protocol for Cgi {
     fn frame(&mut self, available: u64, _is_last: bool) -> Frame {
         Frame::bare(available)
     }
+}
 
+impl ReplyReader for Cgi {
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
         let parsed = self.parser.parse(head, input).map_err(|error| describe(error, input))?;
         let Some(bytes) = parsed else { return Ok(HeadEvent::Partial) };

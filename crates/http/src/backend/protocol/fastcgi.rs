@@ -11,7 +11,9 @@ use wire::fastcgi::{
 use wire::reply::ReplyHead;
 
 use super::cgi::{CgiRest, describe, more_than_length};
-use super::{BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, Start, Taken};
+use super::{
+    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyReader, Start, Taken,
+};
 
 /// What one request may write to the error log by stderr, in bytes of text and of lines around it.
 /// The rest is dropped.
@@ -158,7 +160,9 @@ impl Protocol for FastCgi {
         let end = padding.len() + if ends { RECORD_HEAD_BYTES } else { 0 };
         Frame::new(&stdin_head(length as usize), length, &after[..end])
     }
+}
 
+impl ReplyReader for FastCgi {
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
         loop {
             let at = self.unwrapped + self.gap;

@@ -8,7 +8,8 @@ use wire::memcached::{AnswerError, InvalidTrailer, MemcachedAnswer, ValueDecoder
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 use super::{
-    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Start, Taken,
+    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, ReplyReader,
+    Start, Taken,
 };
 
 /// What is asked for.
@@ -95,7 +96,9 @@ impl Protocol for Memcached {
     fn frame(&mut self, available: u64, _is_last: bool) -> Frame {
         Frame::bare(available)
     }
+}
 
+impl ReplyReader for Memcached {
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
         let answered =
             answer(&self.request.key, input).map_err(|error| self.describe(error, input))?;

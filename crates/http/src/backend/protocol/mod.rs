@@ -17,13 +17,16 @@ use wire::reply::ReplyHead;
 
 use crate::exchange::{BodyLog, Fields};
 
-/// One request and its reply, as the protocol has them.
-pub(crate) trait Protocol: 'static {
+/// One request and its reply on a connection of their own, as the protocol has them.
+pub(crate) trait Protocol: ReplyReader {
     /// Frames the next piece of the request's body, of which `available` bytes are there.
     /// `is_last`: nothing follows them. A frame may take fewer; then it is asked for the rest. It
     /// is asked at least once, and not after a frame that took all of the last bytes.
     fn frame(&mut self, available: u64, is_last: bool) -> Frame;
+}
 
+/// What the bytes of one reply mean.
+pub(crate) trait ReplyReader: 'static {
     /// Reads on in the head of the reply. `input` is what came so far, new bytes at its end; what
     /// stands around the head is taken out in place, so that offsets in `head` are into `input`. An
     /// error says in nginx's words why this is no reply.

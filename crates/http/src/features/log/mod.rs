@@ -91,7 +91,7 @@ impl LoggedSession for Exchange {
         (b"status", |x, out| decimal::write_three(x.status().into(), out)),
         (b"bytes_sent", |x, out| decimal::write(x.reply.bytes_sent, out)),
         (b"body_bytes_sent", |x, out| decimal::write(x.reply.body_bytes_sent(), out)),
-        (b"request_length", |x, out| decimal::write(x.request.length, out)),
+        (b"request_length", |x, out| decimal::write(x.request_length(), out)),
     ];
     const COMBINED: Option<&'static str> = Some(COMBINED);
 

@@ -307,7 +307,7 @@ impl Proxy {
     /// The body that is sent instead of the client's.
     fn made_body(&self, x: &mut Exchange) -> Option<BackendRequestBody> {
         let template = self.conf.set_body.as_ref()?;
-        Some(BackendRequestBody::Made(x.render(template)))
+        Some(BackendRequestBody::made(x.render(template)))
     }
 
     async fn compute(

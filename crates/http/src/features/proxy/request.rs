@@ -53,10 +53,10 @@ impl Proxy {
             ProxyHttpVersion::Http11 => b" HTTP/1.1\r\n",
         });
         let length = match (body, x.request.body.length_left()) {
-            (BackendRequestBody::Made(bytes), _) => Length::Known(bytes.len() as u64),
+            (BackendRequestBody::Stored(body), _) => Length::Known(body.len()),
             (_, Some(bytes)) => Length::Known(bytes),
             (BackendRequestBody::Streamed, None) => Length::Chunked,
-            (BackendRequestBody::Client | BackendRequestBody::None, None) => Length::None,
+            (BackendRequestBody::None, None) => Length::None,
         };
         let to = &mut x.backends.request_to;
         match length {

@@ -3,6 +3,7 @@
 use net::LentFuture;
 use std::future::poll_fn;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 
 use super::*;
 use crate::exchange::{Bytes, StoredBody};
@@ -45,7 +46,7 @@ async fn read(x: &mut Exchange) -> Flow {
     if let Err(flow) = x.read_body().await {
         return flow;
     }
-    let text = match x.request.body.kept() {
+    let text = match x.request.body.kept().map(Rc::as_ref) {
         None => "no body".to_owned(),
         Some(StoredBody::Memory(bytes)) => format!("memory {}", String::from_utf8_lossy(bytes)),
         Some(StoredBody::File(file)) => {
@@ -56,7 +57,7 @@ async fn read(x: &mut Exchange) -> Flow {
             format!("{named}file {}", String::from_utf8_lossy(&bytes))
         }
     };
-    let length = x.request.length;
+    let length = x.request_length();
     answer(x, format!("{text} {length}"))
 }
 

@@ -1,6 +1,7 @@
 //! What follows a reply, before the connection goes on: copies, and `post_action`.
 
 use net::LentFuture;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,7 +22,7 @@ fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
                 wait(|x| {
                     LentFuture::new(async move {
                         net::sleep(Duration::from_millis(30)).await;
-                        let length = match x.request.body.kept() {
+                        let length = match x.request.body.kept().map(Rc::as_ref) {
                             Some(StoredBody::Memory(body)) => body.len() as u32,
                             _ => 0,
                         };

@@ -7,7 +7,9 @@ use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 use wire::http1::response::{ReplyBody, ReplyError, ResponseHeadParser};
 use wire::reply::{ReplyField, ReplyHead};
 
-use super::{Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, Start, Taken};
+use super::{
+    Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, ReplyReader, Start, Taken,
+};
 use coding::ReplyCoding;
 
 /// A request of HTTP/1 and its reply.
@@ -98,7 +100,9 @@ impl Protocol for Http1 {
             }
         }
     }
+}
 
+impl ReplyReader for Http1 {
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
         let refused = |error| describe(error, input);
         let Some(bytes) = self.parser.parse(head, input).map_err(refused)? else {
