@@ -3,31 +3,46 @@
 //! A step is a line in [`STEPS`]. All of them run, so that one run tells everything that is wrong.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
-    attacks, certbot, chains, compare, docs, downgrades, examples, h2spec, packages, project,
+    attacks, certbot, chains, compare, deny, docs, downgrades, examples, h2spec, packages, project,
     protocols, takeover, tidy,
 };
+use CheckTier::{Acceptance, Lint, Nightly, Quick};
 
 pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, proofs: what CI runs
 
-Usage: cargo xtask check [--quick] [--skip STEP]...
+Usage: cargo xtask check [TIER] [--skip STEP]...
 
-  --quick      leave out the steps that run programs
+  TIER         lint: no more than reading and compiling
+               quick: the tests as well
+               acceptance: programs beside nginx as well; the default, and what CI runs
+               nightly: what takes long and finds something seldom as well
   --skip STEP  leave out this one, may repeat
 
 Each step is timed, all of them run, and any that fails makes the whole fail.
 ";
 
 struct CheckStep {
+    tier: CheckTier,
     name: &'static str,
-    /// Left out by `--quick`.
-    slow: bool,
     run: fn() -> Result<StepOutcome, String>,
 }
+
+/// How much is checked: a tier contains those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum CheckTier {
+    Lint,
+    Quick,
+    Acceptance,
+    Nightly,
+}
+
+const TIERS: [(&str, CheckTier); 4] =
+    [("lint", Lint), ("quick", Quick), ("acceptance", Acceptance), ("nightly", Nightly)];
 
 enum StepOutcome {
     Done,
@@ -35,31 +50,33 @@ enum StepOutcome {
 }
 
 const STEPS: &[CheckStep] = &[
-    CheckStep { name: "format", slow: false, run: format },
-    CheckStep { name: "lints", slow: false, run: lints },
-    CheckStep { name: "tidy", slow: false, run: tidy },
-    CheckStep { name: "docs", slow: true, run: fresh_docs },
-    CheckStep { name: "tests", slow: true, run: tests },
-    CheckStep { name: "seeds", slow: true, run: seeds },
-    CheckStep { name: "models", slow: true, run: models },
-    CheckStep { name: "feature", slow: true, run: new_feature },
-    CheckStep { name: "compare", slow: true, run: side_by_side },
-    CheckStep { name: "access", slow: true, run: access_table },
-    CheckStep { name: "random", slow: true, run: generated_configs },
-    CheckStep { name: "at-once", slow: true, run: general_sending },
-    CheckStep { name: "examples", slow: true, run: shown },
-    CheckStep { name: "takeover", slow: true, run: taken_over },
-    CheckStep { name: "moving", slow: true, run: moved },
-    CheckStep { name: "certbot", slow: true, run: certified },
-    CheckStep { name: "chains", slow: true, run: chains_compared },
-    CheckStep { name: "attacks", slow: true, run: attacked },
-    CheckStep { name: "h2spec", slow: true, run: http2_cases },
-    CheckStep { name: "downgrades", slow: true, run: downgraded },
-    CheckStep { name: "generator", slow: true, run: generated },
-    CheckStep { name: "transfers", slow: true, run: transferred },
-    CheckStep { name: "stream", slow: true, run: streamed },
-    CheckStep { name: "protocols", slow: true, run: through_stream },
-    CheckStep { name: "latency", slow: true, run: latencies },
+    CheckStep { tier: Lint, name: "format", run: format },
+    CheckStep { tier: Lint, name: "lints", run: lints },
+    CheckStep { tier: Lint, name: "tidy", run: tidy },
+    CheckStep { tier: Lint, name: "deny", run: crates_from_outside },
+    CheckStep { tier: Quick, name: "docs", run: fresh_docs },
+    CheckStep { tier: Quick, name: "tests", run: tests },
+    CheckStep { tier: Nightly, name: "seeds", run: seeds },
+    CheckStep { tier: Nightly, name: "models", run: models },
+    CheckStep { tier: Acceptance, name: "feature", run: new_feature },
+    CheckStep { tier: Acceptance, name: "compare", run: side_by_side },
+    CheckStep { tier: Acceptance, name: "access", run: access_table },
+    CheckStep { tier: Acceptance, name: "random", run: generated_configs },
+    CheckStep { tier: Nightly, name: "new-random", run: newly_generated_configs },
+    CheckStep { tier: Nightly, name: "at-once", run: general_sending },
+    CheckStep { tier: Acceptance, name: "examples", run: shown },
+    CheckStep { tier: Acceptance, name: "takeover", run: taken_over },
+    CheckStep { tier: Acceptance, name: "moving", run: moved },
+    CheckStep { tier: Acceptance, name: "certbot", run: certified },
+    CheckStep { tier: Nightly, name: "chains", run: chains_compared },
+    CheckStep { tier: Acceptance, name: "attacks", run: attacked },
+    CheckStep { tier: Acceptance, name: "h2spec", run: http2_cases },
+    CheckStep { tier: Acceptance, name: "downgrades", run: downgraded },
+    CheckStep { tier: Acceptance, name: "generator", run: generated },
+    CheckStep { tier: Acceptance, name: "transfers", run: transferred },
+    CheckStep { tier: Acceptance, name: "stream", run: streamed },
+    CheckStep { tier: Acceptance, name: "protocols", run: through_stream },
+    CheckStep { tier: Acceptance, name: "latency", run: latencies },
 ];
 
 fn format() -> Result<StepOutcome, String> {
@@ -72,6 +89,10 @@ fn lints() -> Result<StepOutcome, String> {
 
 fn tidy() -> Result<StepOutcome, String> {
     tidy::run(&[]).map(|()| StepOutcome::Done)
+}
+
+fn crates_from_outside() -> Result<StepOutcome, String> {
+    deny::run(&[]).map(|()| StepOutcome::Done)
 }
 
 fn fresh_docs() -> Result<StepOutcome, String> {
@@ -110,15 +131,14 @@ fn new_feature() -> Result<StepOutcome, String> {
     cargo(&["test", "--package", "xtask", "new_feature", "--", "--ignored"])
 }
 
-/// The corpus against an installed nginx. Its cases have deadlines, so on a machine that was busy
-/// with something else for seconds it is asked once more.
+/// The corpus against an installed nginx.
 fn side_by_side() -> Result<StepOutcome, String> {
     if !Path::new(REFERENCE).exists() {
         return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
     }
     let weir = project::release("weir")?;
     let words = ["--weir".to_owned(), weir.display().to_string()];
-    compare::run(&words).or_else(|_| compare::run(&words)).map(|()| StepOutcome::Done)
+    compare::run(&words).map(|()| StepOutcome::Done)
 }
 
 /// Who may come, by every way into a location, beside an installed nginx.
@@ -137,9 +157,23 @@ fn generated_configs() -> Result<StepOutcome, String> {
     if !Path::new(REFERENCE).exists() {
         return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
     }
+    generated_from(0, 40)
+}
+
+/// The same, of which none has been tried before.
+fn newly_generated_configs() -> Result<StepOutcome, String> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let minutes = now.map_or(0, |since| since.as_secs() / 60);
+    println!("seed {minutes}");
+    generated_from(minutes, 400)
+}
+
+fn generated_from(seed: u64, count: u64) -> Result<StepOutcome, String> {
     let weir = project::release("weir")?.display().to_string();
+    let (seed, count) = (seed.to_string(), count.to_string());
     for area in ["rewrite", "locations", "files", "tables", "fields"] {
-        compare::run(&["--weir", &weir, "--random", "40", "--area", area].map(str::to_owned))?;
+        let words = ["--weir", &weir, "--random", &count, "--seed", &seed, "--area", area];
+        compare::run(&words.map(str::to_owned))?;
     }
     Ok(StepOutcome::Done)
 }
@@ -164,7 +198,7 @@ fn general_sending() -> Result<StepOutcome, String> {
         .map_err(|error| format!("{}: {error}", general.display()))?;
     let (weir, general) = (weir.display().to_string(), general.display().to_string());
     let words = ["--weir".to_owned(), weir, "--nginx".to_owned(), general];
-    compare::run(&words).or_else(|_| compare::run(&words)).map(|()| StepOutcome::Done)
+    compare::run(&words).map(|()| StepOutcome::Done)
 }
 
 /// What is not installed is skipped there.
@@ -258,17 +292,25 @@ fn cargo(args: &[&str]) -> Result<StepOutcome, String> {
     project::succeed(&mut project::cargo(args)).map(|()| StepOutcome::Done)
 }
 
+/// The tier that is named, if one is.
+fn tier(words: &[String]) -> Result<CheckTier, String> {
+    let [name] = words else {
+        return if words.is_empty() { Ok(Acceptance) } else { Err("one tier at a time".into()) };
+    };
+    let tier = TIERS.iter().find(|(known, _)| known == name);
+    tier.map(|(_, tier)| *tier).ok_or(format!("there is no tier \"{name}\""))
+}
+
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
-    let quick = args.flag("--quick");
     let skipped = args.each("--skip")?;
-    args.end()?;
+    let tier = tier(&args.words()?)?;
     if let Some(unknown) = skipped.iter().find(|name| STEPS.iter().all(|step| step.name != **name))
     {
         return Err(format!("there is no step \"{unknown}\""));
     }
     let wanted =
-        |step: &&CheckStep| !(quick && step.slow || skipped.iter().any(|n| n == step.name));
+        |step: &&CheckStep| step.tier <= tier && !skipped.iter().any(|name| name == step.name);
     report(STEPS.iter().filter(wanted).map(timed).collect())
 }
 
@@ -323,5 +365,12 @@ mod tests {
     #[test]
     fn a_step_that_does_not_exist_cannot_be_skipped() {
         assert!(run(&["--skip".into(), "testz".into()]).is_err());
+    }
+
+    #[test]
+    fn the_tier_is_the_one_that_is_named() {
+        assert!(tier(&[]) == Ok(Acceptance) && tier(&["nightly".into()]) == Ok(Nightly));
+        assert!(tier(&["fast".into()]).is_err());
+        assert!(tier(&["lint".into(), "quick".into()]).is_err());
     }
 }

@@ -15,6 +15,7 @@ mod chains;
 mod check;
 mod clients;
 mod compare;
+mod deny;
 mod docs;
 mod downgrades;
 mod examples;
@@ -47,6 +48,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "check", help: check::HELP, run: check::run },
     Command { name: "tidy", help: tidy::HELP, run: tidy::run },
+    Command { name: "deny", help: deny::HELP, run: deny::run },
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "release", help: release::HELP, run: release::run },

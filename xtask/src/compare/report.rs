@@ -31,6 +31,12 @@ pub(super) struct CaseReport {
 }
 
 impl CaseReport {
+    /// Whether everything is the same, or as the case says.
+    pub(super) fn is_fine(&self) -> bool {
+        let differs = |verdict: &RequestVerdict| matches!(verdict, RequestVerdict::Different(_));
+        self.whole.is_empty() && !self.verdicts.iter().any(|(_, verdict)| differs(verdict))
+    }
+
     /// Of a case that could not be played: everything differs.
     pub(super) fn not_started(case: &Case, error: String) -> CaseReport {
         let titles = case.requests.iter().map(|request| title(case, request));
