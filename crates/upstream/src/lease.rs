@@ -158,6 +158,9 @@ impl Lease {
 
     /// Ends it and keeps its connection, one of that origin, for the next request of this worker,
     /// or hands it to another worker whose request waits for this server and needs one.
+    ///
+    /// The stream of a [shared](crate::pool::SharedConnection) connection ends with the drop of its
+    /// lease: a request that waits gets the slot alone, and opens a stream or a connection itself.
     pub fn end_with(
         mut self,
         pool: &GroupPool,

@@ -1,11 +1,16 @@
-//! What the tests stand on: groups from the lines of an `upstream` block, and requests to them.
+//! What the tests stand on: groups from the lines of an `upstream` block, requests to them, and
+//! shared connections without sockets.
 
+use std::cell::Cell;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::{Layered, Load, MAIN, MemoryFiles as Files, Subsystem, UPSTREAM, Zones};
+use net::{Address, clock};
 
+use crate::pool::{PoolKey, PoolOrigin, PoolProtocol, SharedConnection};
 use crate::settings::{Groups, Layer};
 use crate::{Ask, Attempt, Group, Lease, ServerChoice};
 
@@ -121,4 +126,89 @@ pub(crate) fn lease(choice: ServerChoice) -> Lease {
 pub(crate) fn sequence(group: &Arc<Group>, count: usize, now_ms: u64) -> String {
     let one = |_| short(&lease(ask(group, Ask { now_ms, ..Ask::default() })));
     (0..count).map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// The key of a server's shared connections.
+pub(crate) fn shared_key(server: u8) -> PoolKey {
+    let to = Address::Ip(([10, 0, 0, server], 80).into());
+    let protocol = PoolProtocol::Http2;
+    let origin = PoolOrigin { from: None, secured: None, location: None, protocol };
+    PoolKey { to, origin: Some(Arc::new(origin)) }
+}
+
+/// A shared connection that only counts its streams.
+#[derive(Clone, Debug)]
+pub(crate) struct FakeConnection(Rc<FakeStreams>);
+
+#[derive(Debug)]
+struct FakeStreams {
+    max: usize,
+    open: Cell<usize>,
+    idle_since_ms: Cell<u64>,
+    is_over: Cell<bool>,
+    is_draining: Cell<bool>,
+}
+
+impl FakeConnection {
+    /// A connection with so many streams at once, the first of which is open.
+    pub fn with_stream(max: usize) -> Self {
+        Self(Rc::new(FakeStreams {
+            max,
+            open: Cell::new(1),
+            idle_since_ms: Cell::new(clock::now_ms()),
+            is_over: Cell::new(false),
+            is_draining: Cell::new(false),
+        }))
+    }
+
+    pub fn open_stream(&self) {
+        assert!(self.free_streams() > 0 && !self.is_draining());
+        self.0.open.update(|open| open + 1);
+    }
+
+    pub fn end_stream(&self) {
+        self.0.open.update(|open| open - 1);
+        self.0.idle_since_ms.set(clock::now_ms());
+    }
+
+    pub fn set_over(&self) {
+        self.0.is_over.set(true);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.0.is_draining.get()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_draining() && self.0.open.get() == 0
+    }
+
+    /// How many handles there are, this one included.
+    pub fn handles(&self) -> usize {
+        Rc::strong_count(&self.0)
+    }
+}
+
+impl PartialEq for FakeConnection {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl SharedConnection for FakeConnection {
+    fn free_streams(&self) -> usize {
+        self.0.max - self.0.open.get()
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over.get()
+    }
+
+    fn idle_since_ms(&self) -> Option<u64> {
+        (self.0.open.get() == 0).then(|| self.0.idle_since_ms.get())
+    }
+
+    fn close_when_idle(&self) {
+        self.0.is_draining.set(true);
+    }
 }

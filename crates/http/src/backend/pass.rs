@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ::upstream::pool::PoolOrigin;
+use ::upstream::pool::{PoolOrigin, PoolProtocol};
 use ::upstream::{Attempt, Group, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
@@ -105,7 +105,8 @@ fn origin<S>(
     }
     let secured = secured.and_then(|origin| origin.secured.clone());
     let location = is_local.then(|| x.location().pool_number);
-    Some(Arc::new(PoolOrigin { from, secured, location }))
+    let protocol = PoolProtocol::Exclusive;
+    Some(Arc::new(PoolOrigin { from, secured, location, protocol }))
 }
 
 impl<S: Carry> Passing<'_, '_, S> {

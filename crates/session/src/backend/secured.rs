@@ -11,7 +11,7 @@ use net::tls::{CertificateFault, Credential};
 use net::{Address, clock};
 use observe::{Errno, Level, Text};
 use upstream::Group;
-use upstream::pool::{CertificateNames, PoolOrigin, SecuredAs};
+use upstream::pool::{CertificateNames, PoolOrigin, PoolProtocol, SecuredAs};
 
 use super::ConnectTrouble;
 use crate::tls::client::{BackendTls, TlsServer, without_port};
@@ -111,7 +111,8 @@ fn fixed_name<'a>(tls: &'a BackendTls, group: Option<&'a Group>) -> Option<&'a [
 fn origin(tls: &BackendTls, name: &[u8], certificate: Option<CertificateNames>) -> Arc<PoolOrigin> {
     let name = without_port(name).into();
     let secured = SecuredAs { settings: tls.number(), name, certificate };
-    Arc::new(PoolOrigin { from: None, secured: Some(secured), location: None })
+    let protocol = PoolProtocol::Exclusive;
+    Arc::new(PoolOrigin { from: None, secured: Some(secured), location: None, protocol })
 }
 
 impl SecuredConnections<'_> {

@@ -29,9 +29,7 @@ impl PooledConnection {
     }
 
     pub(super) fn may_go_on(&self, rules: &KeepaliveSettings, now_ms: u64) -> bool {
-        rules.connections > 0
-            && self.requests < rules.requests
-            && now_ms.saturating_sub(self.opened_ms) <= rules.time_ms
+        rules.allow_another(self.requests, now_ms.saturating_sub(self.opened_ms))
     }
 }
 

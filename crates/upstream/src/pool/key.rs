@@ -25,6 +25,18 @@ pub struct PoolOrigin {
     pub secured: Option<SecuredAs>,
     /// The location's number, if locations have connections of their own.
     pub location: Option<u64>,
+    /// How requests travel on it.
+    pub protocol: PoolProtocol,
+}
+
+/// How requests travel on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PoolProtocol {
+    /// One at a time.
+    #[default]
+    Exclusive,
+    /// As streams of HTTP/2.
+    Http2,
 }
 
 /// How a connection is secured. A connection serves only requests that would be secured alike.
@@ -218,7 +230,8 @@ mod tests {
         let named = |number: u16| {
             let name = Arc::from(format!("{number}.example").as_bytes());
             let secured = Some(SecuredAs { settings: 1, name, certificate: None });
-            let origin = PoolOrigin { from: None, secured, location: None };
+            let protocol = PoolProtocol::Exclusive;
+            let origin = PoolOrigin { from: None, secured, location: None, protocol };
             PoolKey { origin: Some(Arc::new(origin)), ..key(1) }
         };
         let address = |number: u16| {

@@ -1,4 +1,6 @@
-//! Idle connections to servers: one pool per worker and group, without a lock.
+//! Connections to servers: one pool per worker and group, without a lock. It holds idle connections
+//! that serve one request at a time, and [connections that requests share](SharedConnection), idle
+//! or busy.
 //!
 //! `keepalive N` limits those that have been idle for over [`YOUNG_MS`]. Younger ones above it
 //! stay: under load they are needed again at once, and opening new ones is what makes a pool that
@@ -6,6 +8,7 @@
 
 mod idle;
 mod key;
+mod shared;
 mod surplus;
 #[cfg(test)]
 mod tests;
@@ -20,21 +23,25 @@ use std::task::{Context, Poll, Waker, ready};
 use net::{Detached, Stream, Timer, clock};
 
 use self::idle::ExclusiveConnections;
+use self::shared::SharedConnections;
 use self::surplus::Surplus;
 use crate::name::GroupName;
 use crate::settings::KeepaliveSettings;
 
 pub use self::idle::PooledConnection;
-pub use self::key::{CertificateNames, PoolKey, PoolOrigin, SecuredAs};
+pub use self::key::{CertificateNames, PoolKey, PoolOrigin, PoolProtocol, SecuredAs};
+pub use self::shared::SharedConnection;
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
 const YOUNG_MS: u64 = 1000;
-/// How often idle connections are checked.
+/// How often connections are checked.
 const ROUND_MS: u64 = 500;
 /// Idle connections of one worker and group, whatever their age.
 const IDLE_MAX: usize = 16 * 1024;
+/// Shared connections of one worker and group.
+const SHARED_MAX: usize = 16 * 1024;
 
-/// The idle connections of a group, on every worker.
+/// The connections of a group, on every worker.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupPool {
     number: u32,
@@ -80,6 +87,7 @@ impl Handoff {
 #[derive(Default)]
 struct ConnectionPool {
     idle: ExclusiveConnections,
+    shared: SharedConnections,
     /// How many old ones may stay.
     old_max: usize,
 }
@@ -107,9 +115,12 @@ pub(crate) fn worker() -> u64 {
     NUMBER.with(|number| *number)
 }
 
-/// Closes all idle connections of this worker.
+/// Closes all idle connections of this worker, and its shared ones as soon as they are idle.
 pub fn close_all() {
-    POOLS.with_borrow_mut(Vec::clear);
+    POOLS.with_borrow_mut(|pools| {
+        pools.iter().for_each(|pool| pool.shared.close_all());
+        pools.clear();
+    });
 }
 
 impl GroupPool {
@@ -140,7 +151,39 @@ impl GroupPool {
         POOLS.with_borrow_mut(|pools| pools.get_mut(self.number as usize)?.idle.take(key, now_ms))
     }
 
-    /// Whether this worker has idle connections of the group.
+    /// A handle of the connection of that key with the most free streams; `None`: the caller opens
+    /// another connection. The stream must be opened before other tasks run: only then do the pool
+    /// and the connection know of it.
+    pub fn take_shared<C: SharedConnection + Clone>(&self, key: &PoolKey) -> Option<C> {
+        if self.settings.connections == 0 {
+            return None;
+        }
+        let now_ms = clock::now_ms();
+        POOLS.with_borrow_mut(|pools| {
+            pools.get_mut(self.number as usize)?.shared.take(key, &self.settings, now_ms)
+        })
+    }
+
+    /// Shares a new connection, whose first stream is open, with other requests. If the settings
+    /// forbid that, it is closed after this stream.
+    pub fn keep_shared(&self, key: PoolKey, connection: impl SharedConnection) {
+        if !self.settings.allow_another(1, 0) {
+            return connection.close_when_idle();
+        }
+        let now_ms = clock::now_ms();
+        POOLS.with_borrow_mut(|pools| {
+            let pool = self.pool_in(pools);
+            if pool.shared.count() < SHARED_MAX {
+                pool.shared.add(key, Box::new(connection), &self.settings, now_ms);
+            } else {
+                connection.close_when_idle();
+            }
+        });
+        begin_to_tidy();
+    }
+
+    /// Whether a request of the group that waits on this worker needs no connection of another
+    /// worker.
     pub(crate) fn has_any(&self) -> bool {
         let pool = |pools: &Vec<ConnectionPool>| {
             pools.get(self.number as usize).is_some_and(|pool| !pool.is_empty())
@@ -155,39 +198,54 @@ impl GroupPool {
             return;
         }
         POOLS.with_borrow_mut(|pools| {
-            let at = self.number as usize;
-            if pools.len() <= at {
-                pools.resize_with(at + 1, ConnectionPool::default);
-            }
-            let pool = &mut pools[at];
-            pool.old_max = usize::try_from(self.settings.connections).unwrap_or(usize::MAX);
+            let pool = self.pool_in(pools);
             if pool.idle.count() < IDLE_MAX {
                 let until_ms = now_ms.saturating_add(self.settings.timeout_ms);
                 pool.idle.add(key, connection, now_ms, until_ms);
             }
         });
-        if !IS_TIDYING.replace(true) {
-            net::spawn(tidy());
+        begin_to_tidy();
+    }
+
+    /// This worker's part, which is to have another connection.
+    #[inline]
+    fn pool_in<'p>(&self, pools: &'p mut Vec<ConnectionPool>) -> &'p mut ConnectionPool {
+        let at = self.number as usize;
+        if pools.len() <= at {
+            pools.resize_with(at + 1, ConnectionPool::default);
         }
+        let pool = &mut pools[at];
+        pool.old_max = usize::try_from(self.settings.connections).unwrap_or(usize::MAX);
+        pool
     }
 }
 
 impl ConnectionPool {
     fn is_empty(&self) -> bool {
-        self.idle.count() == 0
+        self.idle.count() == 0 && self.shared.is_empty()
     }
 
     /// Closes connections that are disturbed, expired, or old and too many.
     fn tidy(&mut self, cx: &mut Context<'_>, now_ms: u64) {
         self.idle.tidy(cx, now_ms);
+        self.shared.tidy(now_ms);
         let old_ms = now_ms.saturating_sub(YOUNG_MS);
-        if let Some(mut surplus) = Surplus::of(self.idle.since_ms(old_ms).collect(), self.old_max) {
+        let since_ms = self.idle.since_ms(old_ms).chain(self.shared.since_ms(old_ms));
+        if let Some(mut surplus) = Surplus::of(since_ms.collect(), self.old_max) {
             self.idle.close(&mut surplus);
+            self.shared.close(&mut surplus);
         }
     }
 }
 
-/// Checks idle connections as long as there are any.
+#[inline]
+fn begin_to_tidy() {
+    if !IS_TIDYING.replace(true) {
+        net::spawn(tidy());
+    }
+}
+
+/// Checks connections as long as there are any.
 async fn tidy() {
     let timer = Timer::new();
     timer.set(ROUND_MS);

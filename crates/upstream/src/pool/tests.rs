@@ -6,7 +6,7 @@ use std::sync::Arc;
 use net::Address;
 
 use super::*;
-use crate::testing::group;
+use crate::testing::{FakeConnection, group, shared_key};
 
 fn is_kept(meanwhile: impl FnOnce(UnixStream)) -> bool {
     let group = group("server 10.0.0.1; keepalive 2;");
@@ -83,7 +83,8 @@ fn taken(pool: &GroupPool, key: &PoolKey) -> Option<u64> {
 fn the_youngest_connection_of_a_key_is_taken_first() {
     let group = group("server 10.0.0.1; keepalive 2;");
     let pool = group.pool();
-    let origin = PoolOrigin { from: None, secured: None, location: Some(1) };
+    let protocol = PoolProtocol::Exclusive;
+    let origin = PoolOrigin { from: None, secured: None, location: Some(1), protocol };
     let located = PoolKey { origin: Some(Arc::new(origin)), ..key(1) };
     net::run(async {
         let mut open = Vec::new();
@@ -151,6 +152,211 @@ fn closing_all_closes_those_of_every_key() {
         close_all();
         assert!(!is_open(&mut far_of_one) && !is_open(&mut far_of_other));
         assert!(!group.pool().has_any());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_stream_is_opened_where_most_are_free() {
+    let group = group("server 10.0.0.1; keepalive 2;");
+    let pool = group.pool();
+    net::run(async {
+        let [full, older, younger] = [1, 3, 3].map(FakeConnection::with_stream);
+        for connection in [&older, &full, &younger] {
+            pool.keep_shared(shared_key(1), connection.clone());
+        }
+        older.open_stream();
+        let taken = || pool.take_shared::<FakeConnection>(&shared_key(1));
+        assert_eq!(taken().as_ref(), Some(&younger));
+        younger.open_stream();
+        assert_eq!(taken().as_ref(), Some(&younger), "of two alike, the younger");
+        younger.open_stream();
+        assert_eq!(taken().as_ref(), Some(&older));
+        older.open_stream();
+        assert_eq!(taken(), None, "another one is to be opened");
+        full.end_stream();
+        assert_eq!(taken().as_ref(), Some(&full));
+        assert_eq!(pool.take_shared::<FakeConnection>(&shared_key(2)), None);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_connection_serves_one_protocol() {
+    let group = group("server 10.0.0.1; keepalive 2;");
+    let pool = group.pool();
+    net::run(async {
+        let (one, _far) = connection(1);
+        pool.give_back(key(1), one);
+        pool.keep_shared(shared_key(1), FakeConnection::with_stream(2));
+        assert!(pool.take(&shared_key(1)).is_none());
+        assert_eq!(pool.take_shared::<FakeConnection>(&key(1)), None);
+        assert_eq!(taken(pool, &key(1)), Some(1));
+        assert!(pool.take_shared::<FakeConnection>(&shared_key(1)).is_some());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_shared_connection_that_is_over_is_forgotten_when_seen() {
+    let group = group("server 10.0.0.1; keepalive 2;");
+    let pool = group.pool();
+    net::run(async {
+        net::testing::stop_clock();
+        let [first, second] = [9, 2].map(FakeConnection::with_stream);
+        pool.keep_shared(shared_key(1), first.clone());
+        pool.keep_shared(shared_key(1), second.clone());
+        first.set_over();
+        assert_eq!(pool.take_shared(&shared_key(1)).as_ref(), Some(&second));
+        assert_eq!([first.handles(), second.handles()], [1, 2]);
+        second.set_over();
+        net::testing::advance(ROUND_MS).await;
+        assert_eq!(second.handles(), 1);
+        assert!(!pool.has_any());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_shared_connection_has_as_many_streams_as_keepalive_requests() {
+    let group = group("server 10.0.0.1; keepalive 2; keepalive_requests 3;");
+    let pool = group.pool();
+    net::run(async {
+        net::testing::stop_clock();
+        let [taken, idle] = [9, 9].map(FakeConnection::with_stream);
+        for (server, connection) in [(1, &taken), (2, &idle)] {
+            pool.keep_shared(shared_key(server), connection.clone());
+            for _ in 0..2 {
+                let next = pool.take_shared::<FakeConnection>(&shared_key(server)).unwrap();
+                next.open_stream();
+            }
+        }
+        assert!(!taken.is_draining());
+        assert_eq!(pool.take_shared::<FakeConnection>(&shared_key(1)), None);
+        assert!(taken.is_draining() && !taken.is_closed());
+        (0..3).for_each(|_| taken.end_stream());
+        assert!(taken.is_closed());
+        assert!(!idle.is_draining());
+        net::testing::advance(ROUND_MS).await;
+        assert!(idle.is_draining(), "although no request comes");
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_shared_connection_older_than_keepalive_time_has_no_more_streams() {
+    let group = group("server 10.0.0.1; keepalive 2; keepalive_time 1100ms;");
+    let pool = group.pool();
+    net::run(async {
+        net::testing::stop_clock();
+        let one = FakeConnection::with_stream(9);
+        pool.keep_shared(shared_key(1), one.clone());
+        net::testing::advance(1100).await;
+        assert_eq!(pool.take_shared(&shared_key(1)).as_ref(), Some(&one));
+        net::testing::advance(1).await;
+        assert_eq!(pool.take_shared::<FakeConnection>(&shared_key(1)), None);
+        assert!(one.is_draining() && !one.is_closed());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_shared_connection_idle_for_longer_than_keepalive_timeout_is_closed() {
+    let group = group("server 10.0.0.1; keepalive 2; keepalive_timeout 3s;");
+    let pool = group.pool();
+    net::run(async {
+        net::testing::stop_clock();
+        let [busy, looked_at, idle] = [1, 9, 9].map(FakeConnection::with_stream);
+        for (server, connection) in [(1, &busy), (2, &looked_at), (3, &idle)] {
+            pool.keep_shared(shared_key(server), connection.clone());
+        }
+        net::testing::advance(100).await;
+        looked_at.end_stream();
+        idle.end_stream();
+        net::testing::advance(2999).await;
+        assert!(!looked_at.is_closed() && !idle.is_closed());
+        net::testing::advance(1).await;
+        assert_eq!(pool.take_shared::<FakeConnection>(&shared_key(2)), None);
+        assert!(looked_at.is_closed() && !idle.is_closed(), "between two rounds");
+        net::testing::advance(ROUND_MS).await;
+        assert!(idle.is_closed() && !busy.is_draining());
+    })
+    .unwrap();
+}
+
+#[test]
+fn without_a_pool_a_shared_connection_serves_one_request() {
+    for lines in ["server 10.0.0.1; keepalive 0;", "server 10.0.0.1; keepalive_requests 1;"] {
+        let group = group(lines);
+        net::run(async {
+            let one = FakeConnection::with_stream(9);
+            group.pool().keep_shared(shared_key(1), one.clone());
+            assert!(one.is_draining() && !one.is_closed(), "{lines}");
+            assert_eq!(one.handles(), 1, "{lines}");
+            assert_eq!(group.pool().take_shared::<FakeConnection>(&shared_key(1)), None);
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn keepalive_bounds_idle_connections_of_both_kinds_together() {
+    let group = group("server 10.0.0.1; keepalive 2;");
+    let pool = group.pool();
+    net::run(async {
+        net::testing::stop_clock();
+        let [busy, old, young] = [9, 9, 9].map(FakeConnection::with_stream);
+        for shared in [&busy, &young, &old] {
+            pool.keep_shared(shared_key(1), shared.clone());
+        }
+        let mut far_ends = Vec::new();
+        for shared in [&old, &young] {
+            let (exclusive, far) = connection(0);
+            far_ends.push(far);
+            pool.give_back(key(1), exclusive);
+            net::testing::advance(100).await;
+            shared.end_stream();
+            net::testing::advance(100).await;
+        }
+        net::testing::advance(500).await;
+        assert!(!old.is_closed() && is_open(&mut far_ends[0]), "young ones are not limited");
+        net::testing::advance(1000).await;
+        assert!(old.is_closed() && !is_open(&mut far_ends[0]));
+        assert!(!young.is_closed() && is_open(&mut far_ends[1]));
+        assert!(!busy.is_draining());
+    })
+    .unwrap();
+}
+
+#[test]
+fn closing_all_lets_the_streams_of_shared_connections_end() {
+    let group = group("server 10.0.0.1; keepalive 2;");
+    net::run(async {
+        let [busy, idle] = [9, 9].map(FakeConnection::with_stream);
+        idle.end_stream();
+        group.pool().keep_shared(shared_key(1), busy.clone());
+        group.pool().keep_shared(shared_key(1), idle.clone());
+        close_all();
+        assert!(idle.is_closed() && !busy.is_closed());
+        assert!(!group.pool().has_any());
+        busy.end_stream();
+        assert!(busy.is_closed());
+    })
+    .unwrap();
+}
+
+#[test]
+fn shared_connections_have_a_limit() {
+    let group = group("server 10.0.0.1; keepalive 2;");
+    net::run(async {
+        let connections: Vec<_> =
+            (0..=SHARED_MAX).map(|_| FakeConnection::with_stream(9)).collect();
+        for (connection, server) in connections.iter().zip([1, 2].into_iter().cycle()) {
+            group.pool().keep_shared(shared_key(server), connection.clone());
+        }
+        let refused = connections.iter().position(FakeConnection::is_draining);
+        assert_eq!(refused, Some(SHARED_MAX));
+        close_all();
     })
     .unwrap();
 }

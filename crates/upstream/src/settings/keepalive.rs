@@ -23,6 +23,12 @@ impl KeepaliveSettings {
     /// Connections are closed: nginx's way with servers that no `upstream` block has.
     pub const NONE: Self =
         Self { connections: 0, local: false, requests: 0, time_ms: 0, timeout_ms: 0 };
+
+    /// Whether a connection may carry another request.
+    #[inline]
+    pub(crate) fn allow_another(&self, requests: u64, age_ms: u64) -> bool {
+        self.connections > 0 && requests < self.requests && age_ms <= self.time_ms
+    }
 }
 
 /// The value of `keepalive`.

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use conf::Zones;
 
 use super::{WaitRefused, Waited, WaitingRequest};
-use crate::testing::{ask, group, lease, load, load_after, short};
+use crate::testing::{FakeConnection, ask, group, lease, load, load_after, shared_key, short};
 use crate::{Ask, Attempt, Group, Lease, ServerChoice};
 
 const NOW: u64 = 1_000_000;
@@ -208,6 +208,58 @@ fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
     let _more = [lease(ask(&new[0], at(NOW))), lease(ask(&old[1], at(NOW)))];
     drop(held);
     assert_eq!([in_progress(&new[0]), in_progress(&new[1])], [1, 1]);
+}
+
+#[test]
+fn the_slot_of_a_stream_goes_to_who_waits_and_the_connection_stays() {
+    let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
+    net::run(async {
+        let held = lease(ask(&group, at(NOW)));
+        let connection = FakeConnection::with_stream(9);
+        group.pool().keep_shared(shared_key(1), connection.clone());
+        let mut attempt = Attempt::default();
+        let mut one = waiting(&group, &mut attempt);
+        assert!(poll(&mut one, &mut attempt, NOW).is_pending());
+        connection.end_stream();
+        drop(held);
+        let lease = granted(poll(&mut one, &mut attempt, NOW));
+        assert_eq!(group.pool().take_shared(&shared_key(1)), Some(connection));
+        assert!(matches!(ask(&group, at(NOW)), ServerChoice::Busy), "streams count as requests");
+        drop(lease);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_worker_that_gets_the_slot_of_a_stream_opens_a_connection() {
+    let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
+    net::run(async {
+        let held = lease(ask(&group, at(NOW)));
+        group.pool().keep_shared(shared_key(1), FakeConnection::with_stream(9));
+        let (joined, has_joined) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let mut attempt = Attempt::default();
+                let mut one = waiting(&group, &mut attempt);
+                let is_pending = poll(&mut one, &mut attempt, NOW).is_pending();
+                joined.send(is_pending).unwrap();
+                let lease = loop {
+                    match poll(&mut one, &mut attempt, NOW) {
+                        Poll::Pending => std::thread::yield_now(),
+                        ready => break granted(ready),
+                    }
+                };
+                let key = shared_key(1);
+                let is_none = group.pool().take_shared::<FakeConnection>(&key).is_none();
+                (short(&lease), is_none && !group.pool().has_any())
+            });
+            assert_eq!(has_joined.recv(), Ok(true));
+            drop(held);
+            assert_eq!(other.join().unwrap(), ("1".into(), true));
+        });
+        assert!(group.pool().has_any(), "the connection has not left its worker");
+    })
+    .unwrap();
 }
 
 #[test]
