@@ -15,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["observe", "sandbox"],
     &["net"],
     &["upstream"],
+    &["fetch"],
     &["session"],
     &["http", "stream"],
     &["lab", "load"],

@@ -82,6 +82,7 @@ const LAYERED: &[LayeredCrate] = &[
         cycles: &[&["limit::queue", "limit::slots", "limit::waiter"]],
         barred: &[],
     },
+    LayeredCrate::without_cycles("crates/fetch/src/"),
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[

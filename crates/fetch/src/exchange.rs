@@ -1,0 +1,149 @@
+//! One request and its reply on one connection.
+//!
+//! The reply is read while the request is still being sent: a server may refuse a large body before
+//! it has all of it, and one that closes the connection may have said why.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll, ready};
+
+use net::{Stream, Timer, buffers};
+
+use crate::error::{FetchFault, FetchStep};
+use crate::limits::FetchLimits;
+use crate::reply::ReplyReader;
+use crate::response::FetchResponse;
+
+/// The cost of a byte that is parsed, compared with one of a body.
+const COST_OF_PARSING: usize = 4;
+
+/// A request on its way.
+pub(crate) struct FetchExchange<'a> {
+    stream: Stream,
+    head: &'a [u8],
+    body: &'a [u8],
+    /// Bytes of both that were written.
+    sent: usize,
+    /// Why no more is written.
+    broken: Option<io::Error>,
+    reply: ReplyReader,
+    silence: Timer,
+    silence_ms: u64,
+}
+
+impl<'a> FetchExchange<'a> {
+    pub(crate) fn new(
+        stream: Stream,
+        (head, body): (&'a [u8], &'a [u8]),
+        to_head: bool,
+        limits: &FetchLimits,
+    ) -> Self {
+        let (silence, silence_ms) = (Timer::new(), limits.silence_ms);
+        silence.set(silence_ms);
+        let reply = ReplyReader::new(to_head, *limits);
+        Self { stream, head, body, sent: 0, broken: None, reply, silence, silence_ms }
+    }
+
+    /// Runs until the reply has ended.
+    pub(crate) async fn run(&mut self, note: impl Fn(FetchStep)) -> Result<(), FetchFault> {
+        poll_fn(|cx| {
+            let polled = self.poll(cx);
+            note(self.step());
+            polled
+        })
+        .await
+    }
+
+    /// The reply.
+    pub(crate) fn end(mut self) -> FetchResponse {
+        self.stream.close_session();
+        self.reply.response()
+    }
+
+    fn step(&self) -> FetchStep {
+        match (self.reply.has_begun(), self.is_sent()) {
+            (true, _) => FetchStep::Reading,
+            (false, true) => FetchStep::Waiting,
+            (false, false) => FetchStep::Sending,
+        }
+    }
+
+    fn is_sent(&self) -> bool {
+        self.sent == self.head.len() + self.body.len()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FetchFault>> {
+        if !self.is_sent() && self.broken.is_none() {
+            self.broken = match self.poll_send(cx) {
+                Poll::Ready(Err(error)) => Some(error),
+                Poll::Ready(Ok(())) | Poll::Pending => None,
+            };
+        }
+        if let Poll::Ready(done) = self.poll_receive(cx) {
+            return Poll::Ready(done);
+        }
+        // Without a share the task runs again: there may be something to read.
+        if net::has_share()
+            && let Some(error) = self.broken.take()
+        {
+            return Poll::Ready(Err(FetchFault::Connection(error)));
+        }
+        self.silence.poll(cx).map(|()| Err(FetchFault::Silent(self.silence_ms)))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.is_sent() {
+            ready!(net::poll_share(cx));
+            let (head, body) = self.unsent();
+            let slices = [IoSlice::new(head), IoSlice::new(body)];
+            let count = ready!(self.stream.poll_write(cx, &slices))?;
+            self.sent += count;
+            net::spend(count);
+            self.silence.set(self.silence_ms);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn unsent(&self) -> (&'a [u8], &'a [u8]) {
+        match self.sent.checked_sub(self.head.len()) {
+            Some(of_body) => (b"", &self.body[of_body..]),
+            None => (&self.head[self.sent..], self.body),
+        }
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FetchFault>> {
+        while !self.reply.is_ended() {
+            // Lent where there is something to read: whoever waits holds no buffer.
+            let mut input = Vec::new();
+            let read = ready!(self.stream.poll_read(cx, &mut input));
+            let taken = match read {
+                Ok(1..) => self.receive(&input),
+                ended => self.close(ended),
+            };
+            buffers::give_back(input);
+            taken?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn receive(&mut self, input: &[u8]) -> Result<(), FetchFault> {
+        self.silence.set(self.silence_ms);
+        let before = self.reply.body_bytes();
+        let taken = self.reply.receive(input);
+        let parsed = input.len().saturating_sub(self.reply.body_bytes() - before);
+        net::spend(parsed * COST_OF_PARSING);
+        taken
+    }
+
+    /// Nothing more can be read.
+    fn close(&mut self, ended: io::Result<usize>) -> Result<(), FetchFault> {
+        let closed = match ended {
+            Ok(_) => self.reply.close(self.stream.is_cut()),
+            Err(error) => Err(FetchFault::Connection(error)),
+        };
+        closed.map_err(|fault| match self.broken.take() {
+            Some(error) => FetchFault::Connection(error),
+            None => fault,
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! Sends requests: finds the address, connects, and speaks.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+
+use net::{Address, Connect, Stream, Timer};
+use observe::Text;
+use upstream::ResolverPolicy;
+use upstream::address::Endpoint;
+use wire::Method;
+
+use crate::error::{FetchError, FetchFault, FetchStep};
+use crate::exchange::FetchExchange;
+use crate::limits::FetchLimits;
+use crate::request::{FetchOrigin, FetchRequest};
+use crate::response::FetchResponse;
+
+/// Addresses of a name that are tried.
+const ADDRESSES_MAX: usize = 16;
+
+/// Sends requests for one owner, on one worker.
+pub struct Fetcher {
+    names: ResolverPolicy,
+}
+
+/// How a [`Fetcher`] works.
+#[derive(Clone, Default)]
+pub struct FetchSettings {
+    /// How names are looked up.
+    pub names: ResolverPolicy,
+}
+
+impl Fetcher {
+    /// A fetcher without connections.
+    pub fn new(settings: FetchSettings) -> Self {
+        let FetchSettings { names } = settings;
+        Self { names }
+    }
+
+    /// Sends a request and returns the reply, whatever its status is. Redirects are replies.
+    ///
+    /// Must be polled on a worker. Dropping the future closes the connection.
+    pub async fn send(
+        &self,
+        request: &FetchRequest,
+        limits: &FetchLimits,
+    ) -> Result<FetchResponse, FetchError> {
+        let progress = FetchProgress::new(&request.origin.place);
+        let timer = Timer::new();
+        timer.set(limits.total_ms);
+        let fetching = Fetching { fetcher: self, request, limits, progress: &progress };
+        let done = timer.limit(fetching.run()).await;
+        let done = done.unwrap_or(Err(FetchFault::NotDone(limits.total_ms)));
+        done.map_err(|fault| progress.error(fault))
+    }
+}
+
+/// How far a request has come, for its error.
+struct FetchProgress<'a> {
+    place: &'a Endpoint,
+    step: Cell<FetchStep>,
+    /// The address that is tried.
+    address: RefCell<Option<Address>>,
+}
+
+impl<'a> FetchProgress<'a> {
+    fn new(place: &'a Endpoint) -> Self {
+        let step = Cell::new(FetchStep::Preparing);
+        Self { place, step, address: RefCell::default() }
+    }
+
+    fn error(&self, fault: FetchFault) -> FetchError {
+        let peer = match (self.place, &*self.address.borrow()) {
+            (Endpoint::At(address), _) => address.to_string(),
+            (Endpoint::Named { host, port }, None) => format!("{}:{port}", Text(host)),
+            (Endpoint::Named { host, .. }, Some(address)) => {
+                format!("{} at {address}", Text(host))
+            }
+        };
+        FetchError { step: self.step.get(), peer, fault }
+    }
+}
+
+/// A request under way.
+struct Fetching<'a> {
+    fetcher: &'a Fetcher,
+    request: &'a FetchRequest,
+    limits: &'a FetchLimits,
+    progress: &'a FetchProgress<'a>,
+}
+
+impl Fetching<'_> {
+    async fn run(&self) -> Result<FetchResponse, FetchFault> {
+        let head = self.request.head().map_err(FetchFault::InvalidRequest)?;
+        let stream = self.connect().await?;
+        let mut exchange = self.exchange(stream, &head);
+        exchange.run(|step| self.progress.step.set(step)).await?;
+        Ok(exchange.end())
+    }
+
+    fn exchange<'a>(&'a self, stream: Stream, head: &'a [u8]) -> FetchExchange<'a> {
+        let to_head = self.request.method == Method::Head;
+        FetchExchange::new(stream, (head, &self.request.body), to_head, self.limits)
+    }
+
+    /// A connection to the first address that takes one.
+    async fn connect(&self) -> Result<Stream, FetchFault> {
+        let mut fault = FetchFault::Connection(std::io::ErrorKind::AddrNotAvailable.into());
+        for address in self.addresses().await?.into_iter().take(ADDRESSES_MAX) {
+            self.progress.step.set(FetchStep::Connecting);
+            self.progress.address.replace(Some(address.clone()));
+            match self.connect_to(&address).await {
+                Ok(stream) => return Ok(stream),
+                Err(other) => fault = other,
+            }
+        }
+        Err(fault)
+    }
+
+    async fn addresses(&self) -> Result<Vec<Address>, FetchFault> {
+        let (host, port) = match &self.request.origin.place {
+            Endpoint::At(address) => return Ok(vec![address.clone()]),
+            Endpoint::Named { host, port } => (host, *port),
+        };
+        self.progress.step.set(FetchStep::Resolving);
+        let resolver = self.fetcher.names.resolver().ok_or(FetchFault::NoResolver)?;
+        let found = resolver.addresses(host).await.map_err(FetchFault::Unresolved)?;
+        let at_port = |ip| Address::Ip(SocketAddr::new(ip, port));
+        Ok(found.addresses.into_iter().map(at_port).collect())
+    }
+
+    async fn connect_to(&self, address: &Address) -> Result<Stream, FetchFault> {
+        let FetchOrigin { transport, .. } = &self.request.origin;
+        let options = Connect { transport: transport.clone(), ..Connect::default() };
+        let begun = options.begin(address);
+        let mut connecting = begun.map_err(|(_, error)| FetchFault::Connection(error))?;
+        let connected = poll_fn(|cx| {
+            let polled = connecting.poll(cx);
+            if polled.is_pending() && connecting.is_securing() {
+                self.progress.step.set(FetchStep::Securing);
+            }
+            polled
+        });
+        let timer = Timer::new();
+        timer.set(self.limits.connect_ms);
+        match timer.limit(connected).await {
+            Some(connected) => connected.map_err(FetchFault::Connection),
+            None => Err(FetchFault::NotConnected(self.limits.connect_ms)),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The other end of a request.
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+
+use net::{Address, Listener, SecureSession, Stream};
+use upstream::address::Endpoint;
+
+use crate::FetchOrigin;
+
+pub(super) struct Peer {
+    listener: Listener,
+    address: Address,
+}
+
+pub(super) struct PeerConnection {
+    stream: Stream,
+    received: Vec<u8>,
+}
+
+impl Peer {
+    pub(super) fn new() -> Self {
+        Self::at(TcpListener::bind("127.0.0.1:0").expect("a socket").into())
+    }
+
+    /// One that listens on this socket.
+    pub(super) fn at(socket: std::os::fd::OwnedFd) -> Self {
+        let address = Address::of(socket.as_fd()).expect("an address");
+        // Both kinds of sockets take the same option.
+        let socket = TcpListener::from(socket);
+        socket.set_nonblocking(true).expect("an option");
+        Self { listener: Listener::new(socket.into()).expect("a listener"), address }
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn origin(&self) -> FetchOrigin {
+        let place = Endpoint::At(self.address.clone());
+        FetchOrigin { place, host: b"a.test".to_vec(), transport: None }
+    }
+
+    pub(super) async fn accept(&self) -> PeerConnection {
+        let (socket, _) = self.listener.accept().await.expect("a connection");
+        PeerConnection { stream: Stream::new(socket), received: Vec::new() }
+    }
+}
+
+impl PeerConnection {
+    /// Secures it; whether that works.
+    pub(super) async fn secure(&mut self, session: Box<dyn SecureSession>) -> bool {
+        self.stream.secure(session);
+        poll_fn(|cx| self.stream.poll_handshake(cx)).await.is_ok()
+    }
+
+    /// What the session has agreed on.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The next request, head and body; empty: there is none.
+    pub(super) async fn request(&mut self) -> String {
+        loop {
+            if let Some(length) = request_length(&self.received) {
+                let request = self.received.drain(..length).collect();
+                return String::from_utf8(request).expect("text");
+            }
+            if self.read().await == 0 {
+                return String::new();
+            }
+        }
+    }
+
+    /// Reads once, and returns how much has come.
+    pub(super) async fn read(&mut self) -> usize {
+        self.received.reserve(1000);
+        poll_fn(|cx| self.stream.poll_read(cx, &mut self.received)).await.unwrap_or(0)
+    }
+
+    /// The request, and then this reply.
+    pub(super) async fn answer(&mut self, reply: impl AsRef<[u8]>) -> String {
+        let request = self.request().await;
+        self.say(reply).await;
+        request
+    }
+
+    /// Sends this; whether the other end is still there.
+    pub(super) async fn say(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        let mut bytes = bytes.as_ref();
+        while !bytes.is_empty() {
+            let written = poll_fn(|cx| self.stream.poll_write(cx, &[IoSlice::new(bytes)])).await;
+            let Ok(count) = written else { return false };
+            bytes = &bytes[count..];
+        }
+        true
+    }
+
+    /// Ends a session in its own words, and the connection.
+    pub(super) fn close(mut self) {
+        self.stream.close_session();
+    }
+
+    /// Closes the connection so that the other end is told of an error.
+    pub(super) fn reset(self) {
+        self.stream.reset_on_close().expect("an option");
+    }
+
+    /// Ready once the other end has closed the connection.
+    pub(super) async fn closed(&mut self) {
+        while self.read().await > 0 {}
+    }
+}
+
+/// How long the request is, if all of it has come.
+fn request_length(received: &[u8]) -> Option<usize> {
+    const END: &[u8] = b"\r\n\r\n";
+    let head = received.windows(END.len()).position(|window| window == END)? + END.len();
+    let text = std::str::from_utf8(&received[..head]).expect("text");
+    let length = text.split("\r\n").find_map(|line| line.strip_prefix("Content-Length: "));
+    let length = head + length.map_or(0, |digits| digits.parse::<usize>().expect("a number"));
+    (received.len() >= length).then_some(length)
+}
