@@ -54,10 +54,23 @@ impl<'a> FetchExchange<'a> {
         .await
     }
 
-    /// The reply.
-    pub(crate) fn end(mut self) -> FetchResponse {
-        self.stream.close_session();
-        self.reply.response()
+    /// The connection, if another request may follow on it, and the reply.
+    pub(crate) fn end(mut self) -> (Option<Stream>, FetchResponse) {
+        let may_go_on = self.is_sent() && self.broken.is_none() && self.reply.may_go_on();
+        if !may_go_on {
+            self.stream.close_session();
+        }
+        (may_go_on.then_some(self.stream), self.reply.response())
+    }
+
+    /// Whether a byte of the reply has come.
+    pub(crate) fn has_reply(&self) -> bool {
+        self.reply.has_begun()
+    }
+
+    /// Whether a byte of the request was written, as far as is known.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.sent > 0
     }
 
     fn step(&self) -> FetchStep {

@@ -1,8 +1,13 @@
-//! Sends requests: finds the address, connects, and speaks.
+//! Sends requests: finds a connection or the address for a new one, and speaks.
+//!
+//! A server may close an idle connection at any time, perhaps while a request is on its way to it.
+//! If nothing of the reply has come, the request is sent once more, on a new connection, unless the
+//! server may have acted on it and would act again.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use net::{Address, Connect, Stream, Timer};
 use observe::Text;
@@ -12,6 +17,7 @@ use wire::Method;
 
 use crate::error::{FetchError, FetchFault, FetchStep};
 use crate::exchange::FetchExchange;
+use crate::kept::{FetchConnection, KeptConnections};
 use crate::limits::FetchLimits;
 use crate::request::{FetchOrigin, FetchRequest};
 use crate::response::FetchResponse;
@@ -22,6 +28,7 @@ const ADDRESSES_MAX: usize = 16;
 /// Sends requests for one owner, on one worker.
 pub struct Fetcher {
     names: ResolverPolicy,
+    kept: Rc<KeptConnections>,
 }
 
 /// How a [`Fetcher`] works.
@@ -29,13 +36,18 @@ pub struct Fetcher {
 pub struct FetchSettings {
     /// How names are looked up.
     pub names: ResolverPolicy,
+    /// Idle connections that are kept for further requests, to all origins together. 0: each
+    /// connection is closed after its reply, and the server is told so.
+    pub idle_connections_max: usize,
+    /// How long each is kept.
+    pub idle_ms: u64,
 }
 
 impl Fetcher {
     /// A fetcher without connections.
     pub fn new(settings: FetchSettings) -> Self {
-        let FetchSettings { names } = settings;
-        Self { names }
+        let FetchSettings { names, idle_connections_max, idle_ms } = settings;
+        Self { names, kept: KeptConnections::new(idle_connections_max, idle_ms) }
     }
 
     /// Sends a request and returns the reply, whatever its status is. Redirects are replies.
@@ -82,6 +94,13 @@ impl<'a> FetchProgress<'a> {
     }
 }
 
+/// A request that got no reply on its connection.
+struct FailedExchange {
+    fault: FetchFault,
+    /// Whether it may be sent on another one.
+    may_be_repeated: bool,
+}
+
 /// A request under way.
 struct Fetching<'a> {
     fetcher: &'a Fetcher,
@@ -92,26 +111,56 @@ struct Fetching<'a> {
 
 impl Fetching<'_> {
     async fn run(&self) -> Result<FetchResponse, FetchFault> {
-        let head = self.request.head().map_err(FetchFault::InvalidRequest)?;
-        let stream = self.connect().await?;
-        let mut exchange = self.exchange(stream, &head);
-        exchange.run(|step| self.progress.step.set(step)).await?;
-        Ok(exchange.end())
+        let (origin, kept) = (&self.request.origin, &self.fetcher.kept);
+        let head = self.request.head(!kept.keeps_any()).map_err(FetchFault::InvalidRequest)?;
+        if let Some(connection) = kept.take(origin) {
+            self.progress.address.replace(Some(connection.address.clone()));
+            match self.exchange(connection, &head).await {
+                Err(failed) if failed.may_be_repeated => {}
+                done => return done.map_err(|failed| failed.fault),
+            }
+        }
+        let connection = self.connect().await?;
+        self.exchange(connection, &head).await.map_err(|failed| failed.fault)
     }
 
-    fn exchange<'a>(&'a self, stream: Stream, head: &'a [u8]) -> FetchExchange<'a> {
+    async fn exchange(
+        &self,
+        connection: FetchConnection,
+        head: &[u8],
+    ) -> Result<FetchResponse, FailedExchange> {
+        let FetchConnection { stream, address } = connection;
         let to_head = self.request.method == Method::Head;
-        FetchExchange::new(stream, (head, &self.request.body), to_head, self.limits)
+        let mut exchange =
+            FetchExchange::new(stream, (head, &self.request.body), to_head, self.limits);
+        if let Err(fault) = exchange.run(|step| self.progress.step.set(step)).await {
+            let may_be_repeated = self.may_be_repeated(&exchange, &fault);
+            return Err(FailedExchange { fault, may_be_repeated });
+        }
+        let (stream, response) = exchange.end();
+        if let Some(stream) = stream {
+            let connection = FetchConnection { stream, address };
+            self.fetcher.kept.keep(&self.request.origin, connection);
+        }
+        Ok(response)
+    }
+
+    /// Whether the same request may be sent on another connection. Of a session it is not known
+    /// how much of a request has left, if a write fails.
+    fn may_be_repeated(&self, exchange: &FetchExchange<'_>, fault: &FetchFault) -> bool {
+        let is_lost = matches!(fault, FetchFault::Closed | FetchFault::Connection(_));
+        let has_left = exchange.has_begun() || self.request.origin.transport.is_some();
+        is_lost && !exchange.has_reply() && (!has_left || self.request.may_be_repeated())
     }
 
     /// A connection to the first address that takes one.
-    async fn connect(&self) -> Result<Stream, FetchFault> {
+    async fn connect(&self) -> Result<FetchConnection, FetchFault> {
         let mut fault = FetchFault::Connection(std::io::ErrorKind::AddrNotAvailable.into());
         for address in self.addresses().await?.into_iter().take(ADDRESSES_MAX) {
             self.progress.step.set(FetchStep::Connecting);
             self.progress.address.replace(Some(address.clone()));
             match self.connect_to(&address).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => return Ok(FetchConnection { stream, address }),
                 Err(other) => fault = other,
             }
         }

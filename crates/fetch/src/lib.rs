@@ -4,7 +4,7 @@
 //! [`Fetcher::send`] sends one request of HTTP/1.1 over TCP, TLS or a Unix socket and reads the
 //! reply into memory. Every wait and every size has a limit ([`FetchLimits`]), so no peer can hold
 //! a caller for longer or make it keep more than the caller wants. Dropping the future closes the
-//! connection.
+//! connection. A fetcher keeps a few idle connections for further requests to the same origins.
 //!
 //! Deliberately absent: groups of servers and balancing, redirects, cookies, proxies, content
 //! codings, bodies that do not fit in memory. Names are looked up by the resolver that the caller
@@ -13,6 +13,7 @@
 mod error;
 mod exchange;
 mod fetcher;
+mod kept;
 mod limits;
 mod reply;
 mod request;

@@ -46,13 +46,15 @@ impl FetchRequest {
     }
 
     /// The text of the head. The error says what would make it another request than it seems: a
-    /// target or a value may come from elsewhere.
-    pub(crate) fn head(&self) -> Result<Vec<u8>, &'static str> {
+    /// target or a value may come from elsewhere. `closes`: the connection serves no other request.
+    pub(crate) fn head(&self, closes: bool) -> Result<Vec<u8>, &'static str> {
         self.check()?;
         let mut text = [self.method.name(), b" ", &self.target].concat();
         text.extend_from_slice(b" HTTP/1.1\r\n");
         put(&mut text, b"Host", &self.origin.host);
-        put(&mut text, b"Connection", b"close");
+        if closes {
+            put(&mut text, b"Connection", b"close");
+        }
         for (name, value) in &self.fields {
             put(&mut text, name, value);
         }
@@ -84,6 +86,11 @@ impl FetchRequest {
             }
         }
         Ok(())
+    }
+
+    /// Whether it does no harm to send it twice (RFC 9110, section 9.2.2).
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        matches!(self.method, Method::Get | Method::Head | Method::Put | Method::Delete)
     }
 
     /// Whether a server expects to be told that there is no body (RFC 9110, section 8.6).

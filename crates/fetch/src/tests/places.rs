@@ -18,7 +18,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\n\r\nbody";
 
 /// What comes of a request to this place, from a fetcher with this resolver.
 async fn fetched_at(place: Endpoint, names: &ResolverPolicy) -> Result<FetchResponse, FetchError> {
-    let fetcher = Fetcher::new(FetchSettings { names: names.clone() });
+    let fetcher = Fetcher::new(FetchSettings { names: names.clone(), ..FetchSettings::default() });
     let origin = FetchOrigin { place, host: b"a.test".to_vec(), transport: None };
     fetcher.send(&get(origin), &LIMITS).await
 }

@@ -1,5 +1,7 @@
 //! Requests over TLS.
 
+use std::cell::Cell;
+
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY};
 use net::tls::{
     ChainRules, ClientTrust, Credential, ServerTls, ServerTlsPlan, ServerTrust, TrustedCertificates,
@@ -121,4 +123,35 @@ fn a_peer_without_tls_is_an_error() {
     });
     let error = fetched.expect_err("no session");
     assert!(error.ends_with("while securing the connection to PEER"), "{error}");
+}
+
+#[test]
+fn only_requests_with_the_same_transport_share_a_connection() {
+    let connections = net::run(async {
+        let peer = Peer::new();
+        let (origin, accepted) = (peer.origin(), Rc::new(Cell::new(0)));
+        let counted = accepted.clone();
+        net::spawn(async move {
+            loop {
+                let mut connection = peer.accept().await;
+                counted.set(counted.get() + 1);
+                net::spawn(async move {
+                    let session = server().session(None, false, &[], None).expect("a session");
+                    assert!(connection.secure(session).await);
+                    while !connection.answer(REPLY).await.is_empty() {}
+                });
+            }
+        });
+        let settings =
+            FetchSettings { idle_connections_max: 4, idle_ms: 60_000, ..FetchSettings::default() };
+        let (fetcher, mut connections) = (Fetcher::new(settings), Vec::new());
+        let [one, other] =
+            [(); 2].map(|()| to("localhost", ECDSA_CERTIFICATE, None)(origin.clone()));
+        for request in [&one, &one, &other, &one, &get(origin)] {
+            let _ = fetcher.send(request, &FetchLimits { silence_ms: 100, ..LIMITS }).await;
+            connections.push(accepted.get());
+        }
+        connections
+    });
+    assert_eq!(connections.expect("a worker"), [1, 1, 2, 2, 3]);
 }
