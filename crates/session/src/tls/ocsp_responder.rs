@@ -1,19 +1,21 @@
 //! Requests to an OCSP responder: HTTP with the request in the path (RFC 6960, appendix A.1).
+//!
+//! As in nginx, each request has a connection of its own, and an address that fails is followed by
+//! the next one.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::task::{Poll, ready};
 
 use ::upstream::ResolverPolicy;
 use ::upstream::address::{self, Endpoint};
 use ::upstream::resolver::ResolveError;
-use net::{Address, Connect, Stream, Timer};
+use fetch::{
+    FetchError, FetchFault, FetchLimits, FetchOrigin, FetchRequest, FetchResponse, FetchSettings,
+    Fetcher,
+};
+use net::{Address, Timer};
 use observe::{Level, Text};
 use wire::base64;
-use wire::http1::response::ResponseHeadParser;
-use wire::reply::ReplyHead;
 
 /// Where a responder is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,24 +30,32 @@ pub(super) struct OcspResponderUrl {
 
 /// Why there is no response.
 #[derive(Debug)]
-pub(super) enum FetchFailure {
+pub(super) enum ResponderFailure {
     /// There is no `resolver` to look up this host.
     NoResolver(Box<[u8]>),
     /// The host could not be looked up.
     Unresolved(ResolveError),
-    /// The responder could not be reached, or the connection failed.
-    Connection(io::Error),
+    /// The request could not be sent, or the connection failed.
+    Request(FetchFault),
     /// Time ran out.
     TimedOut,
-    /// The reply is not a response, or larger than [`RESPONSE_MAX`].
+    /// The reply is not a response, or larger than the [`LIMITS`].
     InvalidReply,
 }
 
 /// How long a request may take with all addresses of a responder, as in nginx.
 const FETCH_MAX_MS: u64 = 60_000;
 
-/// Bytes of a reply, at most, its head included.
-const RESPONSE_MAX: usize = 64 * 1024;
+/// The limits of one address.
+const LIMITS: FetchLimits = FetchLimits {
+    head_bytes_max: 64 * 1024,
+    body_bytes_max: 64 * 1024,
+    connect_ms: FETCH_MAX_MS,
+    silence_ms: FETCH_MAX_MS,
+    total_ms: FETCH_MAX_MS,
+};
+
+const CONTENT_TYPE: &[u8] = b"application/ocsp-response";
 
 impl OcspResponderUrl {
     /// Reads a URL and looks up its host, as is done when the configuration is read; the error
@@ -79,22 +89,29 @@ impl OcspResponderUrl {
         &self,
         request: &[u8],
         names: &ResolverPolicy,
-    ) -> Result<Vec<u8>, FetchFailure> {
+    ) -> Result<Vec<u8>, ResponderFailure> {
         let resolved = self.resolve(names).await?;
         let addresses = resolved.as_ref().unwrap_or(&self.addresses);
         let timer = Timer::new();
         timer.set(FETCH_MAX_MS);
-        let text = self.http_request(request);
-        let mut failure = FetchFailure::InvalidReply;
+        let asking = self.ask(addresses, self.target(request));
+        timer.limit(asking).await.unwrap_or(Err(ResponderFailure::TimedOut))
+    }
+
+    async fn ask(
+        &self,
+        addresses: &[Address],
+        target: Vec<u8>,
+    ) -> Result<Vec<u8>, ResponderFailure> {
+        let fetcher = Fetcher::new(FetchSettings::default());
+        let mut failure = ResponderFailure::InvalidReply;
         for address in addresses {
-            let fetched = match connect(address, &timer).await {
-                Ok(mut stream) => exchange(&mut stream, &text, &timer).await,
-                Err(failure) => Err(failure),
-            };
-            match fetched {
-                Ok(reply) => return body(reply).ok_or(FetchFailure::InvalidReply),
-                Err(FetchFailure::TimedOut) => return Err(FetchFailure::TimedOut),
-                Err(other) => failure = other,
+            let (place, host) = (Endpoint::At(address.clone()), self.host.clone());
+            let origin = FetchOrigin { place, host, transport: None };
+            let request = FetchRequest::get(origin, target.clone());
+            match fetcher.send(&request, &LIMITS).await {
+                Ok(reply) => return body(reply).ok_or(ResponderFailure::InvalidReply),
+                Err(error) => failure = error.into(),
             }
         }
         Err(failure)
@@ -102,119 +119,76 @@ impl OcspResponderUrl {
 
     /// The addresses that `resolver` finds; `None`: those known before are used, because the host
     /// is an address or there is no resolver.
-    async fn resolve(&self, names: &ResolverPolicy) -> Result<Option<Vec<Address>>, FetchFailure> {
+    async fn resolve(
+        &self,
+        names: &ResolverPolicy,
+    ) -> Result<Option<Vec<Address>>, ResponderFailure> {
         let Endpoint::Named { host, port } = &self.place else { return Ok(None) };
         let Some(resolver) = names.resolver() else {
             if self.addresses.is_empty() {
-                return Err(FetchFailure::NoResolver(host.clone()));
+                return Err(ResponderFailure::NoResolver(host.clone()));
             }
             let host = Text(host);
             observe::log(Level::Warn, format_args!("no resolver defined to resolve {host}"));
             return Ok(None);
         };
-        let found = resolver.addresses(host).await.map_err(FetchFailure::Unresolved)?;
+        let found = resolver.addresses(host).await.map_err(ResponderFailure::Unresolved)?;
         let at_port = |ip| Address::Ip(SocketAddr::new(ip, *port));
         Ok(Some(found.addresses.into_iter().map(at_port).collect()))
     }
 
-    /// In HTTP/1.0 the reply ends with the connection.
-    fn http_request(&self, request: &[u8]) -> Vec<u8> {
+    /// The path, with the request in it.
+    fn target(&self, request: &[u8]) -> Vec<u8> {
         let mut digits = Vec::new();
         base64::encode(request, &mut digits);
-        let mut text = [b"GET ", &self.path[..]].concat();
-        if !text.ends_with(b"/") {
-            text.push(b'/');
+        let mut target = self.path.clone();
+        if !target.ends_with(b"/") {
+            target.push(b'/');
         }
         for digit in digits {
             match digit {
-                b'+' => text.extend_from_slice(b"%2B"),
-                b'/' => text.extend_from_slice(b"%2F"),
-                b'=' => text.extend_from_slice(b"%3D"),
-                other => text.push(other),
+                b'+' => target.extend_from_slice(b"%2B"),
+                b'/' => target.extend_from_slice(b"%2F"),
+                b'=' => target.extend_from_slice(b"%3D"),
+                other => target.push(other),
             }
         }
-        text.extend_from_slice(b" HTTP/1.0\r\nHost: ");
-        text.extend_from_slice(&self.host);
-        text.extend_from_slice(b"\r\n\r\n");
-        text
+        target
     }
 }
 
-impl fmt::Display for FetchFailure {
+impl From<FetchError> for ResponderFailure {
+    fn from(error: FetchError) -> Self {
+        match error.fault {
+            fault if fault.is_timeout() => Self::TimedOut,
+            fault @ (FetchFault::InvalidRequest(_) | FetchFault::Connection(_)) => {
+                Self::Request(fault)
+            }
+            _ => Self::InvalidReply,
+        }
+    }
+}
+
+impl fmt::Display for ResponderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoResolver(host) => write!(f, "no resolver defined to resolve {}", Text(host)),
             Self::Unresolved(error) => error.fmt(f),
-            Self::Connection(error) => write!(f, "OCSP responder failed ({error})"),
+            Self::Request(FetchFault::Connection(error)) => {
+                write!(f, "OCSP responder failed ({error})")
+            }
+            Self::Request(fault) => write!(f, "OCSP responder failed ({fault})"),
             Self::TimedOut => f.write_str("OCSP responder timed out"),
             Self::InvalidReply => f.write_str("OCSP responder sent invalid response"),
         }
     }
 }
 
-async fn connect(address: &Address, timer: &Timer) -> Result<Stream, FetchFailure> {
-    let begun = Connect::default().begin(address);
-    let mut connecting = begun.map_err(|(_, error)| FetchFailure::Connection(error))?;
-    poll_fn(|cx| match connecting.poll(cx) {
-        Poll::Ready(connected) => Poll::Ready(connected.map_err(FetchFailure::Connection)),
-        Poll::Pending => timer.poll(cx).map(|()| Err(FetchFailure::TimedOut)),
-    })
-    .await
-}
-
-/// Sends a request and reads until the responder closes the connection.
-async fn exchange(
-    stream: &mut Stream,
-    request: &[u8],
-    timer: &Timer,
-) -> Result<Vec<u8>, FetchFailure> {
-    let (mut sent, mut reply) = (0, Vec::new());
-    poll_fn(|cx| {
-        while sent < request.len() {
-            match stream.poll_write(cx, &[IoSlice::new(&request[sent..])]) {
-                Poll::Ready(Ok(count)) => sent += count,
-                Poll::Ready(Err(error)) => {
-                    return Poll::Ready(Err(FetchFailure::Connection(error)));
-                }
-                Poll::Pending => return timer.poll(cx).map(|()| Err(FetchFailure::TimedOut)),
-            }
-        }
-        loop {
-            reply.reserve(4096);
-            match stream.poll_read(cx, &mut reply) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
-                Poll::Ready(Ok(_)) if reply.len() > RESPONSE_MAX => {
-                    return Poll::Ready(Err(FetchFailure::InvalidReply));
-                }
-                Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(error)) => {
-                    return Poll::Ready(Err(FetchFailure::Connection(error)));
-                }
-                Poll::Pending => {
-                    ready!(timer.poll(cx));
-                    return Poll::Ready(Err(FetchFailure::TimedOut));
-                }
-            }
-        }
-    })
-    .await?;
-    Ok(reply)
-}
-
-/// What follows the head of a reply that has what was asked for.
-fn body(mut reply: Vec<u8>) -> Option<Vec<u8>> {
-    const CONTENT_TYPE: &[u8] = b"application/ocsp-response";
-    let mut head = ReplyHead::default();
-    let length = ResponseHeadParser::default().parse(&mut head, &reply).ok()??;
-    let has_type = head.fields.iter().any(|field| {
-        field.name.of(&reply).eq_ignore_ascii_case(b"Content-Type")
-            && field.value.of(&reply).eq_ignore_ascii_case(CONTENT_TYPE)
-    });
-    if head.status != 200 || !has_type {
-        return None;
-    }
-    reply.drain(..length);
-    Some(reply)
+/// The body of a reply that has what was asked for.
+fn body(reply: FetchResponse) -> Option<Vec<u8>> {
+    let content_type = reply.field("Content-Type");
+    let has_type = content_type.is_some_and(|value| value.eq_ignore_ascii_case(CONTENT_TYPE));
+    (reply.status() == 200 && has_type).then_some(reply.body)
 }
 
 #[cfg(test)]

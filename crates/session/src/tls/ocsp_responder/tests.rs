@@ -35,7 +35,7 @@ fn the_request_is_in_the_path() {
     let (request, body) = fetched(reply);
     assert_eq!(body, Ok(b"body".to_vec()));
     let lines: Vec<_> = request.split("\r\n").collect();
-    assert_eq!(lines[0], "GET /status/%2B%2F%2F%2BAA%3D%3D HTTP/1.0");
+    assert_eq!(lines[0], "GET /status/%2B%2F%2F%2BAA%3D%3D HTTP/1.1");
     assert!(lines[1].starts_with("Host: 127.0.0.1:"), "{request}");
 }
 
@@ -48,7 +48,7 @@ fn a_silent_responder_has_its_time() {
         url.fetch(b"request", &ResolverPolicy::default()).await
     });
     let (fetched, took_ms) = fetched.expect("a worker");
-    assert!(matches!(fetched, Err(FetchFailure::TimedOut)), "{fetched:?}");
+    assert!(matches!(fetched, Err(ResponderFailure::TimedOut)), "{fetched:?}");
     assert!((FETCH_MAX_MS..FETCH_MAX_MS + 100).contains(&took_ms), "{took_ms}");
 }
 
@@ -56,7 +56,7 @@ fn a_silent_responder_has_its_time() {
 fn other_replies_are_refused() {
     let large = [
         &b"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\n"[..],
-        &[0; RESPONSE_MAX],
+        &[0; LIMITS.body_bytes_max + 1],
     ];
     for reply in [
         &b"HTTP/1.1 404 Not Found\r\nContent-Type: application/ocsp-response\r\n\r\nbody"[..],
@@ -88,4 +88,21 @@ fn urls_are_checked() {
     assert_eq!(read("https://127.0.0.1/"), Err("invalid URL prefix"));
     assert_eq!(read("http://unix:/socket"), Err("no path in the unix domain socket"));
     assert_eq!(read("http:///x"), Err("no host"));
+}
+
+#[test]
+fn a_reply_may_come_in_chunks_on_an_open_connection() {
+    let reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\n\
+        Transfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\nmore";
+    assert_eq!(fetched(reply).1, Ok(b"body".to_vec()));
+}
+
+#[test]
+fn a_certificate_cannot_add_lines_to_the_request() {
+    let fetched = net::run(async {
+        let url = OcspResponderUrl::parse(b"http://127.0.0.1:1/ HTTP/1.0\r\nA: b").expect("a URL");
+        url.fetch(&[0], &ResolverPolicy::default()).await
+    });
+    let failure = fetched.expect("a worker").expect_err("no response");
+    assert_eq!(failure.to_string(), "OCSP responder failed (the request target is invalid)");
 }
