@@ -117,6 +117,14 @@ impl Zones {
         state
     }
 
+    /// All state of that type, by subsystem and name.
+    pub fn all<T: Any + Send + Sync>(&self) -> Vec<Arc<T>> {
+        let is_of_kind = |(((_, kind), _), _): &(&Key, &ZoneState)| *kind == TypeId::of::<T>();
+        let mut found: Vec<_> = self.kept.iter().filter(is_of_kind).collect();
+        found.sort_unstable_by_key(|(key, _)| *key);
+        found.into_iter().filter_map(|(_, state)| state.clone().downcast().ok()).collect()
+    }
+
     fn before<T: Any + Send + Sync>(&self, name: &[u8]) -> Option<Arc<T>> {
         let kept = &self.before.as_ref()?.kept;
         kept.get(&(self.kind::<T>(), name.into()))?.clone().downcast().ok()
@@ -199,6 +207,19 @@ mod tests {
         let own = first.keep(b"a", |old| old.unwrap_or_else(|| Arc::new(Other)));
         let mut second = Zones::after(&first);
         assert!(Arc::ptr_eq(&second.keep(b"a", |old| old.unwrap()), &own));
+    }
+
+    #[test]
+    fn all_state_of_a_kind_is_found_in_order() {
+        let mut zones = Zones::default();
+        zones.enter(Subsystem::Stream);
+        let stream = zones.keep(b"a", |_| Arc::new(Other));
+        zones.enter(Subsystem::Http);
+        let [b, a] = [b"b", b"a"].map(|name| zones.keep(name, |_| Arc::new(Other)));
+        zones.keep(b"c", |_| Arc::new(Counts(1.into())));
+        let found = zones.all::<Other>();
+        assert_eq!(found.len(), 3);
+        assert!(found.iter().zip([a, b, stream]).all(|(found, kept)| Arc::ptr_eq(found, &kept)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What `http {}` and `stream {}` have in common: variables, and the features that nginx has in
 //! both. Each is written once, for any [`Session`]; a subsystem declares the directives and names
-//! its own type of session.
+//! its own type of session. What the program needs of a subsystem is defined here as well.
 //!
 //! Deliberately absent: what a request is, and how a session goes on.
 
@@ -9,6 +9,7 @@ pub mod backend;
 pub mod builtin;
 mod captures;
 pub mod client;
+mod control_job;
 pub mod decimal;
 pub mod evaluate;
 pub mod forwarded;
@@ -18,6 +19,7 @@ pub mod health;
 pub mod identity;
 pub mod keyed;
 pub mod limit_conn;
+pub mod limits;
 pub mod listen;
 pub mod log;
 pub mod lru;
@@ -38,6 +40,7 @@ pub mod wildcards;
 
 pub use captures::Captures;
 pub use client::Client;
+pub use control_job::{ControlJob, ControlJobs};
 pub use generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 pub use passed::{PassTargets, PassedConnection};
 pub use session::Session;

@@ -22,6 +22,6 @@ mod tests;
 mod worker;
 
 pub use compile::{BLOCKS, StreamPlan, directives, read, variable_docs};
-pub use health::StreamHealth;
+pub use features::control_jobs;
 pub use site::{StreamGeneration, StreamListen, StreamSite};
 pub use worker::{AdmittedClient, StreamWorker};

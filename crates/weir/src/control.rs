@@ -1,4 +1,7 @@
-//! The state of a serving process: its workers, the generation it serves, its logs.
+//! The state of a serving process: its workers, the generation it serves, its logs, and the jobs that
+//! its own thread does for all workers.
+//!
+//! The jobs are a list (`subsystems::control_jobs`). Which they are is unknown here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,6 +10,7 @@ use std::time::Duration;
 use conf::Zones;
 use net::{MailboxSender, listening};
 use observe::{Errno, LogFiles};
+use session::ControlJobs;
 
 use crate::Reported;
 use crate::acceptor::AcceptLimits;
@@ -15,6 +19,7 @@ use crate::event::Event;
 use crate::load::{LoadedConfig, Sites};
 use crate::log::{self, emerg, notice};
 use crate::ready;
+use crate::subsystems;
 use crate::workers::{NextGeneration, Workers};
 
 /// The running workers.
@@ -23,10 +28,9 @@ pub struct Control {
     number: u64,
     log_files: LogFiles,
     zones: Zones,
-    /// This thread serves no clients and lives as long as the process, so it runs the health
-    /// checks, once for all workers.
-    health: http::Health,
-    stream_health: stream::StreamHealth,
+    jobs: ControlJobs<Sites>,
+    /// Whether the workers have been told to end.
+    is_leaving: bool,
     /// The sites of generations that have not ended. Freeing a large one takes time, so it happens
     /// here and not in a worker, whose clients would wait.
     sites: BTreeMap<u64, Sites>,
@@ -43,15 +47,25 @@ impl Control {
         events: &MailboxSender<Event>,
     ) -> Result<Self, Reported> {
         log::panics_are_alerts();
-        let workers = Workers::start(&loaded.settings, events);
-        http::limits::serve();
+        Self::with_jobs(subsystems::control_jobs(), number, loaded, slots, sockets, events)
+    }
+
+    /// The same with these jobs.
+    fn with_jobs(
+        jobs: ControlJobs<Sites>,
+        number: u64,
+        loaded: LoadedConfig,
+        slots: &[SlotEntry],
+        sockets: Vec<(u32, OwnedFd)>,
+        events: &MailboxSender<Event>,
+    ) -> Result<Self, Reported> {
         let mut control = Self {
-            workers,
+            workers: Workers::start(&loaded.settings, events),
             number,
             log_files: LogFiles::default(),
             zones: Zones::default(),
-            health: http::Health::default(),
-            stream_health: stream::StreamHealth::default(),
+            jobs,
+            is_leaving: false,
             sites: BTreeMap::new(),
             workers_left: 0,
         };
@@ -74,8 +88,9 @@ impl Control {
         self.number = number;
         self.log_files = log_files;
         self.zones = zones;
-        self.health.serve(&sites.http);
-        self.stream_health.serve(&sites.stream);
+        // Jobs set timers, and reading the configuration took time.
+        net::clock::refresh();
+        self.jobs.iter_mut().for_each(|job| job.adopt(&sites, &self.zones));
         self.sites.insert(number, sites.clone());
         self.workers.serve(NextGeneration {
             number,
@@ -95,10 +110,11 @@ impl Control {
         &self.workers
     }
 
-    /// Lets the workers end in good order. Whoever takes over checks the servers.
-    pub fn leave(&self) {
-        self.health.stop();
-        self.stream_health.stop();
+    /// Lets the workers end in good order.
+    pub fn leave(&mut self) {
+        if !std::mem::replace(&mut self.is_leaving, true) {
+            self.jobs.iter_mut().for_each(|job| job.leave());
+        }
         self.workers.leave();
     }
 
@@ -151,3 +167,6 @@ fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

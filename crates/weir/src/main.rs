@@ -37,6 +37,7 @@ mod single;
 mod sockets;
 mod start;
 mod subcommand;
+mod subsystems;
 mod trial;
 mod version;
 mod worker_process;

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use net::process::Launch;
 use net::tls::RotatingTicketKeys;
 use observe::{Errno, Level};
+use session::limits;
 
 use crate::log::{alert, notice};
 
@@ -43,7 +44,7 @@ impl SharedLimits {
         let created = |created: std::io::Result<OwnedFd>| {
             created.inspect_err(|error| alert!("memfd_create() failed{}", Errno(error))).ok()
         };
-        let limits = self.limits.filter(|memory| match http::limits::check(memory.as_fd()) {
+        let limits = self.limits.filter(|memory| match limits::check(memory.as_fd()) {
             Ok(()) => true,
             Err(error) => {
                 notice!("upstream limits are not shared with the previous program: {error}");
@@ -51,7 +52,7 @@ impl SharedLimits {
             }
         });
         Self {
-            limits: limits.or_else(|| created(http::limits::create())),
+            limits: limits.or_else(|| created(limits::create())),
             tickets: self.tickets.or_else(|| created(RotatingTicketKeys::create_shared())),
         }
     }
@@ -59,7 +60,7 @@ impl SharedLimits {
     /// For a worker process: shares the limits and the secret from now on.
     pub fn join(self) {
         if let Some(memory) = self.limits
-            && let Err(error) = http::limits::join(memory.as_fd())
+            && let Err(error) = limits::join(memory.as_fd())
         {
             let text = "upstream limits are not shared with other worker processes";
             observe::log(Level::Warn, format_args!("{text}: {error}"));

@@ -236,7 +236,7 @@ impl WorkerProcess {
         self.control.workers().reopened();
     }
 
-    fn quit(&self) {
+    fn quit(&mut self) {
         notice!("gracefully shutting down");
         net::title::set(&format!("{}: worker process is shutting down", name().word));
         self.control.leave();
@@ -247,7 +247,7 @@ impl WorkerProcess {
         later(&self.events, STOP_MAX, Event::Stop);
     }
 
-    fn signal(&self, signal: Signal) {
+    fn signal(&mut self, signal: Signal) {
         match signal.number {
             SIGQUIT | SIGWINCH => {
                 log_signal(signal, "shutting down");

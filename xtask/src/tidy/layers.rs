@@ -86,7 +86,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
-            &["header_text", "limits", "mask", "mime_types", "places"],
+            &["header_text", "mask", "mime_types", "places"],
             &["credentials", "exchange", "files", "regex", "site", "variables"],
             &["admit", "answer", "builtin", "paths"],
             &["phases", "subrequest"],
@@ -113,8 +113,8 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/session/src/",
         layers: &[
-            &["captures", "client", "decimal", "forwarded", "identity", "lru", "table", "trusted"],
-            &["access", "listen", "passed", "rate", "wildcards"],
+            &["captures", "client", "control_job", "decimal", "forwarded", "identity", "lru"],
+            &["access", "limits", "listen", "passed", "rate", "table", "trusted", "wildcards"],
             &["values", "variables"],
             &["generation", "session"],
             &["evaluate"],

@@ -64,11 +64,15 @@ pub mod upstream_hc;
 pub mod userid;
 pub mod uwsgi;
 
+use std::sync::Arc;
+
+use ::session::ControlJobs;
 use conf::lacking::EnclosingBlock;
 use conf::{Directive, Levels, Load, Result};
 
 use crate::backend;
-use crate::site::LocationBuilder;
+use crate::health::Health;
+use crate::site::{LocationBuilder, Site};
 use crate::variables::VariableTable;
 use ssl::shared as ssl_shared;
 
@@ -143,6 +147,11 @@ conf::features! {
     gzip: gzip with VARIABLES,
     range: range,
     log: log,
+}
+
+/// The jobs of the control thread for `http {}`, in the order in which they adopt a site.
+pub fn control_jobs() -> ControlJobs<Arc<Site>> {
+    vec![Box::new(Health::default())]
 }
 
 impl Layers {

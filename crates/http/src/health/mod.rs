@@ -14,28 +14,28 @@ mod tests;
 
 use std::sync::Arc;
 
+use ::session::ControlJob;
 use ::session::health::HealthChecks;
 use ::upstream::Group;
 use ::upstream::health::HealthCheck;
+use conf::Zones;
 
 use crate::site::{Generation, Site};
 pub(crate) use checkable::Checkable;
 pub(crate) use location::LocationCheck;
 use probe::BackendProbe;
 
-/// The checks of `http {}`, on the thread that made this.
+/// The checks of `http {}`.
 #[derive(Default)]
-pub struct Health(HealthChecks<BackendProbe>);
+pub(crate) struct Health(HealthChecks<BackendProbe>);
 
-impl Health {
-    /// Continues with the checks of this configuration. Call it before any worker has it, so that
-    /// no server is used that must pass first.
-    pub fn serve(&self, site: &Arc<Site>) {
+impl ControlJob<Arc<Site>> for Health {
+    fn adopt(&mut self, site: &Arc<Site>, _: &Zones) {
         self.0.serve(checks(site));
     }
 
-    /// Stops asking; what is known of servers stays.
-    pub fn stop(&self) {
+    /// Whoever takes over checks the servers; what is known of them stays.
+    fn leave(&mut self) {
         self.0.stop();
     }
 }

@@ -21,10 +21,14 @@ pub mod tables;
 pub mod upstream;
 pub mod upstream_hc;
 
+use std::sync::Arc;
+
+use ::session::ControlJobs;
 use ::session::variables::VariableTable;
 
+use crate::health::StreamHealth;
 use crate::session::TcpSession;
-use crate::site::ServerBuilder;
+use crate::site::{ServerBuilder, StreamSite};
 use ssl::shared as ssl_shared;
 
 conf::features! {
@@ -50,6 +54,11 @@ conf::features! {
     proxy: proxy "proxy_" over proxy_tls,
     upstream_hc: upstream_hc,
     log: log,
+}
+
+/// The jobs of the control thread for `stream {}`, in the order in which they adopt a site.
+pub fn control_jobs() -> ControlJobs<Arc<StreamSite>> {
+    vec![Box::new(StreamHealth::default())]
 }
 
 impl Layers {

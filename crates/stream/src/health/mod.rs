@@ -17,29 +17,28 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::session::Client;
 use ::session::health::{HealthChecks, HealthProbe, Verdict};
+use ::session::{Client, ControlJob};
 use ::upstream::Server;
 use ::upstream::health::HealthCheck;
+use conf::Zones;
 use net::SocketProbe;
 use observe::{Level, MessageSource};
 
 use crate::session::TcpSession;
 use crate::site::{StreamGeneration, StreamHealthCheck, StreamServerId, StreamSite};
 
-/// The checks of `stream {}`, on the thread that made this.
+/// The checks of `stream {}`.
 #[derive(Default)]
-pub struct StreamHealth(HealthChecks<StreamProbe>);
+pub(crate) struct StreamHealth(HealthChecks<StreamProbe>);
 
-impl StreamHealth {
-    /// Continues with the checks of this configuration. Call it before any worker has it, so that
-    /// no server is used that must pass first.
-    pub fn serve(&self, site: &Arc<StreamSite>) {
+impl ControlJob<Arc<StreamSite>> for StreamHealth {
+    fn adopt(&mut self, site: &Arc<StreamSite>, _: &Zones) {
         self.0.serve(checks(site));
     }
 
-    /// Stops asking; what is known of servers stays.
-    pub fn stop(&self) {
+    /// Whoever takes over checks the servers; what is known of them stays.
+    fn leave(&mut self) {
         self.0.stop();
     }
 }

@@ -7,8 +7,10 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use ::session::ControlJob as _;
 use ::session::health::HealthProbe as _;
 use ::upstream::{Ask, Attempt, ServerChoice};
+use conf::Zones;
 
 use super::{StreamHealth, checks};
 use crate::tests::{Folder, load, refusal};
@@ -203,15 +205,15 @@ fn a_server_that_fails_is_not_used_and_each_change_is_logged_once() {
         matches!(group.choose(&mut Attempt::default(), &ask), ServerChoice::Server(_))
     };
     net::run(async move {
-        let health = StreamHealth::default();
-        health.serve(&site);
+        let mut health = StreamHealth::default();
+        health.adopt(&site, &Zones::default());
         assert!(!is_usable());
         until(&is_usable).await;
         is_up.store(false, SeqCst);
         until(|| !is_usable()).await;
         is_up.store(true, SeqCst);
         until(&is_usable).await;
-        health.stop();
+        health.leave();
     })
     .unwrap();
     let log = folder.read("e.log");

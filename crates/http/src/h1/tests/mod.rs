@@ -22,11 +22,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use conf::Zones;
 use net::testing::{RelaySide, relay};
 use net::{Arrival, LentFuture, Stream};
 
 use crate::exchange::{Exchange, Flow};
-use crate::health::Health;
+use crate::features::control_jobs;
 use crate::site::{Generation, Site};
 use crate::testing::{TestSite, handle, site_with, transport};
 use crate::worker::Worker;
@@ -102,8 +103,9 @@ impl Server {
                     }
                 });
                 files(&site);
-                let health = Health::default();
-                health.serve(site.generation.configuration());
+                let mut jobs = control_jobs();
+                let zones = Zones::default();
+                jobs.iter_mut().for_each(|job| job.adopt(site.generation.configuration(), &zones));
                 let worker = Worker::new(site.generation.clone());
                 let mut number = site.generation.number;
                 let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();

@@ -1,14 +1,18 @@
 //! Upstream limits that several worker processes share while they serve side by side, after a
 //! reload or during an upgrade. The mechanism is `upstream::limit::SharedTable`; this connects it
-//! with the process and its runtime.
+//! with the process and its control thread.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::upstream::StateMemory;
 use ::upstream::limit::{SharedTable, TICK_MS};
+use conf::Zones;
 use net::clock;
+
+use crate::control_job::ControlJob;
 
 /// Makes the memory that worker processes share. The master hands it to each process it starts.
 pub fn create() -> io::Result<OwnedFd> {
@@ -25,10 +29,28 @@ pub fn join(memory: BorrowedFd<'_>) -> io::Result<()> {
     SharedTable::join(memory, clock::machine_ms).map(|table| StateMemory::process().share(table))
 }
 
-/// This process begins to serve: its maxima hold for all processes. While requests wait for slots
-/// that other processes may free, this thread checks for them.
-pub fn serve() {
-    let Some(table) = StateMemory::process().table().cloned() else { return };
+/// Once this process serves, its maxima hold for all processes. While requests wait for slots that
+/// other processes may free, this job checks for them.
+#[derive(Default)]
+pub struct LimitSharing {
+    is_serving: bool,
+}
+
+impl<S> ControlJob<S> for LimitSharing {
+    /// Later configurations change maxima, not who shares them.
+    fn adopt(&mut self, _: &S, _: &Zones) {
+        if !std::mem::replace(&mut self.is_serving, true)
+            && let Some(table) = StateMemory::process().table()
+        {
+            serve(table.clone());
+        }
+    }
+
+    /// Requests may still wait.
+    fn leave(&mut self) {}
+}
+
+fn serve(table: Arc<SharedTable>) {
     table.serve();
     let (sender, mut calls) = net::mailbox();
     table.on_waiting(move || sender.send(()));

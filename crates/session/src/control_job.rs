@@ -1,0 +1,29 @@
+//! Jobs of the control thread: what a process does once, however many workers serve.
+//!
+//! The control thread serves no clients and lives as long as the process, so a job outlives
+//! configurations: it is made once and told of each configuration ([`ControlJob::adopt`]). A job
+//! runs on the thread's event loop (`net::spawn`, `net::Timer`) and blocks nobody there: long work
+//! goes to other threads (`net::offload`). What it finds out reaches the workers through state that
+//! is shared anyway: a zone, a group of servers. Deliberately absent: work that belongs to one
+//! client or one worker, and what any job does.
+//!
+//! The invariant: a job is told of a configuration before any worker has it.
+
+use conf::Zones;
+
+/// A job of the control thread. `S` is what it is told of: the configuration of a subsystem
+/// (`Arc<Site>`), or of the whole program.
+pub trait ControlJob<S> {
+    /// Continues with another configuration, the first included. What was begun for the one before
+    /// and is no longer wanted ends here. Sessions of the one before may go on.
+    ///
+    /// `zones` is the state that the configurations share.
+    fn adopt(&mut self, site: &S, zones: &Zones);
+
+    /// The process is to end, once, after its last sessions: another process may serve already, and
+    /// run the same jobs. A job that those sessions need goes on.
+    fn leave(&mut self);
+}
+
+/// Jobs in the order in which they are told.
+pub type ControlJobs<S> = Vec<Box<dyn ControlJob<S>>>;

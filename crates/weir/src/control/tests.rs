@@ -1,0 +1,84 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::MemoryFiles;
+use net::Mailbox;
+use session::ControlJob;
+
+use super::*;
+use crate::load::{self, ConfigOrigin};
+
+/// What happened, in order.
+type Calls = Rc<RefCell<Vec<String>>>;
+
+struct ToyJob {
+    name: &'static str,
+    calls: Calls,
+}
+
+impl ToyJob {
+    fn note(&self, what: &str) {
+        self.calls.borrow_mut().push(format!("{} {what}", self.name));
+    }
+}
+
+impl ControlJob<Sites> for ToyJob {
+    fn adopt(&mut self, sites: &Sites, _: &Zones) {
+        assert_eq!(Arc::strong_count(&sites.http), 1, "no worker has the site yet");
+        self.note("adopts");
+    }
+
+    fn leave(&mut self) {
+        self.note("leaves");
+    }
+}
+
+fn toy_jobs(calls: &Calls) -> ControlJobs<Sites> {
+    let job = |name| Box::new(ToyJob { name, calls: calls.clone() }) as Box<dyn ControlJob<Sites>>;
+    ["first", "second"].map(job).into()
+}
+
+fn loaded(before: &Zones) -> LoadedConfig {
+    let text = "worker_processes 2; error_log stderr emerg; events {} http {} stream {}";
+    let mut files = MemoryFiles::default().with("/conf", text);
+    let origin = ConfigOrigin { conf: b"/conf"[..].into(), ..ConfigOrigin::default() };
+    load::load_quietly(before, &origin, &mut files).unwrap()
+}
+
+async fn wait_for(events: &mut Mailbox<Event>, is_it: impl Fn(&Event) -> bool) {
+    while let Some(event) = events.next().await {
+        if is_it(&event) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn jobs_adopt_each_configuration_before_the_workers_and_leave_once() {
+    let calls = Calls::default();
+    let note = |what: &str| calls.borrow_mut().push(what.to_owned());
+    net::run(async {
+        let (sender, mut events) = net::mailbox();
+        note("start");
+        let first = loaded(&Zones::default());
+        let started = Control::with_jobs(toy_jobs(&calls), 1, first, &[], Vec::new(), &sender);
+        let mut control = started.unwrap();
+        note("reload");
+        let next = loaded(control.zones());
+        control.serve(2, next, &[], Vec::new()).unwrap();
+        wait_for(&mut events, |event| matches!(event, Event::GenerationOver(1))).await;
+        control.generation_over(1);
+        note("quit");
+        control.leave();
+        control.leave();
+        for is_last in [false, true] {
+            wait_for(&mut events, |event| matches!(event, Event::WorkerLeft)).await;
+            assert_eq!(control.worker_left(), is_last);
+        }
+    })
+    .unwrap();
+    let expected = "start, first adopts, second adopts, reload, first adopts, second adopts, quit, \
+                    first leaves, second leaves";
+    assert_eq!(calls.borrow().join(", "), expected);
+}
