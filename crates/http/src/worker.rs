@@ -1,11 +1,9 @@
 //! One worker's HTTP: it starts a driver for each connection, parks those that are idle, and ends
 //! all of them when it leaves.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use ::session::PassedConnection;
-use ::upstream::Discovery;
 use net::{Accepted, Address, Detached, IdleSet, SocketProbe, Stream};
 
 use crate::accept::{self, ParkedConnection, UnusedConnection};
@@ -21,8 +19,6 @@ const RECLAIMED_MAX: usize = 32;
 /// One worker's HTTP.
 pub struct Worker {
     context: Rc<WorkerContext>,
-    /// Names of servers that are looked up as long as the generation is the newest.
-    discovery: RefCell<Discovery>,
     /// Where idle connections wait; `None` where there was no descriptor left for it.
     idle_set: Option<Rc<IdleSet<ParkedConnection>>>,
 }
@@ -31,10 +27,9 @@ impl Worker {
     /// A worker that serves this configuration.
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
         net::at_turn_end(observe::end_turn);
-        let discovery = RefCell::new(Discovery::of(&generation.groups));
         let idle_set = IdleSet::new().ok();
         let context = WorkerContext::new(generation, idle_set.is_some());
-        let worker = Rc::new(Self { context, discovery, idle_set });
+        let worker = Rc::new(Self { context, idle_set });
         if let Some(idle_set) = &worker.idle_set {
             let weak = Rc::downgrade(&worker);
             let weak_too = weak.clone();
@@ -118,7 +113,6 @@ impl Worker {
     /// From now on every next request is served by this configuration. Connections are woken, since
     /// some may have come by a socket that it does not have.
     pub fn replace(self: &Rc<Self>, generation: Rc<Generation>) {
-        self.discovery.replace(Discovery::of(&generation.groups));
         self.context.replace_generation(generation);
         self.close_parked(ResumeReason::End, |parked| self.context.keeps_socket(parked.listen()));
         self.context.tracker.wake_all();

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ::upstream::Group;
 use conf::VariableId;
 use net::Address;
 
@@ -28,6 +29,8 @@ pub trait Configuration: 'static {
 
     /// A variable by number.
     fn variable(&self, id: VariableId) -> &Variable<Self::Session>;
+    /// Its groups of servers.
+    fn groups(&self) -> &[Arc<Group>];
     /// The listening sockets, in the order in which the configuration names them.
     fn listens(&self) -> &[Self::Listen];
     /// The address of a listening socket.

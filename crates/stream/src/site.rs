@@ -178,6 +178,10 @@ impl Configuration for StreamSite {
         &self.variables[id.0 as usize]
     }
 
+    fn groups(&self) -> &[Arc<Group>] {
+        &self.groups
+    }
+
     fn listens(&self) -> &[StreamListen] {
         &self.listens
     }

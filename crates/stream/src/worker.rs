@@ -8,7 +8,6 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use ::session::{Client, PassTargets, PassedConnection};
-use ::upstream::Discovery;
 use net::{
     Accepted, Address, ConnectionPermit, ConnectionTracker, DatagramSet, ReceivedDatagram,
     SocketProbe, UdpListener,
@@ -23,8 +22,6 @@ use crate::site::StreamGeneration;
 /// One worker's sessions.
 pub struct StreamWorker {
     generation: RefCell<Rc<StreamGeneration>>,
-    /// Names of servers that are looked up as long as the generation is the newest.
-    discovery: RefCell<Discovery>,
     counts: &'static WorkerCounters,
     tracker: Rc<ConnectionTracker>,
     /// What sessions over UDP need; made when the first socket is opened.
@@ -63,10 +60,8 @@ impl StreamWorker {
     }
 
     fn with_targets(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Self {
-        let discovery = RefCell::new(Discovery::of(&generation.groups));
         Self {
             generation: RefCell::new(generation),
-            discovery,
             counts: WorkerCounters::of_worker(),
             tracker: Rc::default(),
             udp: OnceCell::new(),
@@ -88,7 +83,6 @@ impl StreamWorker {
 
     /// From now on new connections are served by this configuration; those under way keep theirs.
     pub fn replace(&self, generation: Rc<StreamGeneration>) {
-        self.discovery.replace(Discovery::of(&generation.groups));
         self.close_ports(&generation);
         self.generation.replace(generation);
     }

@@ -1,8 +1,9 @@
 //! Names of servers that are looked up while the server runs: `resolve`, and those that were not
 //! found at start.
 //!
-//! One worker of the process looks a group's names up, the one that asks first. That is also when
-//! the group's limits begin to hold.
+//! The control thread looks them up, once for all workers, from the time it adopts a configuration
+//! until it adopts the next. The addresses found reach the workers through the groups, which they
+//! share. Limits of groups hold from that time, too.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -25,15 +26,13 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// Begins to look up the names of these groups, as far as no other worker does.
+    /// Begins to look up the names of these groups. Call it once for each configuration.
     pub fn of<'a>(groups: impl IntoIterator<Item = &'a Arc<Group>>) -> Self {
         let mut discovery = Self::default();
         for group in groups {
-            if group.claim_discovery() {
-                group.apply_limits();
-                for (line, lookup) in group.lookups() {
-                    discovery.tasks.extend(begin(group, line, lookup));
-                }
+            group.apply_limits();
+            for (line, lookup) in group.lookups() {
+                discovery.tasks.extend(begin(group, line, lookup));
             }
         }
         discovery
@@ -86,3 +85,6 @@ async fn find(group: Weak<Group>, line: usize, place: Endpoint) {
         return;
     }
 }
+
+#[cfg(test)]
+mod tests;

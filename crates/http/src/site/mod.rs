@@ -152,6 +152,10 @@ impl Configuration for Site {
         &self.variables[id.0 as usize]
     }
 
+    fn groups(&self) -> &[Arc<Group>] {
+        &self.groups
+    }
+
     fn listens(&self) -> &[Listen] {
         &self.listens
     }

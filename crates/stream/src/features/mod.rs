@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use ::session::ControlJobs;
 use ::session::variables::VariableTable;
+use ::upstream::Discovery;
 
 use crate::health::StreamHealth;
 use crate::session::TcpSession;
@@ -58,7 +59,7 @@ conf::features! {
 
 /// The jobs of the control thread for `stream {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<StreamSite>> {
-    vec![Box::new(StreamHealth::default())]
+    vec![Box::new(StreamHealth::default()), Box::new(Discovery::default())]
 }
 
 impl Layers {

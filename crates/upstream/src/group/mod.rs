@@ -38,8 +38,6 @@ pub struct Group {
     /// The lines of the peers. Locked before `peers`.
     lines: Mutex<GroupLines>,
     limit: Option<GroupLimit>,
-    /// Whether a worker resolves its names.
-    discovered: AtomicBool,
     /// `check`
     check: Option<Arc<ServerCheck>>,
     /// Whether a newly resolved server is not used before it passes a check.
@@ -122,7 +120,6 @@ impl Group {
             peers: Mutex::new(peers),
             limit: lines.limit.clone().filter(GroupLimit::has_queue),
             lines: Mutex::new(lines),
-            discovered: AtomicBool::new(false),
             check: parts.check,
             checks_newcomers: AtomicBool::new(false),
         }
@@ -131,11 +128,6 @@ impl Group {
     /// From now on this generation's limits hold.
     pub(crate) fn apply_limits(&self) {
         self.servers().iter().for_each(|server| server.apply_limit());
-    }
-
-    /// Whether the caller is the first one; it then resolves the names.
-    pub(crate) fn claim_discovery(&self) -> bool {
-        !self.discovered.swap(true, Ordering::Relaxed)
     }
 
     /// How each line is resolved at run time.

@@ -25,7 +25,7 @@ mod services;
 mod state;
 mod tcp;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod watch;
