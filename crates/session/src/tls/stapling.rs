@@ -4,6 +4,11 @@
 //! request if it is time for a newer one. Requests are made by whichever worker comes first; what
 //! they bring is shared by all workers, by all servers with the certificate, and with the
 //! configurations that follow.
+//!
+//! This is no job of the control thread. As in nginx, only a handshake makes a request due: a
+//! certificate that no client asks for costs its responder nothing, and the first handshake has no
+//! response. A job with a schedule would change both; one that handshakes wake would only run the
+//! same request on another thread.
 
 use std::collections::HashMap;
 use std::fmt;
