@@ -1,17 +1,19 @@
 //! One worker's HTTP: it starts a driver for each connection, parks those that are idle, and ends
 //! all of them when it leaves.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-use ::session::PassedConnection;
-use net::{Accepted, Address, Detached, IdleSet, SocketProbe, Stream};
+use ::session::{
+    LocalFuture, PassTargets, PassedConnection, SiteShare, SubsystemSite, SubsystemWorker,
+};
+use net::{Accepted, Address, Detached, IdleSet, SocketOptions, SocketProbe, Stream};
 
 use crate::accept::{self, ParkedConnection, UnusedConnection};
 use crate::client::Client;
 use crate::drive::{OF_ANY_GENERATION, WorkerContext};
 use crate::h1::ConnectionState;
 use crate::h2::ResumeReason;
-use crate::site::Generation;
+use crate::site::{Generation, Site};
 
 /// Idle connections that end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
@@ -69,11 +71,6 @@ impl Worker {
         });
     }
 
-    /// The slot of the listening socket that gets connections to this address.
-    pub fn slot_at(&self, to: &Address) -> Option<u32> {
-        self.context.generation().slot_at(to)
-    }
-
     /// Goes on with a connection that was parked; perhaps only to end it.
     fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, reason: ResumeReason) {
         let worker = self.clone();
@@ -118,13 +115,6 @@ impl Worker {
         self.context.tracker.wake_all();
     }
 
-    /// Lets go of what only configurations that are gone needed: log files, and sockets to syslog
-    /// servers. Lines that wait are written.
-    pub fn forget_old(&self) {
-        observe::flush_all();
-        session::log::forget_old();
-    }
-
     /// Ends the requests and tunnels that began under earlier generations than this. Connections
     /// that wait, or whose request is newer, stay; with [`u64::MAX`] all of them end.
     pub fn cut_before(&self, generation: u64) {
@@ -160,9 +150,48 @@ impl Worker {
             self.context.tracker.wake_all();
         }
     }
+}
 
-    /// Whether the newest configuration has this listening socket.
-    pub fn listens(&self, slot: u32) -> bool {
-        self.context.listens(slot)
+impl SubsystemSite for Site {
+    fn block(&self) -> &'static str {
+        "http"
+    }
+
+    fn sockets(&self) -> Vec<(&Address, &SocketOptions)> {
+        self.listens.iter().map(|listen| (&listen.address, &listen.options)).collect()
+    }
+
+    fn start(&self, share: SiteShare, _: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
+        Worker::new(share.generation())
+    }
+}
+
+impl SubsystemWorker for Worker {
+    fn replace(self: Rc<Self>, share: SiteShare) {
+        Worker::replace(&self, share.generation());
+    }
+
+    fn start(self: Rc<Self>, accepted: Accepted, debug: bool) {
+        Worker::start(&self, accepted, debug);
+    }
+
+    fn take_over(self: Rc<Self>, passed: PassedConnection) {
+        Worker::take_over(&self, passed);
+    }
+
+    fn slot_at(&self, to: &Address) -> Option<u32> {
+        self.context.generation().slot_at(to)
+    }
+
+    fn cut_before(&self, generation: u64) {
+        Worker::cut_before(self, generation);
+    }
+
+    fn make_room(self: Rc<Self>) {
+        Worker::make_room(&self);
+    }
+
+    fn leave(self: Rc<Self>) -> LocalFuture {
+        Box::pin(async move { Worker::leave(&self).await })
     }
 }

@@ -32,6 +32,7 @@ pub mod regex;
 pub mod server_names;
 mod session;
 pub mod split_clients;
+mod subsystem;
 pub mod table;
 pub mod tls;
 mod trusted;
@@ -45,3 +46,6 @@ pub use control_job::{ControlJob, ControlJobs};
 pub use generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 pub use passed::{PassTargets, PassedConnection};
 pub use session::Session;
+pub use subsystem::{
+    AdmitClient, AdmittedClient, LocalFuture, SiteShare, SubsystemSite, SubsystemWorker,
+};

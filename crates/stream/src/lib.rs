@@ -24,4 +24,4 @@ mod worker;
 pub use compile::{BLOCKS, StreamPlan, directives, read, variable_docs};
 pub use features::control_jobs;
 pub use site::{StreamGeneration, StreamListen, StreamSite};
-pub use worker::{AdmittedClient, StreamWorker};
+pub use worker::StreamWorker;

@@ -7,9 +7,12 @@ use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use ::session::{Client, PassTargets, PassedConnection};
+use ::session::{
+    AdmitClient, AdmittedClient, Client, LocalFuture, PassTargets, PassedConnection, SiteShare,
+    SubsystemSite, SubsystemWorker,
+};
 use net::{
-    Accepted, Address, ConnectionPermit, ConnectionTracker, DatagramSet, ReceivedDatagram,
+    Accepted, Address, ConnectionTracker, DatagramSet, ReceivedDatagram, SocketOptions,
     SocketProbe, UdpListener,
 };
 use observe::{Errno, Level, WorkerCounters};
@@ -17,7 +20,7 @@ use observe::{Errno, Level, WorkerCounters};
 use crate::datagrams::{BoundFlow, serve_datagrams};
 use crate::flow::{UdpPort, UdpResources};
 use crate::serve::{HeldConnection, serve};
-use crate::site::StreamGeneration;
+use crate::site::{StreamGeneration, StreamSite};
 
 /// One worker's sessions.
 pub struct StreamWorker {
@@ -30,14 +33,6 @@ pub struct StreamWorker {
     ports: RefCell<Vec<Rc<UdpPort>>>,
     /// Where `pass` leads to.
     targets: Weak<dyn PassTargets>,
-}
-
-/// A client that may have a session over UDP.
-pub struct AdmittedClient {
-    /// Counts the session as one of the worker's connections until dropped.
-    pub permit: ConnectionPermit,
-    /// Whether all its messages are logged.
-    pub debug: bool,
 }
 
 /// Batches of datagrams that are taken before others get their turn.
@@ -53,12 +48,7 @@ impl StreamWorker {
         Rc::new_cyclic(|own: &Weak<Self>| Self::with_targets(generation, own.clone()))
     }
 
-    /// A worker that serves this configuration. `pass` leads to the sockets of `targets`, which are
-    /// its own and those of other subsystems.
-    pub fn among(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Rc<Self> {
-        Rc::new(Self::with_targets(generation, targets))
-    }
-
+    /// `pass` leads to the sockets of `targets`.
     fn with_targets(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Self {
         Self {
             generation: RefCell::new(generation),
@@ -78,7 +68,7 @@ impl StreamWorker {
             Client::new(observe::connection_number(), peer, SocketProbe::new(&stream), slot);
         client.debug = debug;
         let (open, received) = (self.counts.accept(), Vec::new());
-        self.take_over(PassedConnection { client, stream, received, open, permit });
+        PassTargets::take_over(self, PassedConnection { client, stream, received, open, permit });
     }
 
     /// From now on new connections are served by this configuration; those under way keep theirs.
@@ -195,10 +185,49 @@ impl StreamWorker {
     pub async fn leave(&self) {
         self.tracker.empty().await;
     }
+}
 
-    /// Whether the newest configuration has this listening socket.
-    pub fn listens(&self, slot: u32) -> bool {
-        self.generation.borrow().listen(slot).is_some()
+impl SubsystemSite for StreamSite {
+    fn block(&self) -> &'static str {
+        "stream"
+    }
+
+    fn sockets(&self) -> Vec<(&Address, &SocketOptions)> {
+        self.listens.iter().map(|listen| (&listen.address, &listen.options)).collect()
+    }
+
+    fn start(&self, share: SiteShare, targets: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
+        Rc::new(StreamWorker::with_targets(share.generation(), targets))
+    }
+}
+
+impl SubsystemWorker for StreamWorker {
+    fn replace(self: Rc<Self>, share: SiteShare) {
+        StreamWorker::replace(&self, share.generation());
+    }
+
+    fn start(self: Rc<Self>, accepted: Accepted, debug: bool) {
+        StreamWorker::start(&self, accepted, debug);
+    }
+
+    fn take_over(self: Rc<Self>, passed: PassedConnection) {
+        PassTargets::take_over(&*self, passed);
+    }
+
+    fn receive(self: Rc<Self>, socket: OwnedFd, slot: u32, admit: AdmitClient) -> LocalFuture {
+        Box::pin(StreamWorker::receive(self, socket, slot, admit))
+    }
+
+    fn slot_at(&self, to: &Address) -> Option<u32> {
+        PassTargets::slot_at(self, to)
+    }
+
+    fn cut_before(&self, generation: u64) {
+        StreamWorker::cut_before(self, generation);
+    }
+
+    fn leave(self: Rc<Self>) -> LocalFuture {
+        Box::pin(async move { StreamWorker::leave(&self).await })
     }
 }
 

@@ -1,4 +1,5 @@
-//! Accepts a worker's connections: from the kernel, and from other workers.
+//! Accepts a worker's connections: from the kernel, and from other workers. Each goes to the
+//! subsystem that owns its listening socket.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,9 +11,9 @@ use std::time::Duration;
 
 use net::{AcceptBalancer, Accepted, Address, AllFull, Arrival, Listener, Mailbox};
 use observe::{Errno, Level};
-use session::{PassTargets, PassedConnection};
-use stream::{AdmittedClient, StreamGeneration, StreamWorker};
+use session::{AdmittedClient, PassTargets, PassedConnection, SiteShare, SubsystemWorker};
 
+use crate::config_snapshot::SlotOwners;
 use crate::log::alert;
 use crate::settings::{DebugClient, ProgramSettings};
 
@@ -48,8 +49,10 @@ const EARLY_PAUSE: Duration = Duration::from_millis(1);
 /// Accepts the connections of one worker.
 pub struct Acceptor {
     balancer: Rc<AcceptBalancer>,
-    http: Rc<http::Worker>,
-    stream: Rc<StreamWorker>,
+    /// In the order of the program's list.
+    subsystems: Vec<Rc<dyn SubsystemWorker>>,
+    /// Whose each slot is in the newest configuration.
+    owners: RefCell<SlotOwners>,
     limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
     full_told_s: Cell<Option<u64>>,
@@ -57,16 +60,12 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Passes connections to the subsystem that owns their listening socket.
-    pub fn new(
-        balancer: Rc<AcceptBalancer>,
-        http: Rc<http::Worker>,
-        stream: Rc<StreamGeneration>,
-    ) -> Rc<Self> {
+    /// Starts the subsystems of this worker with their sites.
+    pub fn new(balancer: Rc<AcceptBalancer>, sites: Vec<SiteShare>) -> Rc<Self> {
         Rc::new_cyclic(|own: &Weak<Self>| Self {
             balancer,
-            http,
-            stream: StreamWorker::among(stream, own.clone()),
+            subsystems: sites.into_iter().map(|site| site.start(own.clone())).collect(),
+            owners: RefCell::default(),
             limits: RefCell::default(),
             reuse_told_s: Cell::default(),
             full_told_s: Cell::default(),
@@ -74,9 +73,14 @@ impl Acceptor {
         })
     }
 
-    /// The sessions of `stream {}`.
-    pub fn stream(&self) -> &Rc<StreamWorker> {
-        &self.stream
+    /// The subsystems in this worker.
+    pub fn subsystems(&self) -> &[Rc<dyn SubsystemWorker>] {
+        &self.subsystems
+    }
+
+    /// From now on connections belong to the subsystems so. Their sites have been replaced.
+    pub fn set_owners(&self, owners: SlotOwners) {
+        self.owners.replace(owners);
     }
 
     /// Applies to every connection from now on.
@@ -123,8 +127,8 @@ impl Acceptor {
     /// Receives datagrams by a socket until the task is stopped. A datagram cannot be handed over:
     /// those that follow it come here.
     pub async fn receive(self: Rc<Self>, socket: OwnedFd, slot: u32) {
-        let stream = self.stream.clone();
-        stream.receive(socket, slot, move |peer| self.admit(peer)).await;
+        let owner = self.owner(slot);
+        owner.receive(socket, slot, Box::new(move |peer| self.admit(peer))).await;
     }
 
     /// Whether a client may have a session over UDP.
@@ -156,7 +160,14 @@ impl Acceptor {
 
     /// Whether the newest configuration has this listening socket.
     fn listens(&self, slot: u32) -> bool {
-        self.http.listens(slot) || self.stream.listens(slot)
+        self.owners.borrow().has(slot)
+    }
+
+    /// The subsystem of a listening socket. One that the newest configuration does not have is
+    /// nobody's; any subsystem closes its connections.
+    fn owner(&self, slot: u32) -> Rc<dyn SubsystemWorker> {
+        let owner = self.owners.borrow().owner(slot).unwrap_or(0);
+        self.subsystems[owner].clone()
     }
 
     /// Accepts a connection from a socket of a newer configuration than this worker has; the worker
@@ -177,7 +188,7 @@ impl Acceptor {
             Err(full) => full,
         };
         self.tell_reuse(limit);
-        self.http.make_room();
+        self.subsystems.iter().for_each(|subsystem| subsystem.clone().make_room());
         net::yield_now().await;
         match self.balancer.assign(arrival) {
             Ok(accepted) => accepted.into_iter().for_each(|accepted| self.start(accepted)),
@@ -207,23 +218,17 @@ impl Acceptor {
             return;
         }
         let debug = self.debugs(accepted.peer.map(|peer| peer.ip()));
-        match self.stream.listens(accepted.slot) {
-            true => self.stream.start(accepted, debug),
-            false => self.http.start(accepted, debug),
-        }
+        self.owner(accepted.slot).start(accepted, debug);
     }
 }
 
 impl PassTargets for Acceptor {
     fn slot_at(&self, to: &Address) -> Option<u32> {
-        self.http.slot_at(to).or_else(|| self.stream.slot_at(to))
+        self.subsystems.iter().find_map(|subsystem| subsystem.slot_at(to))
     }
 
     fn take_over(&self, passed: PassedConnection) {
-        match self.stream.listens(passed.client.listen) {
-            true => self.stream.take_over(passed),
-            false => self.http.take_over(passed),
-        }
+        self.owner(passed.client.listen).take_over(passed);
     }
 }
 
@@ -240,3 +245,6 @@ fn level(error: &io::Error) -> Level {
         _ => Level::Alert,
     }
 }
+
+#[cfg(test)]
+mod tests;

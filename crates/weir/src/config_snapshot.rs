@@ -8,13 +8,15 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use net::Address;
 use net::users::ProcessIdentity;
-use session::{Configuration as _, ListenerSlots};
+use session::ListenerSlots;
 
-use crate::load::{ConfigOrigin, Sites};
+use crate::load::ConfigOrigin;
 use crate::places::Defaults;
+use crate::subsystems::Sites;
 
 /// One configuration on its way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -205,30 +207,47 @@ impl SnapshotReader<'_> {
 
 /// Whose each slot is, and its place in that subsystem's list. A slot of an earlier configuration
 /// is nobody's.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct SlotOwners {
-    pub http: ListenerSlots,
-    pub stream: ListenerSlots,
+    /// The number of the subsystem, by slot.
+    owners: Arc<[Option<usize>]>,
+    /// By subsystem.
+    places: [ListenerSlots; Sites::COUNT],
 }
 
 impl SlotOwners {
     /// The sockets of these slots as a configuration has them.
     pub fn of(slots: &[SlotEntry], sites: &Sites) -> Self {
-        let http = sites.http.listens().iter().map(|listen| &listen.address);
-        let stream = sites.stream.listens().iter().map(|listen| &listen.address);
-        Self { http: places(slots, http), stream: places(slots, stream) }
+        let places = sites.each().map(|site| {
+            let addresses = site.sockets().into_iter().map(|(address, _)| address);
+            places_of(slots, addresses)
+        });
+        let owner = |slot: usize| places.iter().position(|places| places[slot].is_some());
+        let owners = (0..places[0].len()).map(owner).collect();
+        Self { owners, places }
+    }
+
+    /// The number of the subsystem that has a slot, if the configuration has it.
+    pub fn owner(&self, slot: u32) -> Option<usize> {
+        self.owners.get(slot as usize).copied().flatten()
     }
 
     /// Whether the configuration has a slot.
     pub fn has(&self, slot: u32) -> bool {
-        let is_among =
-            |slots: &ListenerSlots| slots.get(slot as usize).is_some_and(Option::is_some);
-        is_among(&self.http) || is_among(&self.stream)
+        self.owner(slot).is_some()
+    }
+
+    /// The slots of each subsystem.
+    pub fn of_subsystems(&self) -> impl Iterator<Item = &ListenerSlots> {
+        self.places.iter()
     }
 }
 
 /// By slot: the place of its address in a list.
-fn places<'a>(slots: &[SlotEntry], addresses: impl Iterator<Item = &'a Address>) -> ListenerSlots {
+fn places_of<'a>(
+    slots: &[SlotEntry],
+    addresses: impl Iterator<Item = &'a Address>,
+) -> ListenerSlots {
     let by_address: HashMap<&Address, u32> =
         (0..).zip(addresses).map(|(place, address)| (address, place)).collect();
     let last = slots.iter().map(|entry| entry.slot + 1).max().unwrap_or(0);

@@ -16,10 +16,10 @@ use crate::Reported;
 use crate::acceptor::AcceptLimits;
 use crate::config_snapshot::{SlotEntry, SlotOwners};
 use crate::event::Event;
-use crate::load::{LoadedConfig, Sites};
+use crate::load::LoadedConfig;
 use crate::log::{self, emerg, notice};
 use crate::ready;
-use crate::subsystems;
+use crate::subsystems::{self, Sites};
 use crate::workers::{NextGeneration, Workers};
 
 /// The running workers.

@@ -3,7 +3,6 @@
 //! Everything is read before anything is opened, so a configuration that fails leaves no trace. The
 //! worker process reads the same files again from the master's recording: it gets the same result.
 
-use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +14,7 @@ use conf::{
 };
 use http::TempFolder;
 use lab::doctor::{self, NamedCertificates};
-use net::{Address, SocketOptions};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
-use session::Configuration as _;
 
 use crate::command_line::CommandLine;
 use crate::embedded;
@@ -25,6 +22,7 @@ use crate::lenient;
 use crate::name::name;
 use crate::places::{self, Defaults, StartingUser, UserFiles};
 use crate::settings::{BLOCKS, Layers, ModulesUsed, ProgramSettings, Scope};
+use crate::subsystems::{Plans, Sites};
 use crate::{Reported, hints};
 
 /// Where a configuration comes from, and what its relative names are relative to.
@@ -98,34 +96,6 @@ impl ConfigOrigin {
         match self.port {
             Some(port) => Box::new(embedded::files(port)),
             None => Box::new(Disk),
-        }
-    }
-}
-
-/// What a configuration serves, by subsystem.
-#[derive(Clone, Default)]
-pub struct Sites {
-    pub http: Arc<http::Site>,
-    pub stream: Arc<stream::StreamSite>,
-}
-
-impl Sites {
-    /// Where they listen: HTTP's sockets, then those of `stream {}`.
-    pub fn listens(&self) -> Vec<(&Address, &SocketOptions)> {
-        let http = self.http.listens().iter().map(|listen| (&listen.address, &listen.options));
-        let stream = self.stream.listens().iter().map(|listen| (&listen.address, &listen.options));
-        http.chain(stream).collect()
-    }
-
-    /// Refuses an address that both have.
-    fn check(&self) -> Result<()> {
-        let of_http: HashSet<_> = self.http.listens().iter().map(|http| &http.address).collect();
-        match self.stream.listens().iter().find(|listen| of_http.contains(&listen.address)) {
-            None => Ok(()),
-            Some(listen) => {
-                let message = "is listened on in http and in stream";
-                Err(Error::bare(format!("{} {message}", listen.address)))
-            }
         }
     }
 }
@@ -286,7 +256,7 @@ fn read(
     if let Some(error) = broken {
         return Err(error);
     }
-    if !main.has_events {
+    if !main.blocks.contains(&"events") {
         return Err(Error::bare("no \"events\" section in configuration"));
     }
     if let Some(at) = load.errors.iter().position(|error| error.lacks.is_none()) {
@@ -296,20 +266,12 @@ fn read(
     compile(main.layers, main.plans, origin, load)
 }
 
-/// The subsystems that have been read.
-#[derive(Default)]
-struct Plans {
-    http: Option<http::HttpPlan>,
-    stream: Option<stream::StreamPlan>,
-}
-
 /// The main level, as far as it has been read.
 #[derive(Default)]
 struct Main {
     layers: Layers,
-    has_events: bool,
-    has_http: bool,
-    has_stream: bool,
+    /// The names of its blocks.
+    blocks: Vec<&'static str>,
     plans: Plans,
 }
 
@@ -324,18 +286,13 @@ impl Main {
             Some(info) => {
                 info.admit(line, MAIN)?;
                 load.registry.of::<ModulesUsed>().0 = true;
-                let seen = match info.name {
-                    "http" => &mut self.has_http,
-                    "stream" => &mut self.has_stream,
-                    _ => &mut self.has_events,
-                };
-                if std::mem::replace(seen, true) {
+                if self.blocks.contains(&info.name) {
                     return Err(line.refuse("is duplicate"));
                 }
+                self.blocks.push(info.name);
                 match info.name {
-                    "http" => self.plans.http = Some(http::read(line, load)?),
-                    "stream" => self.plans.stream = Some(stream::read(line, load)?),
-                    _ => read_events(line, &mut self.layers, load)?,
+                    "events" => read_events(line, &mut self.layers, load)?,
+                    _ => self.plans.read(line, load)?,
                 }
             }
             None if self.layers.set(MAIN, line, load)? => {}
@@ -371,10 +328,7 @@ fn compile(
     scope.install(&mut settings)?;
     let main_log = Arc::new(main_log(&settings, origin, load));
     load.registry.of::<MainLog>().0 = main_log.clone();
-    let http = plans.http.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
-    let stream = plans.stream.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
-    let sites = Sites { http: Arc::new(http), stream: Arc::new(stream) };
-    sites.check()?;
+    let sites = plans.compile(load)?;
     settings.check(sites.listens().len(), load)?;
     load.zones.settle();
     let zones = std::mem::take(&mut load.zones);

@@ -1,12 +1,86 @@
-//! The subsystems of the program, `http {}` and `stream {}`: the list of those there are.
+//! The subsystems of the program. This is the only list of them: to have another one, add it here
+//! and to the blocks of the main level (`settings::BLOCKS`).
+//!
+//! Everything else in the program handles them alike, by their places in the list: what listens,
+//! what serves in a worker, whose jobs the control thread does.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::Zones;
+use conf::{Directive, Error, Load, Result, Zones};
+use net::{Address, SocketOptions};
 use session::limits::LimitSharing;
-use session::{ControlJob, ControlJobs};
+use session::{ControlJob, ControlJobs, SubsystemSite};
 
-use crate::load::Sites;
+/// The subsystems' blocks as far as they have been read.
+#[derive(Default)]
+pub struct Plans {
+    http: Option<http::HttpPlan>,
+    stream: Option<stream::StreamPlan>,
+}
+
+/// What a configuration serves. A subsystem without a block has a site without sockets.
+#[derive(Clone, Default)]
+pub struct Sites {
+    http: Arc<http::Site>,
+    stream: Arc<stream::StreamSite>,
+}
+
+impl Plans {
+    /// Reads the block of a subsystem.
+    pub fn read(&mut self, block: &Directive, load: &mut Load<'_>) -> Result<()> {
+        match &*block.name.text {
+            b"http" => self.http = Some(http::read(block, load)?),
+            b"stream" => self.stream = Some(stream::read(block, load)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Compiles everything that was read.
+    pub fn compile(self, load: &mut Load<'_>) -> Result<Sites> {
+        let http = self.http.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
+        let stream = self.stream.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
+        let sites = Sites { http: Arc::new(http), stream: Arc::new(stream) };
+        sites.check()?;
+        Ok(sites)
+    }
+}
+
+impl Sites {
+    /// How many subsystems there are.
+    pub const COUNT: usize = 2;
+
+    /// The site of each subsystem.
+    pub fn each(&self) -> [&dyn SubsystemSite; Self::COUNT] {
+        [&*self.http, &*self.stream]
+    }
+
+    /// The same to keep.
+    pub fn shared(&self) -> [Arc<dyn SubsystemSite>; Self::COUNT] {
+        [self.http.clone(), self.stream.clone()]
+    }
+
+    /// Where they listen.
+    pub fn listens(&self) -> Vec<(&Address, &SocketOptions)> {
+        self.each().into_iter().flat_map(SubsystemSite::sockets).collect()
+    }
+
+    /// Refuses an address that two of them have.
+    fn check(&self) -> Result<()> {
+        let mut owners = HashMap::new();
+        for site in self.each() {
+            for (address, _) in site.sockets() {
+                let owner = *owners.entry(address).or_insert(site.block());
+                if owner != site.block() {
+                    let both = format!("is listened on in {owner} and in {}", site.block());
+                    return Err(Error::bare(format!("{address} {both}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 /// The jobs of the control thread, in the order in which they adopt a configuration.
 pub fn control_jobs() -> ControlJobs<Sites> {

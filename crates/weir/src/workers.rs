@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use net::{BalancerHandle, Listener, Mailbox, MailboxSender, Task, listening};
 use observe::Errno;
-use session::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
+use session::{GenerationEnd, ListenerSlots, SiteShare, SubsystemWorker};
 
 use crate::acceptor::{AcceptLimits, Acceptor};
 use crate::config_snapshot::SlotOwners;
 use crate::event::{Event, later};
-use crate::load::Sites;
 use crate::log::{alert, emerg};
 use crate::name::name;
 use crate::settings::ProgramSettings;
+use crate::subsystems::Sites;
 
 /// A generation that is to be served.
 pub struct NextGeneration {
@@ -65,10 +65,9 @@ enum WorkerOrder {
 
 /// One worker's part of a generation.
 struct Share {
-    number: u64,
-    sites: Sites,
+    /// By subsystem.
+    sites: Vec<SiteShare>,
     owners: SlotOwners,
-    end: GenerationEnd,
     sockets: Vec<(u32, OwnedFd)>,
     limits: AcceptLimits,
 }
@@ -138,9 +137,14 @@ impl Workers {
         self.slots.extend(sockets.iter().map(|(slot, _)| *slot));
         let end: GenerationEnd = Arc::new(EndOf { number, events: self.events.clone() });
         for (worker, sockets) in self.workers.iter().zip(deal(sockets, self.workers.len())) {
-            let (sites, owners, end) = (sites.clone(), owners.clone(), end.clone());
-            let limits = limits.clone();
-            worker.send(WorkerOrder::Serve(Share { number, sites, owners, end, sockets, limits }));
+            let sites = sites.shared().into_iter().zip(owners.of_subsystems());
+            let share = |(site, slots): (_, &ListenerSlots)| {
+                let (slots, end) = (slots.clone(), end.clone());
+                SiteShare { site, number, slots, end }
+            };
+            let (sites, owners, limits) =
+                (sites.map(share).collect(), owners.clone(), limits.clone());
+            worker.send(WorkerOrder::Serve(Share { sites, owners, sockets, limits }));
         }
         let timeout = std::mem::replace(&mut self.shutdown_timeout, shutdown_timeout);
         if !timeout.is_zero() {
@@ -214,8 +218,6 @@ fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>
 
 /// A worker, on its own thread.
 struct WorkerThread {
-    http: Rc<http::Worker>,
-    stream: Rc<stream::StreamWorker>,
     acceptor: Rc<Acceptor>,
     accept_tasks: Vec<AcceptTask>,
 }
@@ -236,38 +238,40 @@ impl WorkerThread {
         own: MailboxSender<WorkerOrder>,
     ) {
         let (balancer, handed) = handle.begin();
-        let Some(WorkerOrder::Serve(first)) = orders.next().await else { return };
+        let Some(WorkerOrder::Serve(mut first)) = orders.next().await else { return };
         net::tls::warm_up();
-        let http = http::Worker::new(first.of_http());
-        let acceptor = Acceptor::new(balancer, http.clone(), first.of_stream());
-        let stream = acceptor.stream().clone();
+        let acceptor = Acceptor::new(balancer, std::mem::take(&mut first.sites));
         net::spawn(acceptor.clone().adopt(handed));
-        let mut worker = Self { http, stream, acceptor, accept_tasks: Vec::new() };
+        let mut worker = Self { acceptor, accept_tasks: Vec::new() };
         worker.set_sockets(first);
         while let Some(order) = orders.next().await {
             match order {
-                WorkerOrder::Serve(share) => {
+                WorkerOrder::Serve(mut share) => {
                     net::tls::warm_up();
-                    worker.http.replace(share.of_http());
-                    worker.stream.replace(share.of_stream());
+                    let sites = std::mem::take(&mut share.sites);
+                    worker.subsystems().zip(sites).for_each(|(one, site)| one.replace(site));
                     worker.set_sockets(share);
                 }
                 WorkerOrder::Cut(number) => {
-                    worker.http.cut_before(number);
-                    worker.stream.cut_before(number);
+                    worker.subsystems().for_each(|one| one.cut_before(number));
                 }
                 WorkerOrder::Reopened => observe::flush_all(),
-                WorkerOrder::GenerationOver => worker.http.forget_old(),
+                WorkerOrder::GenerationOver => forget_old(),
                 WorkerOrder::Leave => worker.leave(own.clone()),
                 WorkerOrder::Stop => return,
             }
         }
     }
 
+    fn subsystems(&self) -> impl Iterator<Item = Rc<dyn SubsystemWorker>> {
+        self.acceptor.subsystems().iter().cloned()
+    }
+
     /// Accepts by the new sockets, and no longer by those that the generation does not have.
     fn set_sockets(&mut self, share: Share) {
         let Share { owners, sockets, limits, .. } = share;
         self.acceptor.set_limits(limits);
+        self.acceptor.set_owners(owners.clone());
         let (kept, closed) = self.accept_tasks.drain(..).partition(|task| owners.has(task.slot));
         self.accept_tasks = kept;
         closed.iter().for_each(|closed: &AcceptTask| closed.task.stop());
@@ -287,19 +291,29 @@ impl WorkerThread {
             listener.inspect(|listener| self.acceptor.accept_queued(listener, slot));
         }
         self.acceptor.close();
-        let (http, stream) = (self.http.clone(), self.stream.clone());
         let acceptor = self.acceptor.clone();
         net::spawn(async move {
-            http.leave().await;
-            stream.leave().await;
+            leave_all(&acceptor).await;
             while !acceptor.is_empty() {
                 net::sleep(HANDED_OVER_PAUSE).await;
-                http.leave().await;
-                stream.leave().await;
+                leave_all(&acceptor).await;
             }
             own.send(WorkerOrder::Stop);
         });
     }
+}
+
+async fn leave_all(acceptor: &Acceptor) {
+    for subsystem in acceptor.subsystems() {
+        subsystem.clone().leave().await;
+    }
+}
+
+/// Lets go of what only configurations that are gone needed: log files, and sockets to syslog
+/// servers. Lines that wait are written.
+fn forget_old() {
+    observe::flush_all();
+    session::log::forget_old();
 }
 
 impl AcceptTask {
@@ -311,23 +325,5 @@ impl AcceptTask {
         let listener = Rc::new(Listener::new(socket)?);
         let task = net::spawn(acceptor.clone().accept(listener.clone(), slot));
         Ok(Self { slot, task, listener: Some(listener) })
-    }
-}
-
-impl Share {
-    fn of_http(&self) -> Rc<http::Generation> {
-        self.generation(&self.sites.http, &self.owners.http)
-    }
-
-    fn of_stream(&self) -> Rc<stream::StreamGeneration> {
-        self.generation(&self.sites.stream, &self.owners.stream)
-    }
-
-    fn generation<C: Configuration>(
-        &self,
-        site: &Arc<C>,
-        slots: &ListenerSlots,
-    ) -> Rc<WorkerGeneration<C>> {
-        WorkerGeneration::with_slots(site.clone(), self.number, slots.clone(), self.end.clone())
     }
 }

@@ -117,7 +117,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["access", "limits", "listen", "passed", "rate", "table", "trusted", "wildcards"],
             &["values", "variables"],
             &["generation", "session"],
-            &["discovery", "evaluate"],
+            &["discovery", "evaluate", "subsystem"],
             &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients", "tls"],
             &["backend", "limit_conn", "map", "realip", "server_names"],
         ],

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::session::AdmittedClient;
 use net::{Address, SocketOptions, listening};
 
 use super::{Folder, load, refusal};
+use crate::StreamWorker;
 use crate::site::StreamGeneration;
-use crate::{AdmittedClient, StreamWorker};
 
 const LOG: &str = "log_format f '$protocol $status $bytes_received/$bytes_sent \
                    $upstream_bytes_sent/$upstream_bytes_received'; access_log a.log f;
