@@ -542,7 +542,7 @@ fn attacks_end_their_connection() {
     let cancel = |id| frame(frame::RST_STREAM, 0, id, &[0, 0, 0, 8]);
     let overflow = |id| frame(frame::WINDOW_UPDATE, 0, id, &[0x7f, 0xff, 0xff, 0xff]);
     let attacks: [Attack<'_>; 9] = [
-        (Http2Limit::ClientResets, vec![], &|n| [get(2 * n + 1), cancel(2 * n + 1)].concat()),
+        (Http2Limit::PeerResets, vec![], &|n| [get(2 * n + 1), cancel(2 * n + 1)].concat()),
         (Http2Limit::ProvokedResets, vec![], &|n| [get(2 * n + 1), overflow(2 * n + 1)].concat()),
         (Http2Limit::ContinuationFrames, frame(HEADERS, 0, 1, block), &|_| {
             frame(frame::CONTINUATION, 0, 1, &[])

@@ -8,7 +8,7 @@ pub enum Http2Count {
     /// Streams refused because too many were open.
     RefusedStreams,
     /// Streams that the peer reset before their end.
-    ClientResets,
+    PeerResets,
     /// Streams reset by this end because of what the peer sent.
     ProvokedResets,
     /// SETTINGS frames.

@@ -19,8 +19,9 @@ pub struct FloodLimit {
 /// The limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Http2Limits {
-    /// Streams that the peer resets before they have ended ("rapid reset", CVE-2023-44487).
-    pub client_resets: FloodLimit,
+    /// Streams that a client resets before they have ended ("rapid reset", CVE-2023-44487). A
+    /// server resets streams that we have opened, so it cannot cause more than we ask for.
+    pub peer_resets: FloodLimit,
     /// Streams that we have to reset because of what the peer sent ("made you reset",
     /// CVE-2025-8671).
     pub provoked_resets: FloodLimit,
@@ -55,7 +56,7 @@ impl Default for Http2Limits {
     fn default() -> Self {
         let limit = |burst, per_second| FloodLimit { burst, per_second };
         Self {
-            client_resets: limit(200, 20),
+            peer_resets: limit(200, 20),
             provoked_resets: limit(100, 10),
             settings: limit(100, 10),
             pings: limit(200, 20),
@@ -76,8 +77,8 @@ impl Default for Http2Limits {
 /// A limit whose excess ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http2Limit {
-    /// [`Http2Limits::client_resets`]
-    ClientResets,
+    /// [`Http2Limits::peer_resets`]
+    PeerResets,
     /// [`Http2Limits::provoked_resets`]
     ProvokedResets,
     /// [`Http2Limits::settings`]
@@ -108,10 +109,10 @@ impl Http2Limit {
     /// How many there are.
     pub const COUNT: usize = Self::AnswerBytes as usize + 1;
 
-    /// What a peer does that exceeds it, to be read after "client ".
+    /// What a peer does that exceeds it, to be read after "client " or "server ".
     pub const fn what(self) -> &'static str {
         match self {
-            Self::ClientResets => "sent too many RST_STREAM frames",
+            Self::PeerResets => "sent too many RST_STREAM frames",
             Self::ProvokedResets => "provoked too many RST_STREAM frames",
             Self::Settings => "sent too many SETTINGS frames",
             Self::Pings => "sent too many PING frames",
@@ -159,7 +160,7 @@ impl FloodBudget {
 /// The budgets of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FloodBudgets {
-    pub(super) client_resets: FloodBudget,
+    pub(super) peer_resets: FloodBudget,
     pub(super) provoked_resets: FloodBudget,
     pub(super) settings: FloodBudget,
     pub(super) pings: FloodBudget,
@@ -175,7 +176,7 @@ pub(super) type FloodAllowances = [u32; 8];
 impl FloodBudgets {
     pub(super) fn new(limits: &Http2Limits) -> Self {
         Self {
-            client_resets: FloodBudget::new(Http2Limit::ClientResets, limits.client_resets),
+            peer_resets: FloodBudget::new(Http2Limit::PeerResets, limits.peer_resets),
             provoked_resets: FloodBudget::new(Http2Limit::ProvokedResets, limits.provoked_resets),
             settings: FloodBudget::new(Http2Limit::Settings, limits.settings),
             pings: FloodBudget::new(Http2Limit::Pings, limits.pings),
@@ -205,7 +206,7 @@ impl FloodBudgets {
 
     fn each(&mut self) -> [&mut FloodBudget; 8] {
         [
-            &mut self.client_resets,
+            &mut self.peer_resets,
             &mut self.provoked_resets,
             &mut self.settings,
             &mut self.pings,

@@ -31,7 +31,7 @@ variables_with_totals! {
     "The number of HTTP/2 streams that clients opened.";
     "http2_refused_streams_count": totals::counted(Http2Count::RefusedStreams),
     "The number of HTTP/2 streams that were refused because too many were open.";
-    "http2_client_resets_count": totals::counted(Http2Count::ClientResets),
+    "http2_client_resets_count": totals::counted(Http2Count::PeerResets),
     "The number of HTTP/2 streams that clients reset.";
     "http2_provoked_resets_count": totals::counted(Http2Count::ProvokedResets),
     "The number of HTTP/2 streams that had to be reset because of what the client sent.";
@@ -59,7 +59,7 @@ variables_with_totals! {
     "How often a window stayed closed because a connection held too much unread data.";
     "http2_paused_reads_count": totals::counted(Http2Count::PausedReads),
     "How often a connection was not read because its client did not read.";
-    "http2_client_resets_exceeded": totals::exceeded(Http2Limit::ClientResets),
+    "http2_client_resets_exceeded": totals::exceeded(Http2Limit::PeerResets),
     "The number of connections that ended because the client reset too many streams.";
     "http2_provoked_resets_exceeded": totals::exceeded(Http2Limit::ProvokedResets),
     "The number of connections that ended because the client made too many streams be reset.";

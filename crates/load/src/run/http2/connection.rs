@@ -379,7 +379,7 @@ fn config() -> Http2Config {
         stream_window: WINDOW_MAX,
         max_frame_size: FRAME_MAX,
         limits: Http2Limits {
-            client_resets: any,
+            peer_resets: any,
             provoked_resets: any,
             settings: any,
             pings: any,

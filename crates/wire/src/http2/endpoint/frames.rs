@@ -140,19 +140,19 @@ impl Http2Endpoint {
             return Err(Http2Error::protocol("sent RST_STREAM frame with incorrect identifier"));
         }
         let Some(stream) = self.streams.find(id) else {
-            self.budgets.client_resets.spend()?;
+            self.take_late_reset()?;
             // The peer knows by now that the stream is closed.
             self.streams.forget_reset(id);
             return Ok(Step::Again);
         };
         let Some(state) = self.streams.get(stream).filter(|state| state.reset.is_none()) else {
-            self.budgets.client_resets.spend()?;
+            self.take_late_reset()?;
             return Ok(Step::Again);
         };
         (state.reset, state.remote) = (Some(StreamEnd::Closed), StreamHalf::Ended);
         if state.local != StreamHalf::Ended {
-            self.counts.add(Http2Count::ClientResets, 1);
-            self.budgets.client_resets.spend()?;
+            self.counts.add(Http2Count::PeerResets, 1);
+            self.take_early_reset()?;
         }
         Ok(Step::Event(Http2Event::Reset { stream, code }))
     }

@@ -1,8 +1,8 @@
 //! Frames without effect: those that the peer sent before it learned of a reset or of GOAWAY, and
-//! those that nobody asked for.
+//! those that nobody asked for; and what resets cost.
 
 use super::super::counts::Http2Count;
-use super::super::{Http2Error, WINDOW_MAX};
+use super::super::{Http2Error, Http2Role, WINDOW_MAX};
 use super::Http2Endpoint;
 
 /// The minimum charge for a late frame.
@@ -16,6 +16,7 @@ impl Http2Endpoint {
     pub(super) fn expect_late(&mut self, window: i64) {
         let window = window.clamp(0, WINDOW_MAX.into()) as u32;
         self.late_bytes = self.late_bytes.saturating_add(window + LATE_BLOCK_BYTES);
+        self.late_resets = self.late_resets.saturating_add(1);
     }
 
     /// The same of all streams that the peer may open before it learns of GOAWAY.
@@ -32,6 +33,29 @@ impl Http2Endpoint {
             None => self.take_useless()?,
         }
         Ok(())
+    }
+
+    /// The peer has reset a stream that was not over. From a server that costs nothing: each stream
+    /// is ours, and it can be reset once. Servers do so after replies that need no more of the
+    /// request (RFC 9113, section 8.1).
+    pub(super) fn take_early_reset(&mut self) -> Result<(), Http2Error> {
+        match self.role {
+            Http2Role::Server => Ok(self.budgets.peer_resets.spend()?),
+            Http2Role::Client => Ok(()),
+        }
+    }
+
+    /// The peer has reset a stream that was over. A server may have done so before it learned of
+    /// our reset.
+    pub(super) fn take_late_reset(&mut self) -> Result<(), Http2Error> {
+        match (self.role, self.late_resets.checked_sub(1)) {
+            (Http2Role::Server, _) => Ok(self.budgets.peer_resets.spend()?),
+            (Http2Role::Client, Some(left)) => {
+                self.late_resets = left;
+                Ok(())
+            }
+            (Http2Role::Client, None) => self.take_useless(),
+        }
     }
 
     /// A frame without effect.

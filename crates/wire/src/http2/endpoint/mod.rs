@@ -69,7 +69,7 @@ pub enum Http2Event {
     Malformed {
         /// The stream.
         stream: StreamKey,
-        /// What is wrong, to be read after "client ".
+        /// What is wrong, to be read after "client " or "server ".
         what: &'static str,
     },
     /// The peer has reset a stream.
@@ -153,6 +153,8 @@ pub struct Http2Endpoint {
     awaited_pongs: u32,
     /// What the peer may have sent before it learned of resets or of GOAWAY.
     late_bytes: u32,
+    /// Streams that this end has reset, and that the peer may have reset before it learned of that.
+    late_resets: u32,
     budgets: FloodBudgets,
     counts: Http2Counts,
     /// What decoding has cost since the driver asked last.
@@ -223,6 +225,7 @@ impl Http2Endpoint {
             is_acknowledged: false,
             awaited_pongs: 0,
             late_bytes: 0,
+            late_resets: 0,
             budgets: FloodBudgets::new(&config.limits),
             counts: Http2Counts::default(),
             work: 0,

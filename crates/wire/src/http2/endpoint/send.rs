@@ -99,8 +99,8 @@ impl Http2Endpoint {
         frame::write_reset(&mut self.output, stream.id, code);
     }
 
-    /// Removes a stream that the driver is done with. An incomplete stream is reset: with `code` if
-    /// the reply is incomplete, with NO_ERROR if only the request is.
+    /// Removes a stream that the driver is done with. An incomplete stream is reset, with `code`; by
+    /// a server whose reply is complete, with NO_ERROR.
     pub fn release(&mut self, stream: StreamKey, code: Http2Code) {
         let Some(state) = self.streams.peek(stream) else { return };
         let code = match (state.remote, state.local) {
@@ -108,7 +108,10 @@ impl Http2Endpoint {
             (_, StreamHalf::ExpectHead | StreamHalf::ExpectBody) => Some(code),
             (_, StreamHalf::Ended) if state.is_malformed => Some(Http2Code::PROTOCOL_ERROR),
             (StreamHalf::Ended, StreamHalf::Ended) => None,
-            (_, StreamHalf::Ended) => Some(Http2Code::NO_ERROR),
+            (_, StreamHalf::Ended) => match self.role {
+                Http2Role::Server => Some(Http2Code::NO_ERROR),
+                Http2Role::Client => Some(code),
+            },
         };
         let end = match (state.reset, code) {
             (Some(end), _) => end,
@@ -119,7 +122,7 @@ impl Http2Endpoint {
                 StreamEnd::ResetByUs
             }
             (None, None) => {
-                self.budgets.client_resets.earn(1);
+                self.budgets.peer_resets.earn(1);
                 self.budgets.provoked_resets.earn(1);
                 StreamEnd::Closed
             }

@@ -16,7 +16,7 @@ const BURST: u32 = 20;
 fn strict() -> Http2Config {
     let limit = FloodLimit { burst: BURST, per_second: 1 };
     let limits = Http2Limits {
-        client_resets: limit,
+        peer_resets: limit,
         provoked_resets: limit,
         settings: limit,
         pings: limit,
@@ -145,7 +145,7 @@ fn rapid_resets_end_the_connection() {
         count += 1;
     }
     assert_eq!(
-        (count, script.endpoint.counts().get(Http2Count::ClientResets)),
+        (count, script.endpoint.counts().get(Http2Count::PeerResets)),
         (BURST, BURST as u64 + 1)
     );
 }
@@ -162,6 +162,45 @@ fn a_client_that_also_takes_replies_may_cancel() {
         script.receives(&frame(RST_STREAM, 0, 4 * round + 3, &[0; 4])).unwrap();
         script.endpoint.release(stream, Http2Code::NO_ERROR);
         script.sent();
+    }
+}
+
+/// As gRPC servers do: trailers instead of a reply, then a reset of the stream whose request goes
+/// on. Some of our resets cross theirs.
+#[test]
+fn a_server_may_reset_every_stream() {
+    let mut script = Script::client(strict());
+    let head = literals(&[(":status", "200"), ("grpc-status", "1")]);
+    for round in 0..20 * BURST {
+        let stream = script.asks("POST", false);
+        let reset = frame(RST_STREAM, 0, stream.id, &[0; 4]);
+        if round % 3 > 0 {
+            let head = frame(HEADERS, END_HEADERS | END_STREAM, stream.id, &head);
+            script.receives(&head).unwrap();
+        }
+        if round % 2 == 0 {
+            script.receives(&reset).unwrap();
+            script.endpoint.release(stream, Http2Code::CANCEL);
+            assert_eq!(script.resets(), []);
+        } else {
+            script.endpoint.release(stream, Http2Code::CANCEL);
+            assert_eq!(script.resets(), [(stream.id, Http2Code::CANCEL)]);
+            script.receives(&reset).unwrap();
+        }
+    }
+    assert!(script.endpoint.counts().get(Http2Count::PeerResets) > BURST.into());
+}
+
+#[test]
+fn a_server_may_not_reset_a_stream_again_and_again() {
+    for is_open in [true, false] {
+        let mut script = Script::client(strict());
+        let stream = script.asks("GET", true);
+        if !is_open {
+            script.endpoint.release(stream, Http2Code::CANCEL);
+        }
+        let reset = frame(RST_STREAM, 0, stream.id, &[0; 4]);
+        assert_eq!(taken(&mut script, |_| reset.clone()), BURST + 1, "{is_open}");
     }
 }
 

@@ -60,6 +60,26 @@ impl Script {
         script
     }
 
+    /// A client whose server has sent its settings.
+    pub(super) fn client(config: Http2Config) -> Self {
+        let mut script = Self { endpoint: Http2Endpoint::new(Http2Role::Client, config) };
+        script.endpoint.advance_output(PREFACE.len());
+        script.receives(&frame(frame::SETTINGS, 0, 0, &[])).unwrap();
+        script.receives(&frame(frame::SETTINGS, ACK, 0, &[])).unwrap();
+        script.sent();
+        script
+    }
+
+    /// Opens a stream, as a client, with this method.
+    pub(super) fn asks(&mut self, method: &str, end_stream: bool) -> StreamKey {
+        let stream = self.endpoint.open().unwrap();
+        let mut head = self.endpoint.begin_fields(stream).unwrap();
+        head.field(b":method", method.as_bytes());
+        GET[1..].iter().for_each(|(name, value)| head.field(name.as_bytes(), value.as_bytes()));
+        head.finish(end_stream);
+        stream
+    }
+
     /// Takes all of the input. The events; what lies in the input stands as its bytes.
     pub(super) fn receives(&mut self, input: &[u8]) -> Result<Vec<Seen>, Http2Error> {
         let (mut seen, mut at) = (Vec::new(), 0);

@@ -145,7 +145,7 @@ fn frames_for_a_stream_that_was_reset_are_ignored() {
 }
 
 #[test]
-fn a_stream_that_the_client_resets_is_over() {
+fn a_stream_that_the_peer_resets_is_over() {
     let mut script = server();
     let stream = script.opens(1, false);
     let seen = script.receives(&frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).unwrap();
@@ -155,7 +155,7 @@ fn a_stream_that_the_client_resets_is_over() {
     assert_eq!(script.resets(), [(1, Http2Code::STREAM_CLOSED)]);
     script.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
     assert_eq!(script.sent(), []);
-    assert_eq!(script.endpoint.counts().get(super::super::counts::Http2Count::ClientResets), 1);
+    assert_eq!(script.endpoint.counts().get(super::super::counts::Http2Count::PeerResets), 1);
     // A place that another stream has now is not the first one's.
     let next = script.opens(3, true);
     assert_eq!((next.slot, script.endpoint.sendable(stream)), (stream.slot, 0));
