@@ -20,7 +20,10 @@ use crate::http1::framing::{BodyLength, RequestFraming};
 use crate::http1::request::{self, HeadError, HeadProgress};
 use crate::http1::response::{self, ReplyBody, ReplyError};
 use crate::http2::frame::{FRAME_HEAD_BYTES, FrameHead};
-use crate::http2::{self, Http2Config, Http2Endpoint, Http2Error, Http2Event, Http2Role};
+use crate::http2::reply::{Http2Reply, InvalidReply};
+use crate::http2::{
+    self, FieldBlock, Http2Config, Http2Endpoint, Http2Error, Http2Event, Http2Role,
+};
 use crate::memcached::{self, MemcachedAnswer, ValueDecoder};
 use crate::ocsp::{OcspCertificateId, OcspResponse};
 use crate::pem::{self, PemSections};
@@ -42,6 +45,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("http1_response", http1_response),
     ("http1_chunked", http1_chunked),
     ("http2", http2),
+    ("http2_reply", http2_reply),
     ("uri", uri),
     ("range", range),
     ("accept_encoding", accept_encoding),
@@ -381,7 +385,7 @@ fn http2_in_pieces(role: Http2Role, input: &[u8], ends: &[usize]) -> Http2Seen {
             let taken = &input[at..end];
             at += received.consumed;
             let Some(event) = received.event else { break };
-            note_http2(&mut seen, &endpoint, event, taken);
+            note_http2(&mut seen, (role, &endpoint), event, taken);
         }
         assert_eq!(at, end);
     }
@@ -389,7 +393,12 @@ fn http2_in_pieces(role: Http2Role, input: &[u8], ends: &[usize]) -> Http2Seen {
     seen
 }
 
-fn note_http2(seen: &mut Http2Seen, endpoint: &Http2Endpoint, event: Http2Event, taken: &[u8]) {
+fn note_http2(
+    seen: &mut Http2Seen,
+    (role, endpoint): (Http2Role, &Http2Endpoint),
+    event: Http2Event,
+    taken: &[u8],
+) {
     match event {
         Http2Event::Data { stream, range, end_stream } => {
             assert!(end_stream || !range.is_empty());
@@ -402,6 +411,10 @@ fn note_http2(seen: &mut Http2Seen, endpoint: &Http2Endpoint, event: Http2Event,
         Http2Event::Head { .. } | Http2Event::Trailers { .. } | Http2Event::Interim { .. } => {
             let fields = endpoint.fields().iter().map(|(name, value)| (name.into(), value.into()));
             seen.fields.extend(fields);
+            let is_head = !matches!(event, Http2Event::Trailers { .. });
+            if role == Http2Role::Client && is_head {
+                assert_eq!(http2::reply::parse(endpoint.fields()), Ok(endpoint.reply()));
+            }
             if let Ok(request) = http2::request::parse(endpoint.fields()) {
                 assert!(!request.method.is_empty() && !request.path.is_empty());
             }
@@ -409,6 +422,43 @@ fn note_http2(seen: &mut Http2Seen, endpoint: &Http2Endpoint, event: Http2Event,
         }
         event => seen.events.push(event),
     }
+}
+
+/// Lines of the form "name=value". Those that make a reply have one status, which is the first, and
+/// a length; they do so without what is not needed, and do not with a field that is refused.
+pub fn http2_reply(input: &[u8]) {
+    let mut lines: Vec<(&[u8], &[u8])> = Vec::new();
+    for line in input.split(|&byte| byte == b'\n') {
+        let at = line.iter().position(|&byte| byte == b'=').unwrap_or(line.len());
+        lines.push((&line[..at], line.get(at + 1..).unwrap_or_default()));
+    }
+    let Ok(reply) = parse_http2_reply(&lines) else { return };
+    assert!((100..=999).contains(&reply.status) && reply.status != 101);
+    let mut digits = [b'0'; 3];
+    let mut rest = reply.status;
+    for digit in digits.iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+    assert_eq!(lines[0], (&b":status"[..], &digits[..]));
+    assert_eq!(parse_http2_reply(&lines[..1]).map(|least| least.status), Ok(reply.status));
+    for (name, value) in &lines[1..] {
+        assert!(!name.is_empty() && !name.starts_with(b":") && *name == name.to_ascii_lowercase());
+        assert!(!value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+    }
+    let lengths = lines.iter().filter(|line| line.0 == b"content-length").count();
+    assert_eq!(lengths, usize::from(reply.content_length.is_some()));
+    for refused in [&b":status"[..], b"connection", b"transfer-encoding", b"te", b"A"] {
+        lines.push((refused, b"200"));
+        assert!(parse_http2_reply(&lines).is_err());
+        lines.pop();
+    }
+}
+
+fn parse_http2_reply(lines: &[(&[u8], &[u8])]) -> Result<Http2Reply, InvalidReply> {
+    let mut block = FieldBlock::default();
+    lines.iter().for_each(|(name, value)| block.push(name, value));
+    http2::reply::parse(&block)
 }
 
 /// Normal paths stay normal, and what is escaped can be unescaped.

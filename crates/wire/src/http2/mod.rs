@@ -4,7 +4,8 @@
 //! and returns one event at a time; bytes to send accumulate in [`Http2Endpoint::output`]. The
 //! endpoint keeps stream states, windows and the HPACK tables. It limits and counts what a peer
 //! could abuse ([`limits`], [`counts`]). Data of DATA frames is returned as ranges of the input and
-//! never copied. [`request`] checks whether fields form a valid request.
+//! never copied. A client's endpoint checks heads of replies ([`reply`]); a server's driver checks
+//! those of requests ([`request`]), because it answers an invalid one.
 //!
 //! Deliberately absent: sockets, clocks, and the bodies of messages. A driver stores data that
 //! arrives, and opens a stream's window as it is read. Server push is refused on both sides.
@@ -16,9 +17,11 @@
 pub mod counts;
 mod endpoint;
 mod error;
+mod field_rules;
 mod fields;
 pub mod frame;
 pub mod limits;
+pub mod reply;
 pub mod request;
 mod settings;
 mod stream;

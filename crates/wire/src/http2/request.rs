@@ -4,6 +4,7 @@
 //! are checked where a head is built of them (`RequestHead::build`).
 
 use super::FieldBlock;
+use super::field_rules::{check_field, check_scope, take_length};
 
 /// What a request's head says. Each value is part of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub fn parse(block: &FieldBlock) -> Result<RequestFields<'_>, InvalidRequest> {
     let mut request = RequestFields::default();
     let mut is_past_pseudo = false;
     for (name, value) in block.iter() {
-        check_field(name, value)?;
+        check_field(name, value).map_err(InvalidRequest)?;
         if name.starts_with(b":") {
             if is_past_pseudo {
                 return Err(InvalidRequest("sent out of order pseudo-headers"));
@@ -44,7 +45,7 @@ pub fn parse(block: &FieldBlock) -> Result<RequestFields<'_>, InvalidRequest> {
             request.pseudo_count += 1;
         } else {
             is_past_pseudo = true;
-            request.take_field(name, value)?;
+            request.take_field(name, value).map_err(InvalidRequest)?;
         }
     }
     let missing = match request {
@@ -58,32 +59,17 @@ pub fn parse(block: &FieldBlock) -> Result<RequestFields<'_>, InvalidRequest> {
 
 /// Looks at trailers: they hold neither pseudo-header fields nor fields that speak of the message
 /// or its connection (RFC 9113, section 8.1; RFC 9110, section 6.5.1).
-pub(super) fn check_trailers(block: &FieldBlock) -> Result<(), InvalidRequest> {
+pub(super) fn check_trailers(block: &FieldBlock) -> Result<(), &'static str> {
     for (name, value) in block.iter() {
-        let refused = match name {
-            [b':', ..] => "sent pseudo-header in trailers",
-            b"host" => "sent \"Host\" header in trailers",
-            b"content-length" => "sent \"Content-Length\" header in trailers",
+        match name {
+            [b':', ..] => return Err("sent pseudo-header in trailers"),
+            b"host" => return Err("sent \"Host\" header in trailers"),
+            b"content-length" => return Err("sent \"Content-Length\" header in trailers"),
             _ => {
                 check_field(name, value)?;
                 RequestFields::default().take_field(name, value)?;
-                continue;
             }
-        };
-        return Err(InvalidRequest(refused));
-    }
-    Ok(())
-}
-
-/// A name in lower case and a value on one line.
-fn check_field(name: &[u8], value: &[u8]) -> Result<(), InvalidRequest> {
-    let plain = name.strip_prefix(b":").unwrap_or(name);
-    let is_invalid = |byte: &u8| matches!(byte, 0..=b' ' | b':' | b'A'..=b'Z' | 0x7f);
-    if plain.is_empty() || plain.iter().any(is_invalid) {
-        return Err(InvalidRequest("sent invalid header name"));
-    }
-    if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
-        return Err(InvalidRequest("sent header with invalid value"));
+        }
     }
     Ok(())
 }
@@ -125,57 +111,24 @@ impl<'b> RequestFields<'b> {
         Ok(())
     }
 
-    /// Fields that speak of the connection belong to HTTP/1 (section 8.2.2).
-    fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), InvalidRequest> {
-        let refused = match name {
-            b"cookie" => {
-                self.cookies += 1;
-                return Ok(());
-            }
-            b"content-length" if self.content_length.is_some() => {
-                "sent duplicate \"Content-Length\" header"
-            }
-            b"content-length" => {
-                let length = number(value);
-                self.content_length = length;
-                match length {
-                    Some(_) => return Ok(()),
-                    None => "sent invalid \"Content-Length\" header",
-                }
-            }
-            b"connection" => "sent \"Connection\" header",
-            b"keep-alive" => "sent \"Keep-Alive\" header",
-            b"proxy-connection" => "sent \"Proxy-Connection\" header",
-            b"transfer-encoding" => "sent \"Transfer-Encoding\" header",
-            b"upgrade" => "sent \"Upgrade\" header",
+    fn take_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
+        match name {
+            b"cookie" => self.cookies += 1,
+            b"content-length" => take_length(&mut self.content_length, value)?,
             // As in nginx, even one that is repeated.
             b"te" if self.has_te || !value.eq_ignore_ascii_case(b"trailers") => {
-                "sent invalid \"TE\" header"
+                return Err("sent invalid \"TE\" header");
             }
-            b"te" => {
-                self.has_te = true;
-                return Ok(());
-            }
-            _ => return Ok(()),
-        };
-        Err(InvalidRequest(refused))
+            b"te" => self.has_te = true,
+            _ => check_scope(name)?,
+        }
+        Ok(())
     }
 }
 
 fn is_scheme(value: &[u8]) -> bool {
     let later = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     value[0].is_ascii_alphabetic() && value.iter().all(later)
-}
-
-/// Digits alone, and no more than a length can be.
-fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |number, digit| {
-        let digit = char::from(*digit).to_digit(10)?;
-        number.checked_mul(10)?.checked_add(digit.into()).filter(|sum| *sum <= i64::MAX as u64)
-    })
 }
 
 #[cfg(test)]

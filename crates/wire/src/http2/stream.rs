@@ -54,6 +54,8 @@ pub(super) struct StreamState {
     pub(super) receive_window: i64,
     /// What is left of the announced length of the body.
     pub(super) announced: Option<u64>,
+    /// Our request is HEAD, so its reply has no content.
+    pub(super) asks_for_head: bool,
 }
 
 /// How a stream ended.
@@ -191,6 +193,7 @@ impl StreamState {
             send_window,
             receive_window,
             announced: None,
+            asks_for_head: false,
         }
     }
 

@@ -3,7 +3,8 @@
 use super::super::counts::Http2Count;
 use super::super::frame::{END_HEADERS, END_STREAM, FrameHead};
 use super::super::limits::Http2Limit;
-use super::super::request::{self, InvalidRequest};
+use super::super::reply::{self, InvalidReply};
+use super::super::request;
 use super::super::stream::{StreamEnd, StreamHalf, StreamState};
 use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_DEFAULT};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
@@ -15,6 +16,8 @@ const BLOCK_KEPT_MAX: usize = 4096;
 /// The cost of a field besides its bytes, even if it is empty, counted as bytes read.
 /// The driver has to go through it several times.
 const COST_OF_FIELD: usize = 64;
+
+const TOO_MANY_FIELDS: &str = "sent too many header lines";
 
 impl Http2Endpoint {
     pub(super) fn begin_headers(&mut self) -> Result<Step, Http2Error> {
@@ -207,18 +210,28 @@ impl Http2Endpoint {
         Step::Event(Http2Event::Head { stream, end_stream })
     }
 
+    /// An interim reply, or the head of a reply. A malformed one ends its stream, not the
+    /// connection.
     fn take_reply_head(&mut self, stream: StreamKey, end_stream: bool) -> Step {
-        let status = self.fields.iter().next().filter(|field| field.0 == b":status");
-        let is_interim = status.is_some_and(|field| field.1.starts_with(b"1"));
-        if is_interim {
+        let reply = match reply::parse(&self.fields) {
+            Ok(_) if self.fields.is_cut => return self.malform(stream, TOO_MANY_FIELDS),
+            Ok(reply) => reply,
+            Err(InvalidReply(what)) => return self.malform(stream, what),
+        };
+        self.reply = reply;
+        if reply.is_interim() {
             return match end_stream {
                 true => self.malform(stream, "sent interim reply that ends the stream"),
                 false => Step::Event(Http2Event::Interim { stream }),
             };
         }
-        if let Some(state) = self.stream(stream) {
-            state.remote = if end_stream { StreamHalf::Ended } else { StreamHalf::ExpectBody };
+        let Some(state) = self.stream(stream) else { return Step::Again };
+        let has_no_content = state.asks_for_head || matches!(reply.status, 204 | 304);
+        state.announced = if has_no_content { Some(0) } else { reply.content_length };
+        if end_stream && state.announced.is_some_and(|length| length > 0) {
+            return self.malform(stream, "prematurely closed stream");
         }
+        state.remote = if end_stream { StreamHalf::Ended } else { StreamHalf::ExpectBody };
         Step::Event(Http2Event::Head { stream, end_stream })
     }
 
@@ -226,8 +239,11 @@ impl Http2Endpoint {
         if !end_stream {
             return self.malform(stream, "sent second HEADERS frame without END_STREAM flag");
         }
-        if let Err(InvalidRequest(what)) = request::check_trailers(&self.fields) {
+        if let Err(what) = request::check_trailers(&self.fields) {
             return self.malform(stream, what);
+        }
+        if self.fields.is_cut && self.role == Http2Role::Client {
+            return self.malform(stream, TOO_MANY_FIELDS);
         }
         let Some(state) = self.stream(stream) else { return Step::Again };
         if state.announced.is_some_and(|left| left > 0) {

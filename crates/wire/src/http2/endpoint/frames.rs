@@ -274,6 +274,7 @@ impl Http2Endpoint {
 
     fn apply_settings(&mut self) -> Result<Step, Http2Error> {
         let before = core::mem::replace(&mut self.peer, self.peer_next);
+        self.has_peer_settings = true;
         if before.header_table_size != self.peer.header_table_size {
             self.encoder.set_table_size(self.peer.header_table_size as usize);
         }

@@ -23,6 +23,7 @@ pub use send::FieldWriter;
 use super::counts::{Http2Count, Http2Counts};
 use super::frame::{self, FRAME_HEAD_BYTES, FRAME_PAYLOAD_DEFAULT, FrameHead};
 use super::limits::FloodBudgets;
+use super::reply::Http2Reply;
 use super::settings::{
     ENABLE_PUSH, ENCODER_TABLE_MAX, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE,
 };
@@ -37,8 +38,9 @@ use header_block::HeaderBlock;
 /// An event that the driver has to handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Http2Event {
-    /// The head of a message: of a request, whose stream is new, or of a reply. Its fields are in
-    /// [`Http2Endpoint::fields`] until the next call of `receive`.
+    /// The head of a message: of a request, whose stream is new and which was not checked, or of a
+    /// valid reply ([`Http2Endpoint::reply`]). Its fields are in [`Http2Endpoint::fields`] until
+    /// the next call of `receive`.
     Head {
         /// The stream.
         stream: StreamKey,
@@ -64,8 +66,8 @@ pub enum Http2Event {
         /// The stream.
         stream: StreamKey,
     },
-    /// The peer's message turned out to be malformed after its head. No more events follow for it,
-    /// but it can still be answered.
+    /// The peer's message turned out to be malformed: the head of a reply, or what follows a head.
+    /// No more events follow for it, but a request can still be answered.
     Malformed {
         /// The stream.
         stream: StreamKey,
@@ -136,6 +138,8 @@ pub struct Http2Endpoint {
     block: HeaderBlock,
     fields: FieldBlock,
     fields_length: u32,
+    /// What the last head or interim reply said, at a client.
+    reply: Http2Reply,
     decoder: Decoder,
     encoder: Encoder,
     streams: StreamTable,
@@ -149,6 +153,8 @@ pub struct Http2Endpoint {
     last_served: Option<u32>,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
+    /// Whether the peer has sent settings.
+    has_peer_settings: bool,
     /// Answers to PING that have not come.
     awaited_pongs: u32,
     /// What the peer may have sent before it learned of resets or of GOAWAY.
@@ -213,6 +219,7 @@ impl Http2Endpoint {
             block: HeaderBlock::default(),
             fields: FieldBlock::default(),
             fields_length: 0,
+            reply: Http2Reply::default(),
             decoder: Decoder::new(TABLE_BYTES_DEFAULT),
             encoder: Encoder::new(ENCODER_TABLE_MAX),
             streams: StreamTable::new(),
@@ -223,6 +230,7 @@ impl Http2Endpoint {
             last_served: None,
             has_peer_gone_away: false,
             is_acknowledged: false,
+            has_peer_settings: false,
             awaited_pongs: 0,
             late_bytes: 0,
             late_resets: 0,
@@ -361,6 +369,11 @@ impl Http2Endpoint {
         &self.fields
     }
 
+    /// What the last head or interim reply said, at a client.
+    pub fn reply(&self) -> Http2Reply {
+        self.reply
+    }
+
     /// The encoded length of the last header block.
     pub fn fields_length(&self) -> u32 {
         self.fields_length
@@ -409,6 +422,11 @@ impl Http2Endpoint {
         &self.peer
     }
 
+    /// Whether the peer has sent settings; until then those are the protocol's defaults.
+    pub fn has_peer_settings(&self) -> bool {
+        self.has_peer_settings
+    }
+
     /// What the peer has done since the counts were taken last.
     pub fn counts(&self) -> &Http2Counts {
         &self.counts
@@ -435,7 +453,8 @@ impl Http2Endpoint {
         self.budgets.replenish(seconds);
     }
 
-    /// Sets the announced length of a stream's body; from now on it is enforced.
+    /// Sets the announced length of a stream's body; from now on it is enforced. A client's
+    /// endpoint does so by itself.
     pub fn announce(&mut self, stream: StreamKey, length: u64) {
         if let Some(state) = self.streams.get(stream) {
             state.announced = Some(length);

@@ -83,6 +83,7 @@ impl Http2Endpoint {
             last_peer_stream: resting.last_peer_stream,
             has_peer_gone_away: resting.has_peer_gone_away,
             is_acknowledged: resting.is_acknowledged,
+            has_peer_settings: true,
             late_bytes: resting.late_bytes,
             budgets: FloodBudgets::with(&limits, resting.allowances),
             counts: Http2Counts::default(),

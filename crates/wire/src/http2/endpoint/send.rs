@@ -20,16 +20,27 @@ pub struct FieldWriter<'e> {
 impl Http2Endpoint {
     /// Opens a stream, as a client. `None` if the peer accepts no more streams, now or at all.
     pub fn open(&mut self) -> Option<StreamKey> {
-        let id = self.next_own_stream;
-        let is_full = self.streams.len() >= self.peer.max_concurrent_streams as usize;
-        let is_over = self.has_peer_gone_away || id > super::super::WINDOW_MAX;
-        if is_full || is_over || self.role == Http2Role::Server {
+        if self.free_streams() == 0 {
             return None;
         }
+        let id = self.next_own_stream;
         self.next_own_stream += 2;
         let windows = (self.peer.initial_window_size.into(), self.config.stream_window.into());
         let (remote, local) = (StreamHalf::ExpectHead, StreamHalf::ExpectHead);
         Some(self.streams.open(StreamState::new(id, remote, local, windows)))
+    }
+
+    /// How many more streams can be opened now.
+    pub fn free_streams(&self) -> usize {
+        let most = self.peer.max_concurrent_streams as usize;
+        if self.is_used_up() { 0 } else { most.saturating_sub(self.streams.len()) }
+    }
+
+    /// Whether no more streams can be opened, whatever ends: the peer has sent GOAWAY, or there are
+    /// no further numbers. A server never opens streams.
+    pub fn is_used_up(&self) -> bool {
+        let has_numbers = self.next_own_stream <= super::super::WINDOW_MAX;
+        self.role == Http2Role::Server || self.has_peer_gone_away || !has_numbers
     }
 
     /// Begins a head, or trailers. `None` if the stream has ended in this direction.
@@ -42,6 +53,11 @@ impl Http2Endpoint {
         self.output.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
         self.encoder.begin(&mut self.output);
         Some(FieldWriter { endpoint: self, stream, start })
+    }
+
+    /// How much data the connection's window allows to send.
+    pub fn connection_sendable(&self) -> usize {
+        self.send_window.max(0) as usize
     }
 
     /// How much data both windows allow to send on a stream.
@@ -99,7 +115,7 @@ impl Http2Endpoint {
         frame::write_reset(&mut self.output, stream.id, code);
     }
 
-    /// Removes a stream that the driver is done with. An incomplete stream is reset, with `code`; by
+    /// Removes a stream that the driver is done with. An incomplete stream is reset with `code`; by
     /// a server whose reply is complete, with NO_ERROR.
     pub fn release(&mut self, stream: StreamKey, code: Http2Code) {
         let Some(state) = self.streams.peek(stream) else { return };
@@ -201,6 +217,12 @@ impl FieldWriter<'_> {
 
     /// A field, whose name may have capitals.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        if name == b":method"
+            && value == b"HEAD"
+            && let Some(state) = self.endpoint.streams.get(self.stream)
+        {
+            state.asks_for_head = true;
+        }
         self.endpoint.encoder.field(name, value, &mut self.endpoint.output);
     }
 

@@ -2,6 +2,7 @@
 
 mod flood;
 mod flow;
+mod replies;
 mod rest;
 mod streams;
 
