@@ -21,7 +21,7 @@ use net::{Address, Alarm, Mailbox, MailboxSender, Task};
 
 use super::client::LoadClient;
 use super::datagrams::DatagramClient;
-use super::http2::Http2Client;
+use super::http2::LoadHttp2Client;
 use super::pace::Pace;
 use super::panics::ClientPanics;
 use super::plan::RunPlan;
@@ -318,7 +318,7 @@ impl LoadThread {
                 return client.map(|client| self.spawn_client(client.run()));
             }
             if let Some(streams) = plan.streams {
-                let client = Http2Client::new(shared, Rc::clone(&address), number, streams);
+                let client = LoadHttp2Client::new(shared, Rc::clone(&address), number, streams);
                 return Some(self.spawn_client(client.run()));
             }
             let client = LoadClient::new(shared, Rc::clone(&address), number);

@@ -21,7 +21,7 @@ use super::pace::{PaceClient, SendPermit};
 use super::thread::ThreadShared;
 use connection::{Http2Step, LoadHttp2Connection};
 
-pub(super) struct Http2Client {
+pub(super) struct LoadHttp2Client {
     opener: Opener,
     timer: Timer,
     turns: TurnQueue,
@@ -43,7 +43,7 @@ struct GivenTurn {
     begun: Option<Instant>,
 }
 
-impl Http2Client {
+impl LoadHttp2Client {
     /// The `number`th of all threads' clients.
     pub(super) fn new(
         shared: Rc<ThreadShared>,
