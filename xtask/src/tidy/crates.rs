@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["conf"],
     &["observe", "sandbox"],
     &["net"],
+    &["http2_client"],
     &["upstream"],
     &["fetch"],
     &["session"],
@@ -30,6 +31,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &["bytes", "h2", "httlib-hpack", "http-types", "tokio"]),
     ("observe", &["flate2"], &[]),
     ("net", &["aws-lc-rs", "libc", "md-5", "rustix", "rustls", "socket2", "zlib-rs"], &["loom"]),
+    ("http2_client", &[], &["bytes", "h2", "http-types", "tokio"]),
     ("upstream", &["md-5"], &["loom"]),
     ("session", &["memchr", "pcre2"], &[]),
     (

@@ -41,6 +41,7 @@ const LAYERED: &[LayeredCrate] = &[
         ..LayeredCrate::without_cycles("crates/observe/src/")
     },
     LayeredCrate::without_cycles("crates/net/src/"),
+    LayeredCrate::without_cycles("crates/http2_client/src/"),
     LayeredCrate {
         // The files of a folder use the types of its `mod.rs`, which puts them to work.
         cycles: &[

@@ -1,0 +1,77 @@
+//! A connection, as those see it who send requests.
+
+use std::rc::Rc;
+
+use net::Stream;
+use wire::http2::FieldWriter;
+
+use crate::connection::ClientConnection;
+use crate::state::ClientShared;
+use crate::{ClientStream, Http2ClientLimits};
+
+/// A connection to a server, for many requests at once. It belongs to one worker.
+///
+/// When the last handle is dropped, the connection is closed as by
+/// [`close_when_idle`](Self::close_when_idle).
+#[derive(Clone)]
+pub struct Http2Client(Rc<ClientHandle>);
+
+/// What all handles of a connection hold.
+struct ClientHandle {
+    shared: Rc<ClientShared>,
+}
+
+impl Http2Client {
+    /// Begins a connection on a stream that is connected and secured. A task on this worker owns
+    /// it.
+    pub fn start(stream: Stream, limits: Http2ClientLimits) -> Self {
+        let shared = ClientShared::new(limits);
+        net::spawn(ClientConnection::new(stream, shared.clone()).run());
+        Self(Rc::new(ClientHandle { shared }))
+    }
+
+    /// How many streams can be opened now. None while the server does not answer.
+    pub fn free_streams(&self) -> usize {
+        self.0.shared.state().free_streams()
+    }
+
+    /// How many streams are open: sent and received to their ends, they are not.
+    pub fn open_streams(&self) -> usize {
+        self.0.shared.state().open_streams()
+    }
+
+    /// Whether no stream can be opened any more, ever.
+    pub fn is_over(&self) -> bool {
+        self.0.shared.state().is_over()
+    }
+
+    /// Opens a stream and queues the head of its request, which `head` writes, pseudo-header fields
+    /// first. `head` must not use this connection otherwise. `None`: there is no free stream.
+    pub fn open(
+        &self,
+        head: &mut dyn FnMut(&mut FieldWriter<'_>),
+        end_stream: bool,
+    ) -> Option<ClientStream> {
+        let stream = self.0.shared.state().open(head, end_stream)?;
+        Some(ClientStream::new(self.0.shared.clone(), stream))
+    }
+
+    /// From now on no streams are opened. The connection is closed once none is open.
+    pub fn close_when_idle(&self) {
+        self.0.close_when_idle();
+    }
+}
+
+impl ClientHandle {
+    fn close_when_idle(&self) {
+        let mut state = self.shared.state();
+        state.is_closing = true;
+        state.wake_task();
+    }
+}
+
+impl Drop for ClientHandle {
+    fn drop(&mut self) {
+        self.close_when_idle();
+    }
+}

@@ -1,0 +1,278 @@
+//! State that a connection's task, its handles and its streams share.
+
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+use std::task::Waker;
+
+use net::{buffers, clock};
+use wire::http2::{FieldWriter, Http2Code, Http2Endpoint, Http2Role, StreamKey};
+
+use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
+use crate::stream_state::{ClientStreamState, SendWait};
+use crate::{Http2ClientLimits, StreamFailure};
+
+/// How old a stream is, at least, whose end without an answer casts doubt on the connection.
+const DOUBT_AFTER_MS: u64 = 1000;
+
+/// Spare room in the output, for frame headers.
+const ROOM_FOR_HEADS: usize = 1024;
+
+pub(crate) type SharedStream = Rc<RefCell<ClientStreamState>>;
+
+/// State that a connection's task, its handles and its streams share.
+pub(crate) struct ClientShared(RefCell<ClientState>);
+
+pub(crate) struct ClientState {
+    pub(crate) endpoint: Http2Endpoint,
+    pub(crate) limits: Http2ClientLimits,
+    /// The open streams, by the slots of their keys.
+    streams: Vec<Option<SharedStream>>,
+    open: usize,
+    /// No further streams are wanted.
+    pub(crate) is_closing: bool,
+    /// Why the connection is over.
+    end: Option<StreamFailure>,
+    /// Wakes the connection's task, unless it runs.
+    pub(crate) task: Option<Waker>,
+    /// How often something was received.
+    pub(crate) reads: u64,
+    /// The server has not answered; until something is received, no streams are opened.
+    pub(crate) is_doubtful: bool,
+    /// How often the output has made room for streams.
+    round: u64,
+    /// Bytes that were written, and of those and the output, how many the socket was offered.
+    written: u64,
+    pub(crate) offered: u64,
+}
+
+impl ClientShared {
+    pub(crate) fn new(limits: Http2ClientLimits) -> Rc<Self> {
+        Rc::new(Self(RefCell::new(ClientState {
+            endpoint: Http2Endpoint::new(Http2Role::Client, limits.config()),
+            limits,
+            streams: Vec::new(),
+            open: 0,
+            is_closing: false,
+            end: None,
+            task: None,
+            reads: 0,
+            is_doubtful: false,
+            round: 1,
+            written: 0,
+            offered: 0,
+        })))
+    }
+
+    pub(crate) fn state(&self) -> RefMut<'_, ClientState> {
+        self.0.borrow_mut()
+    }
+}
+
+impl ClientState {
+    pub(crate) fn open_streams(&self) -> usize {
+        self.open
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.is_some() || self.is_closing || self.endpoint.is_used_up()
+    }
+
+    pub(crate) fn free_streams(&self) -> usize {
+        let is_behind = self.endpoint.output().len() > OUTPUT_READ_MAX;
+        if self.is_over() || self.is_doubtful || is_behind {
+            return 0;
+        }
+        let most = match self.endpoint.has_peer_settings() {
+            true => self.limits.streams_max,
+            false => self.limits.streams_max.min(self.limits.first_streams_max),
+        };
+        most.saturating_sub(self.open).min(self.endpoint.free_streams())
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        head: &mut dyn FnMut(&mut FieldWriter<'_>),
+        end_stream: bool,
+    ) -> Option<SharedStream> {
+        if self.free_streams() == 0 {
+            return None;
+        }
+        self.lend_output();
+        let head_at = self.queued();
+        let key = self.endpoint.open()?;
+        let mut writer = self.endpoint.begin_fields(key)?;
+        head(&mut writer);
+        writer.finish(end_stream);
+        let mut stream = ClientStreamState::new(key, end_stream);
+        (stream.head_at, stream.opened_reads) = (head_at, self.reads);
+        let stream = Rc::new(RefCell::new(stream));
+        let at = key.slot as usize;
+        if self.streams.len() <= at {
+            self.streams.resize_with(at + 1, || None);
+        }
+        self.streams[at] = Some(stream.clone());
+        self.open += 1;
+        self.wake_task();
+        Some(stream)
+    }
+
+    /// An open stream.
+    pub(crate) fn stream(&self, key: StreamKey) -> Option<SharedStream> {
+        let stream = self.streams.get(key.slot as usize)?.as_ref()?;
+        (stream.borrow().key == key).then(|| stream.clone())
+    }
+
+    /// All open streams.
+    pub(crate) fn streams(&self) -> Vec<SharedStream> {
+        self.streams.iter().flatten().cloned().collect()
+    }
+
+    /// Sends data, as far as windows and the output have room. Returns how much; or what to wait
+    /// for, if that is nothing.
+    pub(crate) fn send(
+        &mut self,
+        stream: &mut ClientStreamState,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<usize, SendWait> {
+        let room = OUTPUT_BYTES_MAX.saturating_sub(self.endpoint.output().len());
+        if room == 0 {
+            return Err(SendWait::Room);
+        }
+        let count = bytes.len().min(room).min(self.endpoint.sendable(stream.key));
+        let ends = is_last && count == bytes.len();
+        if count == 0 && !ends {
+            return if bytes.is_empty() { Ok(0) } else { Err(SendWait::Window) };
+        }
+        self.lend_output();
+        if self.endpoint.output_room() < count + ROOM_FOR_HEADS {
+            buffers::give_back(self.endpoint.change_buffer(buffers::lend_huge()));
+        }
+        self.endpoint.send_data(stream.key, &bytes[..count], ends, usize::MAX);
+        stream.served = self.round;
+        stream.is_sent = ends;
+        self.release_over(stream);
+        self.wake_task();
+        Ok(count)
+    }
+
+    /// Opens a stream's window, up to what may be unread, once half of that is used.
+    pub(crate) fn open_window(&mut self, stream: &ClientStreamState) {
+        if stream.is_over() || stream.is_received {
+            return;
+        }
+        let unread = u32::try_from(stream.unread()).unwrap_or(u32::MAX);
+        let target = self.limits.stream_window().saturating_sub(unread);
+        if self.endpoint.receive_window(stream.key) < i64::from(target / 2) {
+            self.endpoint.raise_window(stream.key, target);
+            self.wake_task();
+        }
+    }
+
+    /// A user gives up a stream, or is done with it.
+    pub(crate) fn give_up(&mut self, stream: &ClientStreamState) {
+        if stream.is_over() {
+            return;
+        }
+        let age_ms = clock::now_ms().saturating_sub(stream.opened_ms);
+        let is_unanswered = self.reads == stream.opened_reads && age_ms >= DOUBT_AFTER_MS;
+        if is_unanswered && !self.is_doubtful {
+            self.is_doubtful = true;
+            self.endpoint.ping([0; 8]);
+        }
+        self.release(stream.key);
+        self.wake_task();
+    }
+
+    /// Frees the place of a stream if it has ended in both directions.
+    pub(crate) fn release_over(&mut self, stream: &ClientStreamState) {
+        if stream.is_over() {
+            self.release(stream.key);
+        }
+    }
+
+    /// Removes a stream; an incomplete one is reset.
+    fn release(&mut self, key: StreamKey) {
+        if self.streams.get_mut(key.slot as usize).and_then(Option::take).is_some() {
+            self.open -= 1;
+            self.endpoint.release(key, Http2Code::CANCEL);
+        }
+    }
+
+    /// Ends a stream.
+    pub(crate) fn fail(&mut self, stream: &SharedStream, failure: StreamFailure) {
+        let mut stream = stream.borrow_mut();
+        stream.fail(failure);
+        self.release(stream.key);
+    }
+
+    /// The server will not process this stream; or it has, against its own word.
+    pub(crate) fn fail_unprocessed(&mut self, stream: &SharedStream) {
+        let has_reply = stream.borrow().has_reply;
+        self.fail(
+            stream,
+            if has_reply { StreamFailure::Closed } else { StreamFailure::Unprocessed },
+        );
+    }
+
+    /// The connection is over, and with it all of its streams.
+    pub(crate) fn end(&mut self, failure: StreamFailure) {
+        for stream in self.streams() {
+            let is_unknown = stream.borrow().head_at >= self.offered;
+            match is_unknown {
+                true => self.fail_unprocessed(&stream),
+                false => self.fail(&stream, failure.clone()),
+            }
+        }
+        self.end.get_or_insert(failure);
+        self.streams = Vec::new();
+        self.task = None;
+        let unsent = self.endpoint.output().len();
+        self.endpoint.advance_output(unsent);
+        self.take_output_buffer();
+    }
+
+    /// Wakes streams that wait for this, first those that were served least recently: each may use
+    /// up all there is.
+    pub(crate) fn wake_senders(&mut self, waits_for: SendWait) {
+        self.round += 1;
+        let waits = |stream: &&SharedStream| stream.borrow().waits_for == waits_for;
+        let mut waiting: Vec<_> = self.streams.iter().flatten().filter(waits).cloned().collect();
+        waiting.sort_by_key(|stream| stream.borrow().served);
+        waiting.into_iter().for_each(|stream| stream.borrow_mut().wake_sender());
+    }
+
+    pub(crate) fn wake_task(&self) {
+        self.task.as_ref().into_iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// The bytes that were written, and those that are to be.
+    fn queued(&self) -> u64 {
+        self.written + self.endpoint.output().len() as u64
+    }
+
+    /// The socket is about to be offered the output, or a session that may keep what it is offered.
+    pub(crate) fn note_offered(&mut self) {
+        self.offered = self.queued();
+    }
+
+    /// So much of the output was written.
+    pub(crate) fn note_written(&mut self, count: usize) {
+        self.written += count as u64;
+        self.endpoint.advance_output(count);
+    }
+
+    /// Makes sure that the output has a buffer.
+    pub(crate) fn lend_output(&mut self) {
+        if !self.endpoint.has_buffer()
+            && let Some(unneeded) = self.endpoint.give_buffer(buffers::lend())
+        {
+            buffers::give_back(unneeded);
+        }
+    }
+
+    /// Gives back the output's buffer if it is empty.
+    pub(crate) fn take_output_buffer(&mut self) {
+        self.endpoint.take_buffer().into_iter().for_each(buffers::give_back);
+    }
+}
