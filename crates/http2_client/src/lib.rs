@@ -19,6 +19,8 @@ mod limits;
 mod state;
 mod stream;
 mod stream_state;
+#[cfg(test)]
+mod tests;
 
 pub use client::Http2Client;
 pub use failure::StreamFailure;
