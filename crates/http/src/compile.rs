@@ -323,6 +323,7 @@ impl HttpPlan {
         }
         site.listens = sockets.list;
         site.groups = named::all(load)?.values().cloned().collect();
+        site.worker_slots = std::mem::take(load.own.of());
         site.variables = variables::resolve(load)?;
         Ok(site)
     }

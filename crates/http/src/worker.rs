@@ -29,6 +29,7 @@ impl Worker {
     /// A worker that serves this configuration.
     pub fn new(generation: Rc<Generation>) -> Rc<Self> {
         net::at_turn_end(observe::end_turn);
+        generation.start();
         let idle_set = IdleSet::new().ok();
         let context = WorkerContext::new(generation, idle_set.is_some());
         let worker = Rc::new(Self { context, idle_set });
@@ -110,6 +111,7 @@ impl Worker {
     /// From now on every next request is served by this configuration. Connections are woken, since
     /// some may have come by a socket that it does not have.
     pub fn replace(self: &Rc<Self>, generation: Rc<Generation>) {
+        generation.start();
         self.context.replace_generation(generation);
         self.close_parked(ResumeReason::End, |parked| self.context.keeps_socket(parked.listen()));
         self.context.tracker.wake_all();
@@ -195,3 +197,6 @@ impl SubsystemWorker for Worker {
         Box::pin(async move { Worker::leave(&self).await })
     }
 }
+
+#[cfg(test)]
+mod tests;

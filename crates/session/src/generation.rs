@@ -1,6 +1,7 @@
 //! A configuration in use: one worker's reference to it, and what sessions read of it.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use conf::VariableId;
 use net::Address;
 
 use crate::variables::Variable;
+use crate::worker_slots::{WorkerSlotKinds, WorkerSlots};
 
 /// The index of each listening socket in a configuration's list, by its slot; `None`: the socket
 /// belongs to another subsystem or to an earlier configuration.
@@ -19,16 +21,16 @@ pub type ListenerSlots = Arc<[Option<u32>]>;
 pub type GenerationEnd = Arc<dyn Any + Send + Sync>;
 
 /// The compiled configuration of a subsystem. It never changes.
-pub trait Configuration: 'static {
+pub trait Configuration: Sized + 'static {
     /// The sessions that it serves.
     type Session;
     /// A listening socket.
     type Listen;
-    /// What a worker caches while it uses the configuration.
-    type Cache: Default;
 
     /// A variable by number.
     fn variable(&self, id: VariableId) -> &Variable<Self::Session>;
+    /// What every worker has of its own while it uses the configuration.
+    fn worker_slots(&self) -> &WorkerSlotKinds<WorkerGeneration<Self>>;
     /// Its groups of servers.
     fn groups(&self) -> &[Arc<Group>];
     /// The listening sockets, in the order in which the configuration names them.
@@ -45,8 +47,10 @@ pub struct WorkerGeneration<C: Configuration> {
     configuration: Arc<C>,
     /// How many generations there were before.
     pub number: u64,
-    /// What this worker caches.
-    pub cache: C::Cache,
+    /// What features keep for this worker.
+    pub worker: WorkerSlots<Self>,
+    /// Whether a worker serves it. Who only evaluates variables has a generation as well.
+    is_served: Cell<bool>,
     slots: ListenerSlots,
     _end: Option<GenerationEnd>,
 }
@@ -55,7 +59,7 @@ impl<C: Configuration> WorkerGeneration<C> {
     /// A generation whose sockets have the slots 0, 1, 2 ... in the configuration's order.
     pub fn new(configuration: Arc<C>, number: u64) -> Rc<Self> {
         let slots = (0..configuration.listens().len() as u32).map(Some).collect();
-        Rc::new(Self { configuration, number, slots, _end: None, cache: C::Cache::default() })
+        Self::with_end(configuration, number, slots, None)
     }
 
     /// A generation with sockets that may be older than it.
@@ -65,7 +69,25 @@ impl<C: Configuration> WorkerGeneration<C> {
         slots: ListenerSlots,
         end: GenerationEnd,
     ) -> Rc<Self> {
-        Rc::new(Self { configuration, number, slots, _end: Some(end), cache: C::Cache::default() })
+        Self::with_end(configuration, number, slots, Some(end))
+    }
+
+    fn with_end(
+        configuration: Arc<C>,
+        number: u64,
+        slots: ListenerSlots,
+        end: Option<GenerationEnd>,
+    ) -> Rc<Self> {
+        let worker = WorkerSlots::new(configuration.worker_slots());
+        let is_served = Cell::new(false);
+        Rc::new(Self { configuration, number, worker, is_served, slots, _end: end })
+    }
+
+    /// The worker starts to serve it: call this once, before anything is served. The worker leaves it
+    /// with the last reference.
+    pub fn start(self: &Rc<Self>) {
+        self.is_served.set(true);
+        self.worker.worker_started(self);
     }
 
     /// The configuration.
@@ -91,6 +113,14 @@ impl<C: Configuration> WorkerGeneration<C> {
             u32::try_from(at).ok()
         };
         slot(&|address| address == to).or_else(|| slot(&|address| address.includes(to)))
+    }
+}
+
+impl<C: Configuration> Drop for WorkerGeneration<C> {
+    fn drop(&mut self) {
+        if self.is_served.get() {
+            self.worker.worker_left(self);
+        }
     }
 }
 

@@ -39,6 +39,7 @@ mod trusted;
 pub mod values;
 pub mod variables;
 pub mod wildcards;
+mod worker_slots;
 
 pub use captures::Captures;
 pub use client::Client;
@@ -49,3 +50,4 @@ pub use session::Session;
 pub use subsystem::{
     AdmitClient, AdmittedClient, LocalFuture, SiteShare, SubsystemSite, SubsystemWorker,
 };
+pub use worker_slots::{WorkerSlot, WorkerSlotKinds, WorkerSlots};

@@ -129,6 +129,7 @@ impl StreamPlan {
         check_tls(&sockets, &site, &blocks)?;
         site.listens = sockets.list;
         site.groups = load.own.of::<Groups>().all().into_values().collect();
+        site.worker_slots = std::mem::take(load.own.of());
         site.variables = variables::resolve(load)?;
         Ok(site)
     }

@@ -11,7 +11,7 @@ use ::session::health::Verdict;
 use ::session::server_names::ServerNames;
 use ::session::tls::{ClientVerification, ServerTlsSetup};
 use ::session::variables::Variable;
-use ::session::{Configuration, WorkerGeneration};
+use ::session::{Configuration, WorkerGeneration, WorkerSlotKinds};
 use ::upstream::health::CheckTerms;
 use ::upstream::{Group, ResolverPolicy, Server};
 use conf::{Load, Registry, Span, VariableId};
@@ -32,6 +32,8 @@ pub struct StreamSite {
     pub(crate) servers: Vec<StreamServer>,
     pub(crate) variables: Vec<Variable<TcpSession>>,
     pub(crate) groups: Vec<Arc<Group>>,
+    /// What features keep in every worker.
+    pub(crate) worker_slots: WorkerSlotKinds<StreamGeneration>,
 }
 
 /// A listening socket.
@@ -172,10 +174,13 @@ pub type StreamGeneration = WorkerGeneration<StreamSite>;
 impl Configuration for StreamSite {
     type Session = TcpSession;
     type Listen = StreamListen;
-    type Cache = ();
 
     fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
         &self.variables[id.0 as usize]
+    }
+
+    fn worker_slots(&self) -> &WorkerSlotKinds<StreamGeneration> {
+        &self.worker_slots
     }
 
     fn groups(&self) -> &[Arc<Group>] {

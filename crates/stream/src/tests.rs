@@ -1,6 +1,7 @@
 //! Configurations and their errors, and sessions on sockets.
 
 mod pass;
+mod slots;
 mod udp;
 mod waits;
 

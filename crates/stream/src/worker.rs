@@ -50,6 +50,7 @@ impl StreamWorker {
 
     /// `pass` leads to the sockets of `targets`.
     fn with_targets(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Self {
+        generation.start();
         Self {
             generation: RefCell::new(generation),
             counts: WorkerCounters::of_worker(),
@@ -73,6 +74,7 @@ impl StreamWorker {
 
     /// From now on new connections are served by this configuration; those under way keep theirs.
     pub fn replace(&self, generation: Rc<StreamGeneration>) {
+        generation.start();
         self.close_ports(&generation);
         self.generation.replace(generation);
     }

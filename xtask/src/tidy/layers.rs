@@ -115,7 +115,17 @@ const LAYERED: &[LayeredCrate] = &[
         folder: "crates/session/src/",
         layers: &[
             &["captures", "client", "control_job", "decimal", "forwarded", "identity", "lru"],
-            &["access", "limits", "listen", "passed", "rate", "table", "trusted", "wildcards"],
+            &[
+                "access",
+                "limits",
+                "listen",
+                "passed",
+                "rate",
+                "table",
+                "trusted",
+                "wildcards",
+                "worker_slots",
+            ],
             &["values", "variables"],
             &["generation", "session"],
             &["discovery", "evaluate", "subsystem"],

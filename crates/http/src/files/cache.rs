@@ -26,8 +26,7 @@ thread_local! {
 pub struct Caches(RefCell<Vec<FileCache>>);
 
 impl Caches {
-    fn with<T>(&self, rules: Option<&CacheRules>, ask: impl FnOnce(&mut FileCache) -> T) -> T {
-        let Some(rules) = rules else { return CONTENTS.with_borrow_mut(ask) };
+    fn with<T>(&self, rules: &CacheRules, ask: impl FnOnce(&mut FileCache) -> T) -> T {
         let mut caches = self.0.borrow_mut();
         if caches.len() <= rules.number {
             caches.resize_with(rules.number + 1, FileCache::default);
@@ -64,11 +63,18 @@ pub(crate) enum Want {
 }
 
 impl Look<'_> {
-    pub(crate) fn find(&self, caches: &Caches) -> Result<FoundFile, PathError> {
-        if self.rules.is_none() && self.want != Want::Content {
-            return Ok(FoundFile { stat: self.stat()?, source: FileSource::Closed });
+    /// `caches` are needed where `open_file_cache` is on.
+    pub(crate) fn find<'a>(
+        &self,
+        caches: impl FnOnce() -> &'a Caches,
+    ) -> Result<FoundFile, PathError> {
+        match &self.rules {
+            Some(rules) => caches().with(rules, |cache| cache.find(self)),
+            None if self.want == Want::Content => {
+                CONTENTS.with_borrow_mut(|cache| cache.find(self))
+            }
+            None => Ok(FoundFile { stat: self.stat()?, source: FileSource::Closed }),
         }
-        caches.with(self.rules.as_ref(), |cache| cache.find(self))
     }
 
     fn stat(&self) -> Result<Stat, PathError> {

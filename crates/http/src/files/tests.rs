@@ -55,7 +55,7 @@ impl Scene {
             now_ms: self.now_ms,
             unix_ms: self.unix_ms,
         };
-        look.find(&self.caches)
+        look.find(|| &self.caches)
     }
 
     fn open(&self, name: &str) -> FoundFile {

@@ -33,7 +33,7 @@ pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, PathEr
         now_ms: clock::now_ms(),
         unix_ms: clock::unix_ms(),
     };
-    let found = look.find(&x.generation.cache)?;
+    let found = look.find(|| x.generation.worker.of())?;
     const CALL: &str = "pread()";
     if found.stat.size > size_max {
         return Err(PathError::again(CALL, EFBIG));
@@ -77,7 +77,7 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathErro
         now_ms: clock::now_ms(),
         unix_ms: clock::unix_ms(),
     };
-    look.find(&generation.cache)
+    look.find(|| generation.worker.of())
 }
 
 /// The largest content that is better sent from memory than by the kernel from its own.

@@ -20,7 +20,7 @@ use ::upstream::Group;
 use conf::VariableId;
 use net::Address;
 use session::tls::{ClientVerification, ServerTlsSetup};
-use session::{Configuration, WorkerGeneration};
+use session::{Configuration, WorkerGeneration, WorkerSlotKinds};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
@@ -34,7 +34,6 @@ pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
 use crate::exchange::{Exchange, Filter, Handler, LocationBackend, Logger, PhaseOrder, Reach};
-use crate::files::Caches;
 use crate::variables::Variable;
 
 /// The servers of a listening socket by name.
@@ -52,6 +51,8 @@ pub struct Site {
     pub(crate) variables: Vec<Variable>,
     /// Groups of servers by name.
     pub(crate) groups: Vec<Arc<Group>>,
+    /// What features keep in every worker.
+    pub(crate) worker_slots: WorkerSlotKinds<Generation>,
 }
 
 /// One worker's reference to a site.
@@ -146,10 +147,13 @@ pub struct Http2Policy {
 impl Configuration for Site {
     type Session = Exchange;
     type Listen = Listen;
-    type Cache = Caches;
 
     fn variable(&self, id: VariableId) -> &Variable {
         &self.variables[id.0 as usize]
+    }
+
+    fn worker_slots(&self) -> &WorkerSlotKinds<Generation> {
+        &self.worker_slots
     }
 
     fn groups(&self) -> &[Arc<Group>] {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use conf::{Load, Registry, Span};
+use session::{WorkerSlot, WorkerSlotKinds};
 
 use super::policy::Policy;
-use super::{Exclusive, Location, LocationId, Locations, ServerName};
+use super::{Exclusive, Generation, Location, LocationId, Locations, ServerName};
 use crate::exchange::{
     Exchange, Filter, Filtered, Flow, Handler, LocationBackend, Logger, Phase, PhaseOrder, Reach,
 };
@@ -146,6 +147,11 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
     /// Is told when the exchange is over.
     pub fn logger(&mut self, logger: impl Fn(&mut Exchange) + Send + Sync + 'static) {
         self.loggers.push(Box::new(logger));
+    }
+
+    /// Every worker has a `T` of its own in each generation: `x.generation.worker.of::<T>()`.
+    pub fn worker_slot<T: WorkerSlot<Generation>>(&mut self) {
+        self.load.own.of::<WorkerSlotKinds<Generation>>().declare::<T>();
     }
 
     pub(crate) fn finish(

@@ -7,9 +7,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Load, Number, Result, Seconds, Value, units};
+use session::WorkerSlot;
 
-use crate::files::CacheRules;
-use crate::site::LocationBuilder;
+use crate::files::{CacheRules, Caches};
+use crate::site::{Generation, LocationBuilder};
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -54,6 +55,7 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Events = conf.open_file_cache_events;
     if let Some(OpenFileCache::On { number, max, inactive_ms }) = conf.open_file_cache {
+        place.worker_slot::<Caches>();
         place.core.files.cache = Some(CacheRules {
             number,
             max,
@@ -65,6 +67,9 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
     }
     Ok(())
 }
+
+/// Every worker has its own, and a reload begins with empty ones.
+impl WorkerSlot<Generation> for Caches {}
 
 /// One cache, shared by all blocks that inherit it.
 #[derive(Clone, Copy)]

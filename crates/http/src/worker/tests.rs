@@ -1,0 +1,85 @@
+use std::cell::RefCell;
+use std::ptr;
+use std::rc::Rc;
+
+use ::session::WorkerSlot;
+
+use super::Worker;
+use crate::site::Generation;
+use crate::testing::site_with;
+
+thread_local! {
+    static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn note(what: &str, generation: &Generation) {
+    CALLS.with_borrow_mut(|calls| calls.push(format!("{what} {}", generation.number)));
+}
+
+/// The calls since the last look.
+fn calls() -> String {
+    CALLS.take().join(", ")
+}
+
+/// The slots of a feature that notes what happens to them.
+#[derive(Default)]
+struct FirstSlot(u8);
+#[derive(Default)]
+struct SecondSlot;
+
+impl WorkerSlot<Generation> for FirstSlot {
+    fn worker_started(&self, generation: &Rc<Generation>) {
+        note("first started", generation);
+    }
+
+    fn worker_left(&self, generation: &Generation) {
+        note("first left", generation);
+    }
+}
+
+impl WorkerSlot<Generation> for SecondSlot {
+    fn worker_started(&self, generation: &Rc<Generation>) {
+        assert_eq!(generation.worker.of::<FirstSlot>().0, 0, "it is there already");
+        note("second started", generation);
+    }
+
+    fn worker_left(&self, generation: &Generation) {
+        note("second left", generation);
+    }
+}
+
+#[test]
+fn slots_are_told_once_when_a_worker_starts_and_leaves_a_generation() {
+    let test_site = site_with("server { location / { return 200; } }", |site| {
+        site.worker_slots.declare::<FirstSlot>();
+        site.worker_slots.declare::<SecondSlot>();
+        site.worker_slots.declare::<FirstSlot>();
+    });
+    let site = test_site.generation.configuration();
+    net::run(async {
+        let worker = Worker::new(Generation::new(site.clone(), 1));
+        assert_eq!(calls(), "first started 1, second started 1");
+        let other_worker = Worker::new(Generation::new(site.clone(), 1));
+        assert_eq!(calls(), "first started 1, second started 1");
+        let of = |worker: &Worker| worker.context.generation();
+        let slots = [&worker, &other_worker].map(|worker| of(worker));
+        let [one, other] = slots.each_ref().map(|slots| slots.worker.of::<FirstSlot>());
+        assert!(!ptr::eq(one, other), "each worker has its own");
+        drop(slots);
+
+        // What an exchange under way holds.
+        let held = of(&worker);
+        worker.replace(Generation::new(site.clone(), 2));
+        assert_eq!(calls(), "first started 2, second started 2");
+        drop(held);
+        assert_eq!(calls(), "second left 1, first left 1");
+        drop(other_worker);
+        assert_eq!(calls(), "second left 1, first left 1");
+        drop(worker);
+        assert_eq!(calls(), "second left 2, first left 2");
+    })
+    .unwrap();
+    // Health checks and certificates with variables have a generation that nothing is served by.
+    drop(Generation::new(site.clone(), 3));
+    assert_eq!(calls(), "");
+}
