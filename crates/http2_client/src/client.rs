@@ -40,6 +40,11 @@ impl Http2Client {
         self.0.shared.state().open_streams()
     }
 
+    /// When the last stream ended, or when the connection began; `None`: streams are open.
+    pub fn idle_since_ms(&self) -> Option<u64> {
+        self.0.shared.state().idle_since_ms()
+    }
+
     /// Whether no stream can be opened any more, ever.
     pub fn is_over(&self) -> bool {
         self.0.shared.state().is_over()

@@ -28,6 +28,8 @@ pub(crate) struct ClientState {
     /// The open streams, by the slots of their keys.
     streams: Vec<Option<SharedStream>>,
     open: usize,
+    /// When the last stream ended, or when the connection began.
+    idle_since_ms: u64,
     /// No further streams are wanted.
     pub(crate) is_closing: bool,
     /// Why the connection is over.
@@ -52,6 +54,7 @@ impl ClientShared {
             limits,
             streams: Vec::new(),
             open: 0,
+            idle_since_ms: clock::now_ms(),
             is_closing: false,
             end: None,
             task: None,
@@ -71,6 +74,10 @@ impl ClientShared {
 impl ClientState {
     pub(crate) fn open_streams(&self) -> usize {
         self.open
+    }
+
+    pub(crate) fn idle_since_ms(&self) -> Option<u64> {
+        (self.open == 0).then_some(self.idle_since_ms)
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -195,6 +202,7 @@ impl ClientState {
     fn release(&mut self, key: StreamKey) {
         if self.streams.get_mut(key.slot as usize).and_then(Option::take).is_some() {
             self.open -= 1;
+            self.idle_since_ms = clock::now_ms();
             self.endpoint.release(key, Http2Code::CANCEL);
         }
     }
