@@ -128,6 +128,7 @@ impl<D: Dialect> Gateway<D> {
         if self.family.outlives_client() {
             x.outlives_client.set(true);
         }
+        x.backends.begin_unnamed_request(D::Request::SCHEMA);
         let target = match self.target.evaluate(x, D::SCHEMES) {
             Ok(target) => target,
             Err(flow) => return flow,
@@ -137,7 +138,6 @@ impl<D: Dialect> Gateway<D> {
             Ok(body) => body,
             Err(flow) => return flow,
         };
-        x.backends.begin_unnamed_request(D::Request::SCHEMA);
         let is_tls = target.is_tls;
         let group = match target.group(x).await {
             Ok(group) => group,
