@@ -18,7 +18,7 @@ use observe::Level;
 use super::Conf;
 use super::bound::SessionToLearn;
 use super::call::Answered;
-use super::carrier::{BackendCarrier, Unsent};
+use super::carrier::{BackendCarrier, ReadFailure, Unsent};
 use super::head::HeaderFilter;
 use super::protocol::{MalformedBody, ReplyLength, ReplyReader, Taken};
 use super::spool::{Spool, SpoolError};
@@ -272,7 +272,7 @@ impl<C: BackendCarrier> BackendBody<C> {
         match sent {
             Poll::Pending => {}
             Poll::Ready(Ok(())) => (self.sends, held.sent) = (false, true),
-            Poll::Ready(Err(Unsent::Call(..))) => self.sends = false,
+            Poll::Ready(Err(Unsent::Call(..) | Unsent::Refused)) => self.sends = false,
             Poll::Ready(Err(Unsent::Client(error))) => {
                 self.fail(BodyError::Request(Box::new(error)));
             }
@@ -291,7 +291,7 @@ impl<C: BackendCarrier> BackendBody<C> {
         let before = buffer.len();
         let read = held.carrier.poll_read(cx, &mut buffer, most.min(room));
         match read {
-            Poll::Ready(Ok(count @ 1..)) => {
+            Poll::Ready(Ok(count)) if count > 0 || held.carrier.reply().is_ended() => {
                 let attempt = &held.server.attempt;
                 attempt.bytes_received.set(attempt.bytes_received.get() + count as u64);
                 attempt.response_length.set(attempt.response_length.get() + count as u64);
@@ -305,7 +305,7 @@ impl<C: BackendCarrier> BackendBody<C> {
                 self.spool.push(buffer, start);
                 match read {
                     Poll::Ready(Ok(_)) => self.closed(),
-                    Poll::Ready(Err(error)) => self.fail(BodyError::UpstreamRead(error)),
+                    Poll::Ready(Err(failure)) => self.fail(failure.into()),
                     Poll::Pending => {
                         ready!(self.poll_timeout(cx));
                         self.fail(BodyError::UpstreamTimedOut);
@@ -470,6 +470,16 @@ impl<C: BackendCarrier> BackendBody<C> {
         if let Some(held) = self.held.take() {
             held.server.attempt.end();
             self.failed = Some(error);
+        }
+    }
+}
+
+impl From<ReadFailure> for BodyError {
+    fn from(failure: ReadFailure) -> Self {
+        match failure {
+            ReadFailure::Call(error) => Self::UpstreamRead(error),
+            ReadFailure::Refused => Self::UpstreamClosed,
+            ReadFailure::Peer(message) => Self::Upstream(message),
         }
     }
 }

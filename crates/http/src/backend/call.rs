@@ -11,7 +11,7 @@ use observe::{Errno, Level};
 
 use super::Timeouts;
 use super::caller::Caller;
-use super::carrier::{BackendCarrier, Unsent};
+use super::carrier::{BackendCarrier, ReadFailure, Unsent};
 use super::protocol::{HeadEvent, ReplyLength, ReplyReader};
 use crate::exchange::RequestBodyError;
 
@@ -34,6 +34,8 @@ pub(crate) enum Trouble {
     Error,
     /// It took too long.
     Timeout,
+    /// It has not looked at the request, and never will.
+    Refused,
     /// What it sent is no reply.
     InvalidHeader,
     /// Ours: no other server would do better.
@@ -147,6 +149,7 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
         }
         match sent {
             Poll::Ready(Err(Unsent::Client(error))) => Err(Trouble::Client(error)),
+            Poll::Ready(Err(Unsent::Refused)) => Err(refused(caller)),
             Poll::Ready(Err(Unsent::Call(call, error))) => {
                 self.broken = Some((call, error));
                 Ok(())
@@ -220,12 +223,13 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
     }
 
     /// Reads once. While nothing has come, no buffer is held.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ReadFailure>> {
         if self.input.capacity() == 0 && self.may_be_large() {
             self.input = buffers::lend_large();
         }
         if !self.input.is_empty() && self.input.len() == self.input.capacity() {
-            memory::try_reserve(&mut self.input, buffers::BUFFER_SIZE)?;
+            let reserved = memory::try_reserve(&mut self.input, buffers::BUFFER_SIZE);
+            reserved.map_err(|error| ReadFailure::Call(error.into()))?;
         }
         let read = self.call.carrier.poll_read(cx, &mut self.input, usize::MAX);
         if self.input.is_empty() {
@@ -240,7 +244,7 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
     }
 
     /// The connection has ended before the head has.
-    fn ended(&mut self, caller: &mut impl Caller, ended: io::Result<usize>) -> Trouble {
+    fn ended(&mut self, caller: &mut impl Caller, ended: Result<usize, ReadFailure>) -> Trouble {
         if self.broken.is_some() {
             return self.unsent(caller);
         }
@@ -248,11 +252,17 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
             Ok(_) => {
                 caller.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
-            Err(error) if memory::is_out_of_memory(&error) => {
+            Err(ReadFailure::Refused) => return refused(caller),
+            Err(ReadFailure::Peer(message)) => {
+                caller.log(Level::Error, format_args!("{message}"));
+            }
+            Err(ReadFailure::Call(error)) if memory::is_out_of_memory(&error) => {
                 caller.log(Level::Emerg, format_args!("{error}"));
                 return Trouble::Internal;
             }
-            Err(error) => caller.log(Level::Error, format_args!("recv() failed{}", Errno(&error))),
+            Err(ReadFailure::Call(error)) => {
+                caller.log(Level::Error, format_args!("recv() failed{}", Errno(&error)));
+            }
         }
         Trouble::Error
     }
@@ -324,6 +334,12 @@ impl<C: ?Sized> Drop for Calling<'_, C> {
     fn drop(&mut self) {
         buffers::give_back(std::mem::take(&mut self.input));
     }
+}
+
+/// The server takes no more requests on this connection, and that is logged.
+fn refused(caller: &mut impl Caller) -> Trouble {
+    caller.log(Level::Info, format_args!("upstream did not process the request"));
+    Trouble::Refused
 }
 
 /// It took too long, and that is logged.

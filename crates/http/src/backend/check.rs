@@ -19,9 +19,11 @@ use wire::reply::ReplyHead;
 use super::Timeouts;
 use super::call::{Answered, BackendCall, Calling, Times, timed_out};
 use super::caller::Caller;
-use super::carrier::{BackendCarrier, RequestSource, SocketCarrier};
+use super::carrier::{
+    BackendCarrier, Carry, Line, ReadFailure, RequestSource, SendProgress, Unsent,
+};
 use super::connect::{self, CONNECTING};
-use super::protocol::{Protocol, Start};
+use super::protocol::ReplyReader;
 use super::request::BackendRequestBody;
 
 /// How much is read at once.
@@ -33,18 +35,64 @@ const READING_BODY: &str = "reading upstream";
 pub(crate) struct CheckRequest {
     head: Vec<u8>,
     body: BackendRequestBody,
-    carry: Box<dyn Fn(PooledConnection, RequestSource) -> CheckCarrier>,
+    carry: Box<dyn Fn(PooledConnection, RequestSource) -> Box<CheckCarrier>>,
+    /// The application protocols (ALPN) that servers are offered, best first.
+    protocols: &'static [&'static [u8]],
 }
 
-type CheckCarrier = Box<SocketCarrier<dyn Protocol>>;
+type CheckCarrier = dyn BackendCarrier<Reply = dyn ReplyReader>;
 
 impl CheckRequest {
     /// `head` stands before the body in the protocol's own form.
-    pub(crate) fn new(head: Vec<u8>, body: BackendRequestBody, start: impl Start) -> Self {
-        let carry = move |connection, body| -> CheckCarrier {
-            Box::new(SocketCarrier::new(connection, start.start(), body))
+    pub(crate) fn new<C: Carry<Carrier: BackendCarrier<Reply: Sized>>>(
+        head: Vec<u8>,
+        body: BackendRequestBody,
+        start: C,
+    ) -> Self {
+        let carry = move |connection, body| -> Box<CheckCarrier> {
+            Box::new(AnyCarrier(start.carry(C::Line::alone(connection), body)))
         };
-        Self { head, body, carry: Box::new(carry) }
+        Self { head, body, carry: Box::new(carry), protocols: C::Line::PROTOCOLS }
+    }
+}
+
+/// A carrier of whatever protocol.
+struct AnyCarrier<C>(C);
+
+impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
+    type Reply = dyn ReplyReader;
+
+    fn reply(&self) -> &Self::Reply {
+        self.0.reply()
+    }
+
+    fn reply_mut(&mut self) -> &mut Self::Reply {
+        self.0.reply_mut()
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>> {
+        self.0.poll_send(cx, head)
+    }
+
+    fn progress(&self) -> SendProgress {
+        self.0.progress()
+    }
+
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<Result<usize, ReadFailure>> {
+        self.0.poll_read(cx, buffer, most)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.0.is_cut()
+    }
+
+    fn take_connection(&mut self) -> Option<PooledConnection> {
+        self.0.take_connection()
     }
 }
 
@@ -170,7 +218,8 @@ pub(crate) async fn check(
     let mut checker = Checker::new();
     let mut options = check.options.clone();
     if let Some(secured) = check.secured {
-        let transport = connect::transport(&mut checker, secured, &check.to);
+        let transport =
+            connect::transport(&mut checker, secured, &check.to, check.request.protocols);
         options.transport = Some(transport.map_err(|_| checker.failure())?);
     }
     let connection =
@@ -190,7 +239,7 @@ async fn open(
     let connecting = connect::begin(checker, to, name, options);
     let connecting = connecting.map_err(|_| checker.failure())?;
     let connected = connect::finish(checker, connecting, secured, timer).await;
-    connected.map_err(|_| checker.failure())
+    connected.map(PooledConnection::new).map_err(|_| checker.failure())
 }
 
 impl CheckCall<'_> {
@@ -198,10 +247,9 @@ impl CheckCall<'_> {
     async fn ask(
         &self,
         timer: &Timer,
-        mut connection: PooledConnection,
+        connection: PooledConnection,
         received: &Cell<u64>,
     ) -> Result<CheckReply, CheckFailure> {
-        connection.requests += 1;
         let mut checker = Checker::new();
         let mut carrier = (self.request.carry)(connection, self.request.body.stored_source());
         let call = BackendCall {
@@ -224,7 +272,7 @@ impl CheckCall<'_> {
         buffers::give_back(input);
         let is_whole = match self.body_max.is_some() || self.keeps {
             true => {
-                let reading = CheckBody { check: self, timer, carrier: &mut carrier };
+                let reading = CheckBody { check: self, timer, carrier: &mut *carrier };
                 let read = reading.body(&mut checker, &mut body_bytes).await;
                 // Where the head decides, a body that fails or takes too long costs the connection.
                 if self.body_max.is_some() { read? } else { read.unwrap_or(false) }
@@ -243,7 +291,7 @@ impl CheckCall<'_> {
 struct CheckBody<'a> {
     check: &'a CheckCall<'a>,
     timer: &'a Timer,
-    carrier: &'a mut SocketCarrier<dyn Protocol>,
+    carrier: &'a mut CheckCarrier,
 }
 
 impl CheckBody<'_> {
@@ -274,7 +322,7 @@ impl CheckBody<'_> {
             if left == 0 {
                 return Ok(false);
             }
-            if self.read(left, checker, body).await? == 0 {
+            if self.read(left, checker, body).await? == 0 && !self.carrier.reply().is_ended() {
                 return match self.carrier.reply().ends_at_close() {
                     true => Ok(false),
                     false => Err(checker.fail(format_args!("{CLOSED}"))),
@@ -304,7 +352,11 @@ impl CheckBody<'_> {
         });
         match read.await {
             Some(Ok(count)) => Ok(count),
-            Some(Err(error)) => Err(checker.fail(format_args!("recv() failed{}", Errno(&error)))),
+            Some(Err(ReadFailure::Call(error))) => {
+                Err(checker.fail(format_args!("recv() failed{}", Errno(&error))))
+            }
+            Some(Err(ReadFailure::Peer(message))) => Err(checker.fail(format_args!("{message}"))),
+            Some(Err(ReadFailure::Refused)) => Err(checker.fail(format_args!("{CLOSED}"))),
             None => {
                 timed_out(checker);
                 Err(checker.failure())

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use ::upstream::pool::{PoolKey, PoolOrigin, PooledConnection};
+use ::upstream::pool::{PoolKey, PoolOrigin};
 use ::upstream::{Group, Lease};
 use net::accept::Transport;
-use net::{Address, Connect, Connecting, Timer};
+use net::{Address, Connect, Connecting, Stream, Timer};
 use observe::Level;
 pub(crate) use session::backend::CONNECTING;
 use session::backend::{
@@ -20,11 +20,12 @@ use session::backend::{
 use super::Conf;
 use super::call::{Trouble, timed_out};
 use super::caller::Caller;
+use super::carrier::Line;
 use crate::exchange::Exchange;
 
-/// A connection, and whether it has been used before.
-pub(super) struct Connected {
-    pub(super) connection: PooledConnection,
+/// What a request travels on, and whether it has been used before.
+pub(super) struct Connected<L> {
+    pub(super) line: L,
     pub(super) reused: bool,
 }
 
@@ -67,33 +68,50 @@ fn test_transport() -> Option<Arc<dyn Transport>> {
     None
 }
 
-/// An idle connection of the group to the server, else a new one.
-pub(super) async fn connect(
-    caller: &mut impl Caller,
-    kept_by: Option<&Arc<Group>>,
-    lease: &Lease,
-    conf: &Conf,
-    secured: Option<&SecuredConnections<'_>>,
-    origin: Option<Arc<PoolOrigin>>,
-    timer: &Timer,
-) -> Result<Connected, Trouble> {
-    // What is in this block need not be kept while a connection is waited for.
-    let connecting = {
-        let key = PoolKey { to: lease.address().clone(), origin };
-        if let Some(connection) = kept_by.and_then(|group| group.pool().take(&key)) {
-            return Ok(Connected { connection, reused: true });
-        }
-        caller.set_action(CONNECTING);
-        let transport = match secured {
-            Some(secured) => Some(transport(caller, secured, &key.to)?),
-            None => None,
+/// Which server to connect to, and how.
+pub(super) struct ConnectPlan<'a> {
+    pub(super) group: &'a Group,
+    pub(super) lease: &'a Lease,
+    pub(super) conf: &'a Conf,
+    pub(super) secured: Option<&'a SecuredConnections<'a>>,
+    pub(super) origin: Option<Arc<PoolOrigin>>,
+    /// Whether it may be a connection that the group has.
+    pub(super) reuses: bool,
+}
+
+impl ConnectPlan<'_> {
+    /// A connection that the group has to the server, else a new one.
+    pub(super) async fn connect<L: Line>(
+        self,
+        caller: &mut impl Caller,
+        timer: &Timer,
+    ) -> Result<Connected<L>, Trouble> {
+        let Self { group, lease, conf, secured, .. } = self;
+        // What is in this block need not be kept while a connection is waited for.
+        let connecting = {
+            let key = self.key();
+            if self.reuses
+                && let Some(line) = L::take(group.pool(), &key)
+            {
+                return Ok(Connected { line, reused: true });
+            }
+            caller.set_action(CONNECTING);
+            let transport = match secured {
+                Some(secured) => Some(transport(caller, secured, &key.to, L::PROTOCOLS)?),
+                None => None,
+            };
+            let from = key.origin.as_ref().and_then(|origin| origin.from);
+            begin(caller, &key.to, lease.name(), &connect_options(conf, from, transport))?
         };
-        let from = key.origin.as_ref().and_then(|origin| origin.from);
-        begin(caller, &key.to, lease.name(), &connect_options(conf, from, transport))?
-    };
-    timer.set(conf.connect_timeout.0);
-    let connection = finish(caller, connecting, secured, timer).await?;
-    Ok(Connected { connection, reused: false })
+        timer.set(conf.connect_timeout.0);
+        let stream = finish(caller, connecting, secured, timer).await?;
+        let line = L::begin(stream, group.pool(), || self.key());
+        Ok(Connected { line, reused: false })
+    }
+
+    fn key(&self) -> PoolKey {
+        PoolKey { to: self.lease.address().clone(), origin: self.origin.clone() }
+    }
 }
 
 /// Begins to open a connection. `name` is the server's in log lines.
@@ -113,7 +131,7 @@ pub(super) async fn finish(
     mut connecting: Connecting,
     secured: Option<&SecuredConnections<'_>>,
     timer: &Timer,
-) -> Result<PooledConnection, Trouble> {
+) -> Result<Stream, Trouble> {
     let connected = poll_fn(|cx| match connecting.poll(cx) {
         Poll::Ready(connected) => Poll::Ready(Some(connected)),
         Poll::Pending => {
@@ -135,7 +153,7 @@ pub(super) async fn finish(
             }
             None => Err(failed(caller, &error)),
         },
-        Some(Ok(stream)) => Ok(PooledConnection::new(stream)),
+        Some(Ok(stream)) => Ok(stream),
     }
 }
 
@@ -144,8 +162,12 @@ pub(super) fn transport(
     caller: &mut impl Caller,
     secured: &SecuredConnections<'_>,
     to: &Address,
+    protocols: &[&[u8]],
 ) -> Result<Arc<dyn Transport>, Trouble> {
-    secured.transport(to, &[], |level, message| caller.log(level, message)).map_err(Trouble::from)
+    let protocols: Vec<_> = protocols.iter().map(|name| (*name).into()).collect();
+    secured
+        .transport(to, &protocols, |level, message| caller.log(level, message))
+        .map_err(Trouble::from)
 }
 
 /// A call that failed at once.

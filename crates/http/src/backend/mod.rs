@@ -44,6 +44,7 @@ use conf::{Buffers, Layered, Load, Milliseconds, Number, Result, Size, SizeTempl
 use crate::site::LocationBuilder;
 pub(crate) use body::BodyPolicy;
 pub(crate) use call::SENDING;
+pub(crate) use carrier::StreamRequest;
 pub(crate) use connect::{CONNECTING, connect_options, local_end};
 pub(crate) use head::{HeaderFilter, ReplyFields, ReplyRewriter};
 pub(crate) use pass::{PassPlan, pass};

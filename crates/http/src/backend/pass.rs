@@ -20,8 +20,8 @@ use super::body::{self, BodyPolicy, BusyServer, CarriedReply, Receive};
 use super::bound::Bound;
 use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
-use super::carrier::{BackendCarrier, Carry};
-use super::connect::{self, CONNECTING, Connected};
+use super::carrier::{BackendCarrier, Carry, Line};
+use super::connect::{self, CONNECTING, ConnectPlan, Connected};
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{ReplyLength, ReplyReader};
 use super::request::BackendRequestBody;
@@ -93,19 +93,19 @@ struct Passing<'p, 'a, S: Carry> {
 
 /// How and for whom connections are made. With `keepalive N local`, nginx tells locations apart by
 /// the address of their settings; the location's number also survives a reload.
-fn origin<S>(
+fn origin<S: Carry>(
     x: &Exchange,
     plan: &PassPlan<'_, S>,
     from: Option<SocketAddr>,
 ) -> Option<Arc<PoolOrigin>> {
     let secured = plan.tls.as_ref().map(SecuredConnections::origin);
     let is_local = plan.group.pool().settings().local;
-    if from.is_none() && !is_local {
+    let protocol = S::Line::POOLED_AS;
+    if from.is_none() && !is_local && protocol == PoolProtocol::Exclusive {
         return secured.cloned();
     }
     let secured = secured.and_then(|origin| origin.secured.clone());
     let location = is_local.then(|| x.location().pool_number);
-    let protocol = PoolProtocol::Exclusive;
     Some(Arc::new(PoolOrigin { from, secured, location, protocol }))
 }
 
@@ -180,22 +180,21 @@ impl<S: Carry> Passing<'_, '_, S> {
         let timer = Timer::new();
         let (conf, filter) = (self.plan.conf, self.plan.filter);
         let server = self.server.as_mut().expect("one is chosen");
-        let Connected { mut connection, reused } = connect::connect(
-            &mut ForClient { x: &mut *x, filter },
-            (!self.had_stale).then_some(self.plan.group),
-            &server.lease,
+        let connecting = ConnectPlan {
+            group: self.plan.group,
+            lease: &server.lease,
             conf,
-            self.plan.tls.as_ref(),
-            self.origin.clone(),
-            &timer,
-        )
-        .await?;
+            secured: self.plan.tls.as_ref(),
+            origin: self.origin.clone(),
+            reuses: !self.had_stale,
+        };
+        let caller = &mut ForClient { x: &mut *x, filter };
+        let Connected { line, reused } = connecting.connect(caller, &timer).await?;
         let attempt = server.attempt.clone();
         attempt.connect_ms.set(Some(attempt.age_ms()));
-        connection.requests += 1;
         x.backends.head.reset();
         let body = self.plan.body.source(x);
-        let mut carrier = self.plan.start.carry(connection, body);
+        let mut carrier = self.plan.start.carry(line, body);
         let call = BackendCall {
             carrier: &mut carrier,
             head: &self.plan.head,
@@ -209,9 +208,12 @@ impl<S: Carry> Passing<'_, '_, S> {
         drop(calling);
         let progress = carrier.progress();
         attempt.bytes_sent.set(progress.written);
-        self.request_sent |= progress.has_begun;
+        // What the server refused to look at can be sent again, if it is still there.
+        let is_refused = matches!(answered, Err(Trouble::Refused));
+        let is_streamed = matches!(self.plan.body, BackendRequestBody::Streamed);
+        self.request_sent |= progress.has_begun && (is_streamed || !is_refused);
         let is_silent = attempt.bytes_received.get() == 0;
-        if reused && is_silent && matches!(answered, Err(Trouble::Error)) {
+        if reused && is_silent && (is_refused || matches!(answered, Err(Trouble::Error))) {
             // That a kept connection was closed meanwhile says little of its server. The next one
             // is new: a request that servers fail at must not use up all that are kept.
             self.had_stale = true;
@@ -338,15 +340,18 @@ impl<S: Carry> Passing<'_, '_, S> {
     /// What follows when a server did not answer; `Ok`: another is asked.
     fn after(&mut self, x: &mut Exchange, trouble: Trouble) -> Result<(), Flow> {
         self.end_attempt();
+        let is_refused = matches!(trouble, Trouble::Refused);
         let (reason, status) = match trouble {
-            Trouble::Error => (NextUpstream::ERROR, 502),
+            Trouble::Error | Trouble::Refused => (NextUpstream::ERROR, 502),
             Trouble::Timeout => (NextUpstream::TIMEOUT, 504),
             Trouble::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
             Trouble::Internal => return Err(Flow::Status(500)),
             Trouble::Client(error) => return Err(error.settle(x)),
         };
         self.server().attempt.status.set(status);
-        self.failed(x);
+        if !is_refused {
+            self.failed(x);
+        }
         if self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
             return Ok(());
         }

@@ -198,6 +198,11 @@ impl TestPeer {
         Some(request)
     }
 
+    /// Tells the test something, as if it had been asked for it.
+    pub(crate) fn tell(&self, what: &str) {
+        let _ = self.asked.send(what.to_owned());
+    }
+
     /// What has come and was not asked for yet, at least one byte; `None` at the end.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         if self.input.is_empty() {

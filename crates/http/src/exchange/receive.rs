@@ -4,6 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use net::Timer;
 use observe::{Errno, Level};
 
 use super::request_body::BodyState;
@@ -15,6 +16,9 @@ pub(crate) struct ArrivingBody {
     downstream: Rc<dyn Downstream>,
     rules: BodyRules,
     length: Option<u64>,
+    /// The client's time, once that of its connection is the reply's.
+    timer: Option<Timer>,
+    is_timed: bool,
 }
 
 impl ArrivingBody {
@@ -23,13 +27,30 @@ impl ArrivingBody {
         self.length
     }
 
+    /// The reply is on its way: from now on the body has a time of its own.
+    pub(crate) fn go_on_beside_reply(&mut self) {
+        self.timer = Some(Timer::new());
+    }
+
     /// Appends the next bytes, as they come, at most as many as `out` has room for; 0 is the end.
     pub(crate) fn poll_read(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         out: &mut Vec<u8>,
     ) -> Poll<Result<usize, RequestBodyError>> {
-        self.downstream.poll_body(cx, out, self.rules)
+        let Some(timer) = &self.timer else {
+            return self.downstream.poll_body(cx, out, self.rules);
+        };
+        let untimed = BodyRules { timeout_ms: None, ..self.rules };
+        let read = self.downstream.poll_body(cx, out, untimed);
+        let (Poll::Pending, Some(timeout_ms)) = (&read, self.rules.timeout_ms) else {
+            self.is_timed = false;
+            return read;
+        };
+        if !std::mem::replace(&mut self.is_timed, true) {
+            timer.set(timeout_ms);
+        }
+        timer.poll(cx).map(|()| Err(RequestBodyError::TimedOut))
     }
 }
 
@@ -51,7 +72,7 @@ impl Exchange {
     pub(crate) fn arriving_body(&mut self) -> Option<ArrivingBody> {
         let length = self.request.body.length();
         let (downstream, rules) = self.claim_body()?;
-        Some(ArrivingBody { downstream, rules, length })
+        Some(ArrivingBody { downstream, rules, length, timer: None, is_timed: false })
     }
 
     /// Where a body comes from that nobody has read or thrown away, and how it is taken.

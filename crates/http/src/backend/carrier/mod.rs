@@ -5,18 +5,23 @@
 //! them. A carrier owns what is sent of the body, so that it can go on with it while the reply
 //! arrives. Dropping a carrier cancels the request.
 
+mod shared_line;
 mod socket;
 mod source;
+mod stream;
 
 use std::io;
 use std::task::{Context, Poll};
 
-use ::upstream::pool::PooledConnection;
+use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection};
+use net::Stream;
 
-use super::protocol::{Protocol, ReplyReader, Start};
+use super::protocol::{Malformed, Protocol, ReplyReader, Start};
 use crate::exchange::RequestBodyError;
+use shared_line::SharedLine;
 pub(crate) use socket::SocketCarrier;
 pub(crate) use source::RequestSource;
+pub(crate) use stream::{StreamCarrier, StreamRequest};
 
 /// One request and its reply, wherever they travel.
 pub(crate) trait BackendCarrier: 'static {
@@ -40,13 +45,14 @@ pub(crate) trait BackendCarrier: 'static {
         false
     }
 
-    /// Appends bytes of the reply, at most `most`, for its reader. 0 is the end.
+    /// Appends bytes of the reply, at most `most`, for its reader. 0 is the end: of the connection,
+    /// unless the reader knows that the reply has ended.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         most: usize,
-    ) -> Poll<io::Result<usize>>;
+    ) -> Poll<Result<usize, ReadFailure>>;
 
     /// Whether the end was not announced although it should have been.
     fn is_cut(&self) -> bool;
@@ -55,8 +61,46 @@ pub(crate) trait BackendCarrier: 'static {
     fn take_connection(&mut self) -> Option<PooledConnection>;
 }
 
+/// What requests travel on.
+pub(crate) trait Line: Sized {
+    /// What tells these connections apart in a pool.
+    const POOLED_AS: PoolProtocol;
+
+    /// The application protocols (ALPN) that servers are offered, best first.
+    const PROTOCOLS: &'static [&'static [u8]];
+
+    /// One that a group's pool has.
+    fn take(pool: &GroupPool, key: &PoolKey) -> Option<Self>;
+
+    /// One that is used for a single request after the other.
+    fn alone(connection: PooledConnection) -> Self;
+
+    /// A new one, on a connection to the server of that key.
+    fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self;
+}
+
+impl Line for PooledConnection {
+    const POOLED_AS: PoolProtocol = PoolProtocol::Exclusive;
+    const PROTOCOLS: &'static [&'static [u8]] = &[];
+
+    fn take(pool: &GroupPool, key: &PoolKey) -> Option<Self> {
+        pool.take(key)
+    }
+
+    fn alone(connection: PooledConnection) -> Self {
+        connection
+    }
+
+    fn begin(stream: Stream, _: &GroupPool, _: impl FnOnce() -> PoolKey) -> Self {
+        Self::new(stream)
+    }
+}
+
 /// What makes carriers of requests, one for each server that is asked.
 pub(crate) trait Carry: 'static {
+    /// What the request travels on.
+    type Line: Line;
+
     /// The carrier.
     type Carrier: BackendCarrier;
 
@@ -66,17 +110,30 @@ pub(crate) trait Carry: 'static {
     /// The same over TLS.
     const SECURE_SCHEMA: &'static str;
 
-    /// A request that is about to be sent on this connection.
-    fn carry(&self, connection: PooledConnection, body: RequestSource) -> Self::Carrier;
+    /// A request that is about to be sent.
+    fn carry(&self, line: Self::Line, body: RequestSource) -> Self::Carrier;
 }
 
 impl<S: Start> Carry for S {
+    type Line = PooledConnection;
     type Carrier = SocketCarrier<S::Protocol>;
     const SCHEMA: &'static str = S::SCHEMA;
     const SECURE_SCHEMA: &'static str = S::SECURE_SCHEMA;
 
-    fn carry(&self, connection: PooledConnection, body: RequestSource) -> Self::Carrier {
-        SocketCarrier::new(connection, self.start(), body)
+    fn carry(&self, mut line: PooledConnection, body: RequestSource) -> Self::Carrier {
+        line.requests += 1;
+        SocketCarrier::new(line, self.start(), body)
+    }
+}
+
+impl Carry for StreamRequest {
+    type Line = SharedLine;
+    type Carrier = StreamCarrier;
+    const SCHEMA: &'static str = "http://";
+    const SECURE_SCHEMA: &'static str = "https://";
+
+    fn carry(&self, line: SharedLine, body: RequestSource) -> StreamCarrier {
+        StreamCarrier::new(line, *self, body)
     }
 }
 
@@ -97,6 +154,18 @@ pub(crate) struct SendProgress {
 pub(crate) enum Unsent {
     /// This call failed.
     Call(&'static str, io::Error),
+    /// The server has not looked at the request and never will.
+    Refused,
     /// The client's body does not come.
     Client(RequestBodyError),
+}
+
+/// Why a reply cannot be read.
+pub(crate) enum ReadFailure {
+    /// The connection failed.
+    Call(io::Error),
+    /// The server has not looked at the request and never will.
+    Refused,
+    /// What the server sent is no reply, or no more of it comes: a line for the log.
+    Peer(Malformed),
 }

@@ -12,11 +12,11 @@ use ::upstream::pool::PooledConnection;
 use net::Stream;
 
 use super::super::protocol::Frame;
-use super::{BackendCarrier, Protocol, RequestSource, SendProgress, Unsent};
+use super::{BackendCarrier, Protocol, ReadFailure, RequestSource, SendProgress, Unsent};
 use crate::exchange::RequestBodyError;
 
 /// A request of one of the protocols on its connection.
-pub(crate) struct SocketCarrier<P: ?Sized> {
+pub(crate) struct SocketCarrier<P> {
     /// There until it is given up.
     connection: Option<PooledConnection>,
     outgoing: Outgoing,
@@ -47,7 +47,7 @@ impl<P> SocketCarrier<P> {
     }
 }
 
-impl<P: Protocol + ?Sized> BackendCarrier for SocketCarrier<P> {
+impl<P: Protocol> BackendCarrier for SocketCarrier<P> {
     type Reply = P;
 
     fn reply(&self) -> &P {
@@ -76,9 +76,11 @@ impl<P: Protocol + ?Sized> BackendCarrier for SocketCarrier<P> {
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         most: usize,
-    ) -> Poll<io::Result<usize>> {
+    ) -> Poll<Result<usize, ReadFailure>> {
         match &mut self.connection {
-            Some(connection) => connection.stream.poll_read_most(cx, buffer, most),
+            Some(connection) => {
+                connection.stream.poll_read_most(cx, buffer, most).map_err(ReadFailure::Call)
+            }
             None => Poll::Ready(Ok(0)),
         }
     }
@@ -127,7 +129,7 @@ impl Outgoing {
         &mut self,
         cx: &mut Context<'_>,
         head: &[u8],
-        protocol: &mut (impl Protocol + ?Sized),
+        protocol: &mut impl Protocol,
         stream: &mut Stream,
     ) -> Poll<Result<(), Unsent>> {
         while !self.is_done {
@@ -149,7 +151,7 @@ impl Outgoing {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-        protocol: &mut (impl Protocol + ?Sized),
+        protocol: &mut impl Protocol,
     ) -> Poll<Result<(), RequestBodyError>> {
         self.frame_start += self.frame.length as usize;
         (self.frame, self.frame_written) = (Frame::bare(0), 0);

@@ -70,6 +70,11 @@ impl StreamedSource {
         self.is_last
     }
 
+    /// The reply is on its way.
+    pub(super) fn go_on_beside_reply(&mut self) {
+        self.body.go_on_beside_reply();
+    }
+
     /// Takes what has come from the client instead of the bytes there are: all of it, so that it
     /// goes in few pieces. Without any, no buffer is kept.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestBodyError>> {

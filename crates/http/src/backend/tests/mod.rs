@@ -7,4 +7,5 @@ mod queue;
 mod replies;
 mod requests;
 mod store;
+mod streams;
 mod turns;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ::session::backend::SecuredBackend;
 use ::upstream::Group;
 
-use super::{Proxy, ProxyBackend, ProxyTarget};
+use super::version::ProxyHttpVersion;
+use super::{Proxy, ProxyBackend, ProxyTarget, by_stream};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::{Start, http1};
 use crate::backend::{BackendRequestBody, Conf as Family};
@@ -42,6 +43,11 @@ impl Checkable for Proxy {
         let body = self.made_body(x).unwrap_or(BackendRequestBody::None);
         let mut head = Vec::new();
         let request = self.write_head(x, &target, &body, &mut head)?;
-        Some(CheckRequest::new(head, body, request))
+        Some(match self.conf.http_version {
+            ProxyHttpVersion::Http2 => CheckRequest::new(head, body, by_stream(&request, is_tls)),
+            ProxyHttpVersion::Http10 | ProxyHttpVersion::Http11 => {
+                CheckRequest::new(head, body, request)
+            }
+        })
     }
 }

@@ -131,7 +131,7 @@ impl Compiled {
             None => out.extend_from_slice(backend),
             Some(host) => host.render(x, out)?,
         }
-        if out.len() == before && version == ProxyHttpVersion::Http11 {
+        if out.len() == before && version != ProxyHttpVersion::Http10 {
             // The version requires one.
             out.extend_from_slice(backend);
         }

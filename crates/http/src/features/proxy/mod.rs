@@ -25,6 +25,7 @@ use crate::backend::Conf as Family;
 use crate::backend::protocol::http1;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
+    StreamRequest,
 };
 use crate::exchange::{Exchange, Flow, LocationBackend};
 use crate::features::backend_tls;
@@ -134,10 +135,11 @@ conf::directives! {
     cookie_flags: Option<RuleLines<CookieFlags>>,
     /// The version of HTTP spoken with backends.
     ///
-    /// Differs: `2` is not supported.
+    /// With `2`, many requests at once travel on one connection to a backend, as streams. Over
+    /// TLS, `h2` is offered by ALPN; without, the backend must expect HTTP/2 from the first byte.
     ///
     /// ```nginx
-    /// proxy_http_version 1.1;
+    /// proxy_http_version 2;
     /// ```
     http_version: ProxyHttpVersion = "1.1",
     /// Whether fields after the response body are passed on to the client.
@@ -241,23 +243,29 @@ impl LocationBackend for Proxy {
     }
 }
 
+/// The same request as a stream of HTTP/2 carries it.
+fn by_stream(request: &http1::Http1Start, is_secured: bool) -> StreamRequest {
+    let wants_trailers = request.trailers_max.is_some();
+    StreamRequest { to_head: request.to_head, is_secured, wants_trailers }
+}
+
 impl Proxy {
     async fn pass(&self, x: &mut Exchange) -> Flow {
         if self.family.outlives_client() {
             x.outlives_client.set(true);
+        }
+        x.backends.begin_request();
+        if let ProxyBackend::Fixed(target) = &self.backend {
+            x.backends.request_to.name(&target.host, &target.port);
         }
         let can_stream = self.can_stream_body(x);
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
-        x.backends.begin_request();
         let computed;
         let target = match &self.backend {
-            ProxyBackend::Fixed(target) => {
-                x.backends.request_to.name(&target.host, &target.port);
-                target
-            }
+            ProxyBackend::Fixed(target) => target,
             ProxyBackend::Computed(template, groups) => {
                 match self.compute(x, template, groups).await {
                     Ok(target) => {
@@ -268,21 +276,38 @@ impl Proxy {
                 }
             }
         };
-        let Some(mut plan) = self.plan(x, target, body) else { return Flow::Status(500) };
+        if self.conf.http_version == ProxyHttpVersion::Http2 {
+            // Boxed: it is larger than what most requests need.
+            return Box::pin(self.pass_by_stream(x, target, body)).await;
+        }
+        let plan = self.plan(x, target, body, |start, _| start);
+        let Some(mut plan) = plan else { return Flow::Status(500) };
+        backend::pass(x, &mut plan).await
+    }
+
+    async fn pass_by_stream(
+        &self,
+        x: &mut Exchange,
+        target: &ProxyTarget,
+        body: BackendRequestBody,
+    ) -> Flow {
+        let plan = self.plan(x, target, body, |start, is_secured| by_stream(&start, is_secured));
+        let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }
 
     /// What is asked; `None`, with a line in the log: there is nothing to ask for.
-    fn plan<'a>(
+    fn plan<'a, S>(
         &'a self,
         x: &mut Exchange,
         target: &'a ProxyTarget,
         body: BackendRequestBody,
-    ) -> Option<PassPlan<'a, http1::Http1Start>> {
+        start: impl FnOnce(http1::Http1Start, bool) -> S,
+    ) -> Option<PassPlan<'a, S>> {
         let body = self.made_body(x).unwrap_or(body);
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
-        let start = self.write_head(x, target, &body, &mut head)?;
+        let begun = self.write_head(x, target, &body, &mut head)?;
         let tls = self.tls.as_ref().filter(|_| target.is_tls);
         let tls = tls.map(|tls| tls.connections(&target.group, x));
         Some(PassPlan {
@@ -294,14 +319,14 @@ impl Proxy {
             tls,
             head,
             body,
-            start,
+            start: start(begun, target.is_tls),
         })
     }
 
     /// Whether the protocol and the configuration allow to send a body before all of it is there.
     fn can_stream_body(&self, x: &Exchange) -> bool {
-        let is_chunked = self.conf.http_version == ProxyHttpVersion::Http11;
-        self.conf.set_body.is_none() && (is_chunked || x.request.body.length().is_some())
+        let needs_length = self.conf.http_version == ProxyHttpVersion::Http10;
+        self.conf.set_body.is_none() && (!needs_length || x.request.body.length().is_some())
     }
 
     /// The body that is sent instead of the client's.

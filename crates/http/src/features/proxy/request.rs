@@ -51,6 +51,7 @@ impl Proxy {
         out.extend_from_slice(match self.conf.http_version {
             ProxyHttpVersion::Http10 => b" HTTP/1.0\r\n",
             ProxyHttpVersion::Http11 => b" HTTP/1.1\r\n",
+            ProxyHttpVersion::Http2 => b" HTTP/2.0\r\n",
         });
         let length = match (body, x.request.body.length_left()) {
             (BackendRequestBody::Stored(body), _) => Length::Known(body.len()),

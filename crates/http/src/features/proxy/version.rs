@@ -7,5 +7,7 @@ conf::words! {
         Http10 = "1.0",
         /// HTTP/1.1.
         Http11 = "1.1",
+        /// HTTP/2.
+        Http2 = "2",
     }
 }

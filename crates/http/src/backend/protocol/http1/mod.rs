@@ -150,7 +150,7 @@ impl ReplyReader for Http1 {
 }
 
 /// What is wrong with a head, in nginx's words.
-pub(super) fn describe(error: ReplyError, input: &[u8]) -> Malformed {
+pub(in super::super) fn describe(error: ReplyError, input: &[u8]) -> Malformed {
     let line = |field: ReplyField| {
         format!("{}: {}", Text(field.name.of(input)), Text(field.value.of(input)))
     };

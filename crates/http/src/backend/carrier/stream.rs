@@ -1,0 +1,362 @@
+//! A request on a stream of a connection that many requests share: HTTP/2.
+//!
+//! The head of a request comes as text, as HTTP/1 has it, and is written as fields. The head of a
+//! reply becomes text again, since what reads replies has offsets into it.
+
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::task::{Context, Poll, ready};
+
+use ::upstream::pool::PooledConnection;
+use http2_client::{ClientHead, ClientStream, StreamFailure};
+use net::buffers;
+use wire::http1::response::{ReplyBody, ResponseHeadParser};
+use wire::http2::{FieldBlock, FieldWriter, Http2Code};
+use wire::reply::ReplyHead;
+
+use super::super::protocol::{
+    HeadEvent, Malformed, MalformedBody, ReplyLength, ReplyReader, Taken, http1,
+};
+use super::{BackendCarrier, ReadFailure, RequestSource, SendProgress, SharedLine, Unsent};
+use crate::decimal;
+use crate::exchange::Fields;
+
+/// What is known of a request before it is sent.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamRequest {
+    /// Whether it is a HEAD request: the reply has no body.
+    pub(crate) to_head: bool,
+    /// Whether the connection is secured.
+    pub(crate) is_secured: bool,
+    /// Whether fields after the reply's body are wanted.
+    pub(crate) wants_trailers: bool,
+}
+
+/// A request on a stream.
+pub(crate) struct StreamCarrier {
+    line: SharedLine,
+    /// There once the head is sent.
+    stream: Option<ClientStream>,
+    request: StreamRequest,
+    source: RequestSource,
+    /// How much of what the source has in memory is sent.
+    piece_sent: usize,
+    progress: SendProgress,
+    reply: StreamReply,
+}
+
+/// The reply on a stream.
+pub(crate) struct StreamReply {
+    request: StreamRequest,
+    parser: ResponseHeadParser,
+    has_head: bool,
+    /// Whether the last head that was read is the end of the reply.
+    ends_with_head: bool,
+    /// What follows of the body, if its length is known.
+    left: Option<u64>,
+    is_ended: bool,
+    trailers: Option<Fields>,
+    cut_short: Option<Malformed>,
+}
+
+impl StreamCarrier {
+    pub(crate) fn new(line: SharedLine, request: StreamRequest, body: RequestSource) -> Self {
+        let reply = StreamReply {
+            request,
+            parser: ResponseHeadParser::default(),
+            has_head: false,
+            ends_with_head: false,
+            left: None,
+            is_ended: false,
+            trailers: None,
+            cut_short: None,
+        };
+        let progress = SendProgress::default();
+        Self { line, stream: None, request, source: body, piece_sent: 0, progress, reply }
+    }
+
+    /// Opens the stream, with the head of the request.
+    fn open(&mut self, head: &[u8]) -> Result<(), Unsent> {
+        let is_empty = match &self.source {
+            RequestSource::Empty => true,
+            RequestSource::Memory(body) => body.len() == 0,
+            RequestSource::File(slice) => slice.is_empty(),
+            RequestSource::Streamed(_) => false,
+        };
+        let scheme: &[u8] = if self.request.is_secured { b"https" } else { b"http" };
+        let mut write = |writer: &mut FieldWriter<'_>| write_head(head, scheme, writer);
+        self.stream = self.line.open(&mut write, is_empty);
+        if self.stream.is_none() {
+            return Err(Unsent::Refused);
+        }
+        self.progress.written = head.len() as u64;
+        self.progress.has_begun = true;
+        self.progress.is_done = is_empty;
+        Ok(())
+    }
+
+    /// Sends the next piece of the body.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Unsent::Refused)) };
+        if let RequestSource::File(slice) = &mut self.source {
+            let mut piece = buffers::lend();
+            let sent = poll_file_piece(cx, stream, slice, &mut piece);
+            buffers::give_back(piece);
+            let sent = ready!(sent)?;
+            slice.start += sent;
+            self.progress.written += sent;
+            self.progress.is_done = slice.is_empty();
+            return Poll::Ready(Ok(()));
+        }
+        let mut is_last = true;
+        if let RequestSource::Streamed(streamed) = &mut self.source {
+            if self.piece_sent == streamed.bytes().len() && !streamed.is_last() {
+                self.piece_sent = 0;
+                self.progress.waits_for_client = true;
+                ready!(streamed.poll_read(cx)).map_err(Unsent::Client)?;
+                self.progress.waits_for_client = false;
+            }
+            is_last = streamed.is_last();
+        }
+        let rest = &self.source.bytes()[self.piece_sent..];
+        let left = rest.len();
+        let sent = ready!(stream.poll_send(cx, rest, is_last)).map_err(unsent)?;
+        self.piece_sent += sent;
+        self.progress.written += sent as u64;
+        self.progress.is_done = is_last && sent == left;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Sends the beginning of a file; how much of it.
+fn poll_file_piece(
+    cx: &mut Context<'_>,
+    stream: &mut ClientStream,
+    slice: &crate::exchange::FileSlice,
+    piece: &mut Vec<u8>,
+) -> Poll<Result<u64, Unsent>> {
+    let length = slice.len().min(piece.capacity() as u64);
+    piece.resize(length as usize, 0);
+    let read = slice.file.read_exact_at(piece, slice.start);
+    read.map_err(|error| Unsent::Call("pread()", error))?;
+    let is_last = length == slice.len();
+    stream.poll_send(cx, piece, is_last).map_ok(|sent| sent as u64).map_err(unsent)
+}
+
+fn unsent(failure: StreamFailure) -> Unsent {
+    match failure {
+        StreamFailure::Unprocessed => Unsent::Refused,
+        // What the server has to say is read first.
+        _ => Unsent::Call("write()", io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+impl BackendCarrier for StreamCarrier {
+    type Reply = StreamReply;
+
+    fn reply(&self) -> &StreamReply {
+        &self.reply
+    }
+
+    fn reply_mut(&mut self) -> &mut StreamReply {
+        &mut self.reply
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>> {
+        if self.stream.is_none() {
+            self.open(head)?;
+        }
+        while !self.progress.is_done {
+            ready!(net::poll_share(cx));
+            ready!(self.poll_piece(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn progress(&self) -> SendProgress {
+        self.progress
+    }
+
+    fn go_on_beside_reply(&mut self) -> bool {
+        if let RequestSource::Streamed(streamed) = &mut self.source {
+            streamed.go_on_beside_reply();
+        }
+        !self.reply.is_ended
+    }
+
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<Result<usize, ReadFailure>> {
+        let Some(stream) = &mut self.stream else { return Poll::Pending };
+        if !self.reply.has_head {
+            let head = ready!(stream.poll_head(cx)).map_err(failure)?;
+            let before = buffer.len();
+            write_text(&head, buffer);
+            self.reply.ends_with_head = head.end_stream;
+            return Poll::Ready(Ok(buffer.len() - before));
+        }
+        let most = most.min(buffer.capacity() - buffer.len());
+        let count = ready!(stream.poll_body(cx, buffer, most)).map_err(failure)?;
+        if count == 0 {
+            self.reply.end(stream.take_trailers());
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn is_cut(&self) -> bool {
+        false
+    }
+
+    fn take_connection(&mut self) -> Option<PooledConnection> {
+        None
+    }
+}
+
+fn failure(failure: StreamFailure) -> ReadFailure {
+    match failure {
+        StreamFailure::Unprocessed => ReadFailure::Refused,
+        StreamFailure::Connection(error) => ReadFailure::Call(error),
+        StreamFailure::Closed => ReadFailure::Call(io::ErrorKind::UnexpectedEof.into()),
+        StreamFailure::Malformed(what) | StreamFailure::Protocol(what) => {
+            ReadFailure::Peer(format!("upstream {what}").into())
+        }
+        StreamFailure::Reset(Http2Code(code)) => {
+            ReadFailure::Peer(format!("upstream rejected request with error {code}").into())
+        }
+    }
+}
+
+/// Writes the fields of a request: the lines of its head, less those that speak of a connection.
+fn write_head(head: &[u8], scheme: &[u8], writer: &mut FieldWriter<'_>) {
+    let mut lines =
+        head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let fields = lines.filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii_start()))
+    });
+    let host = fields.clone().find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
+    writer.field(b":method", method);
+    writer.field(b":scheme", scheme);
+    writer.field(b":path", target);
+    if let Some((_, host)) = host {
+        writer.field(b":authority", host);
+    }
+    for (name, value) in fields.filter(|(name, value)| !is_of_connection(name, value)) {
+        writer.field(name, value);
+    }
+}
+
+/// Whether a field belongs to HTTP/1 (RFC 9113, section 8.2.2), or is `Host`.
+fn is_of_connection(name: &[u8], value: &[u8]) -> bool {
+    const NAMES: [&[u8]; 6] = [
+        b"host",
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+    ];
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+        || name.eq_ignore_ascii_case(b"te") && !value.eq_ignore_ascii_case(b"trailers")
+}
+
+/// Writes the head of a reply as HTTP/1 has it.
+fn write_text(head: &ClientHead, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    match wire::status_text(head.status) {
+        Some(text) => out.extend_from_slice(text.as_bytes()),
+        None => decimal::write(head.status.into(), out),
+    }
+    out.extend_from_slice(b"\r\n");
+    for (name, value) in head.fields.iter().filter(|(name, _)| !name.starts_with(b":")) {
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+impl StreamReply {
+    /// All of it has come.
+    fn end(&mut self, trailers: Option<FieldBlock>) {
+        self.is_ended = true;
+        if self.left.is_some_and(|left| left > 0) {
+            self.cut_short = Some("upstream prematurely closed stream".into());
+        }
+        if let Some(block) = trailers.filter(|_| self.request.wants_trailers) {
+            let mut fields = Fields::default();
+            block.iter().for_each(|(name, value)| fields.append(name, value));
+            self.trailers = Some(fields);
+        }
+    }
+}
+
+impl ReplyReader for StreamReply {
+    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+        let refused = |error| http1::describe(error, input);
+        let Some(bytes) = self.parser.parse(head, input).map_err(refused)? else {
+            return Ok(HeadEvent::Partial);
+        };
+        if head.status < 200 {
+            self.parser = ResponseHeadParser::default();
+            return Ok(HeadEvent::Interim(bytes));
+        }
+        self.has_head = true;
+        let body = ReplyBody::of(head, input, self.request.to_head).map_err(refused)?;
+        let body = match body {
+            ReplyBody::None => ReplyLength::None,
+            ReplyBody::Length(length) => ReplyLength::Known(length),
+            _ if self.ends_with_head => ReplyLength::Known(0),
+            _ => ReplyLength::Unknown,
+        };
+        if let ReplyLength::Known(length) = body {
+            self.left = Some(length);
+        }
+        if self.ends_with_head {
+            self.end(None);
+        }
+        Ok(HeadEvent::Complete { bytes, body })
+    }
+
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
+        if let Some(left) = &mut self.left {
+            let count = (buffer.len() - start) as u64;
+            let Some(rest) = left.checked_sub(count) else {
+                let what = "upstream sent response body larger than indicated content length";
+                return Err(Malformed::from(what).into());
+            };
+            *left = rest;
+        }
+        Ok(Taken {
+            trailers: self.trailers.take(),
+            cut_short: self.cut_short.take(),
+            ..Taken::up_to(buffer.len())
+        })
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    fn ends_at_close(&self) -> bool {
+        false
+    }
+
+    fn body_left(&self) -> u64 {
+        self.left.unwrap_or(0)
+    }
+
+    fn is_between_pieces(&self) -> bool {
+        true
+    }
+
+    fn may_reuse(&self) -> bool {
+        false
+    }
+}

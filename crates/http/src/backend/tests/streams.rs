@@ -1,0 +1,259 @@
+//! Requests to backends as streams of HTTP/2: many on one connection, both ways at once.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
+
+use crate::backend::testing::{TestBackend, TestPeer, text};
+use crate::h1::tests::Server;
+
+/// The server's end of one connection in a test. What it is asked is told to the test.
+struct StreamPeer {
+    peer: TestPeer,
+    endpoint: Http2Endpoint,
+    /// By their numbers.
+    streams: BTreeMap<u32, ServedStream>,
+}
+
+struct ServedStream {
+    key: StreamKey,
+    path: String,
+    /// What is to be sent, and whether that is all.
+    unsent: Vec<u8>,
+    ends: bool,
+}
+
+/// What has come on a stream.
+enum Came {
+    Head(StreamKey, String),
+    Data(StreamKey, Vec<u8>),
+    End(StreamKey),
+    Reset(StreamKey),
+}
+
+impl StreamPeer {
+    fn new(peer: TestPeer) -> Self {
+        let config = Http2Config { max_concurrent_streams: 200, ..Http2Config::default() };
+        let endpoint = Http2Endpoint::new(Http2Role::Server, config);
+        Self { peer, endpoint, streams: BTreeMap::new() }
+    }
+
+    /// Sends as much as the windows allow.
+    fn flush(&mut self) {
+        for stream in self.streams.values_mut() {
+            let count = stream.unsent.len().min(self.endpoint.sendable(stream.key));
+            let ends = stream.ends && count == stream.unsent.len();
+            if count > 0 || ends {
+                let piece: Vec<u8> = stream.unsent.drain(..count).collect();
+                self.endpoint.send_data(stream.key, &piece, ends, usize::MAX);
+                stream.ends &= !ends;
+            }
+        }
+        let output = self.endpoint.output().to_vec();
+        self.endpoint.advance_output(output.len());
+        self.peer.send_raw(output);
+    }
+
+    /// What comes next; `None` once the connection is closed.
+    fn next(&mut self) -> Option<Vec<Came>> {
+        self.flush();
+        let input = self.peer.take()?;
+        let (mut came, mut at) = (Vec::new(), 0);
+        while at < input.len() {
+            let received = self.endpoint.receive(&input[at..]).unwrap();
+            match received.event {
+                Some(Http2Event::Head { stream, end_stream }) => {
+                    let path = self.endpoint.fields().get(b":path").unwrap_or_default();
+                    let path = String::from_utf8_lossy(path).into_owned();
+                    let (key, unsent) = (stream, Vec::new());
+                    let served = ServedStream { key, path: path.clone(), unsent, ends: false };
+                    self.streams.insert(stream.id, served);
+                    came.push(Came::Head(stream, path));
+                    came.extend(end_stream.then_some(Came::End(stream)));
+                }
+                Some(Http2Event::Data { stream, range, end_stream }) => {
+                    let data = &input[at..][range];
+                    self.endpoint.raise_window(stream, 1 << 20);
+                    came.push(Came::Data(stream, data.to_vec()));
+                    came.extend(end_stream.then_some(Came::End(stream)));
+                }
+                Some(Http2Event::Reset { stream, code }) => {
+                    assert_eq!(code, Http2Code::CANCEL);
+                    came.push(Came::Reset(stream));
+                }
+                _ => {}
+            }
+            at += received.consumed;
+        }
+        Some(came)
+    }
+
+    fn head(&mut self, stream: StreamKey, end: bool) {
+        let mut writer = self.endpoint.begin_fields(stream).unwrap();
+        writer.status(200);
+        writer.field(b"x-stream", stream.id.to_string().as_bytes());
+        writer.finish(end);
+    }
+
+    fn data(&mut self, stream: StreamKey, bytes: &[u8], ends: bool) {
+        let served = self.streams.get_mut(&stream.id).unwrap();
+        served.unsent.extend_from_slice(bytes);
+        served.ends |= ends;
+    }
+
+    /// Answers each request at once, with what it sends as it comes.
+    fn echo(mut self) {
+        while let Some(came) = self.next() {
+            for came in came {
+                match came {
+                    Came::Head(stream, _) => self.head(stream, false),
+                    Came::Data(stream, data) => self.data(stream, &data, false),
+                    Came::End(stream) => self.data(stream, b"", true),
+                    Came::Reset(stream) => {
+                        let canceled = self.streams.remove(&stream.id).unwrap();
+                        self.peer.tell(&format!("canceled {}", canceled.path));
+                    }
+                }
+            }
+        }
+    }
+}
+
+const LINES: &str = "proxy_http_version 2; proxy_request_buffering off; proxy_buffering off;";
+
+fn through(backend: &TestBackend, lines: &str) -> Server {
+    Server::start(format!(
+        "error_log e.log info; upstream b {{ server {}; keepalive 4; }}
+         server {{ location / {{ proxy_pass http://b; {lines} }} }}",
+        backend.address()
+    ))
+}
+
+#[test]
+fn both_bodies_go_on_at_once() {
+    let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
+    let server = through(&backend, LINES);
+    let mut client = server.connect_tcp();
+    client.head("POST / HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n");
+    client.send("3\r\nabc\r\n");
+    client.expect_reply_ending("\r\n\r\n3\r\nabc\r\n");
+    for piece in ["d", "ef"] {
+        let chunk = format!("{}\r\n{piece}\r\n", piece.len());
+        client.send(&chunk);
+        client.expect_raw(&chunk);
+    }
+    client.send("0\r\n\r\n");
+    client.expect_raw("0\r\n\r\n");
+}
+
+#[test]
+fn a_hundred_requests_at_once_share_one_connection() {
+    let backend = TestBackend::playing(|peer| {
+        peer.tell("connected");
+        StreamPeer::new(peer).echo();
+    });
+    let server = through(&backend, LINES);
+    let mut clients: Vec<_> = (0..100).map(|_| server.connect_tcp()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.head(&format!("POST /{number} HTTP/1.1\nHost: h\nContent-Length: 6\n"));
+        client.send("abc");
+        client.expect_reply_ending("abc\r\n");
+    }
+    for client in &mut clients {
+        client.send("def");
+        client.expect_raw("3\r\ndef\r\n0\r\n\r\n");
+    }
+    assert_eq!(backend.asked(), "connected");
+    backend.expect_unasked();
+}
+
+#[test]
+fn a_client_that_leaves_cancels_its_stream_alone() {
+    let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
+    let server = through(&backend, LINES);
+    let [mut stays, mut leaves] = [server.connect_tcp(), server.connect_tcp()];
+    for (client, path) in [(&mut stays, "/stays"), (&mut leaves, "/leaves")] {
+        client.head(&format!("POST {path} HTTP/1.1\nHost: h\nContent-Length: 6\n"));
+        client.send("abc");
+        client.expect_reply_ending("abc\r\n");
+    }
+    drop(leaves);
+    assert_eq!(backend.asked(), "canceled /leaves");
+    stays.send("def");
+    stays.expect_raw("3\r\ndef\r\n0\r\n\r\n");
+}
+
+#[test]
+fn a_request_that_was_not_processed_is_sent_again_whatever_its_method() {
+    let backend = TestBackend::playing(|peer| {
+        let mut peer = StreamPeer::new(peer);
+        let mut served = 0;
+        while let Some(came) = peer.next() {
+            for came in came {
+                match came {
+                    Came::Head(_, path) if served == 1 => {
+                        peer.peer.tell(&format!("refused {path}"));
+                        // GOAWAY: the first stream was the last.
+                        peer.flush();
+                        peer.peer.send_raw(b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0");
+                        return;
+                    }
+                    Came::Head(stream, path) => {
+                        peer.peer.tell(&format!("served {path}"));
+                        peer.head(stream, false);
+                    }
+                    Came::End(stream) => {
+                        served += 1;
+                        peer.data(stream, b"", true);
+                    }
+                    Came::Data(..) | Came::Reset(_) => {}
+                }
+            }
+        }
+    });
+    let server = through(&backend, "proxy_http_version 2;");
+    for path in ["/1", "/2"] {
+        let request = format!("POST {path} HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc");
+        let reply = server.ask(&request);
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+    }
+    let told: Vec<String> = (0..3).map(|_| backend.asked()).collect();
+    assert_eq!(told, ["served /1", "refused /2", "served /2"]);
+    assert!(!server.log().iter().any(|line| line.contains("[warn]")), "the server has not failed");
+}
+
+#[test]
+fn a_long_body_comes_whole_however_it_is_read() {
+    let long = text(300_000);
+    let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
+    for lines in ["", "proxy_buffering off;", "proxy_request_buffering off;"] {
+        let server = through(&backend, &format!("proxy_http_version 2; {lines}"));
+        let mut client = server.connect_tcp();
+        let head = format!("POST / HTTP/1.0\r\nContent-Length: {}\r\n\r\n", long.len());
+        let mut twin = client.twin();
+        let sent = long.clone();
+        let sender = std::thread::spawn(move || {
+            twin.0.write_all(head.as_bytes()).unwrap();
+            twin.0.write_all(sent.as_bytes()).unwrap();
+        });
+        let reply = client.rest();
+        sender.join().unwrap();
+        assert!(reply.ends_with(&long), "{} bytes with {lines}", reply.len());
+    }
+}
+
+#[test]
+fn a_client_that_stops_sending_beside_the_reply_has_its_time() {
+    let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
+    let server = through(&backend, &format!("{LINES} client_body_timeout 2s;"));
+    let mut client = server.connect_tcp();
+    client.head("POST /slow HTTP/1.1\nHost: h\nContent-Length: 6\n");
+    client.send("abc");
+    client.expect_reply_ending("abc\r\n");
+    server.advance(1900);
+    client.expect_nothing();
+    server.advance(200);
+    client.expect_end();
+    assert_eq!(backend.asked(), "canceled /slow");
+}
