@@ -8,9 +8,13 @@ use conf::Zones;
 use crate::control_job::ControlJob;
 use crate::generation::Configuration;
 
-impl<C: Configuration> ControlJob<Arc<C>> for Discovery {
+/// Looks up the names of the newest configuration.
+#[derive(Default)]
+pub struct NameDiscovery(Discovery);
+
+impl<C: Configuration> ControlJob<Arc<C>> for NameDiscovery {
     fn adopt(&mut self, site: &Arc<C>, _: &Zones) {
-        *self = Self::of(site.groups());
+        self.0 = Discovery::of(site.groups());
     }
 
     /// Sessions that go on may still choose servers.

@@ -83,8 +83,8 @@ impl<C: Configuration> WorkerGeneration<C> {
         Rc::new(Self { configuration, number, worker, is_served, slots, _end: end })
     }
 
-    /// The worker starts to serve it: call this once, before anything is served. The worker leaves it
-    /// with the last reference.
+    /// The worker starts to serve it: call this once, before anything is served. The worker leaves
+    /// it with the last reference.
     pub fn start(self: &Rc<Self>) {
         self.is_served.set(true);
         self.worker.worker_started(self);

@@ -11,7 +11,7 @@ mod captures;
 pub mod client;
 mod control_job;
 pub mod decimal;
-mod discovery;
+pub mod discovery;
 pub mod evaluate;
 pub mod forwarded;
 mod generation;

@@ -1,5 +1,5 @@
-//! The state of a serving process: its workers, the generation it serves, its logs, and the jobs that
-//! its own thread does for all workers.
+//! The state of a serving process: its workers, the generation it serves, its logs, and the jobs
+//! that its own thread does for all workers.
 //!
 //! The jobs are a list (`subsystems::control_jobs`). Which they are is unknown here.
 

@@ -67,7 +67,7 @@ pub mod uwsgi;
 use std::sync::Arc;
 
 use ::session::ControlJobs;
-use ::upstream::Discovery;
+use ::session::discovery::NameDiscovery;
 use conf::lacking::EnclosingBlock;
 use conf::{Directive, Levels, Load, Result};
 
@@ -152,7 +152,7 @@ conf::features! {
 
 /// The jobs of the control thread for `http {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<Site>> {
-    vec![Box::new(Health::default()), Box::new(Discovery::default())]
+    vec![Box::new(Health::default()), Box::new(NameDiscovery::default())]
 }
 
 impl Layers {

@@ -24,8 +24,8 @@ pub mod upstream_hc;
 use std::sync::Arc;
 
 use ::session::ControlJobs;
+use ::session::discovery::NameDiscovery;
 use ::session::variables::VariableTable;
-use ::upstream::Discovery;
 
 use crate::health::StreamHealth;
 use crate::session::TcpSession;
@@ -59,7 +59,7 @@ conf::features! {
 
 /// The jobs of the control thread for `stream {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<StreamSite>> {
-    vec![Box::new(StreamHealth::default()), Box::new(Discovery::default())]
+    vec![Box::new(StreamHealth::default()), Box::new(NameDiscovery::default())]
 }
 
 impl Layers {
