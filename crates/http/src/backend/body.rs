@@ -40,12 +40,6 @@ pub(super) struct BusyServer {
     pub(super) attempt: Rc<UpstreamAttempt>,
     /// What is to be learned once the reply has ended.
     pub(super) session: Option<Box<SessionToLearn>>,
-}
-
-/// A reply on its way: the server it comes from, and what carries it.
-pub(super) struct CarriedReply<C> {
-    pub(super) server: BusyServer,
-    pub(super) carrier: C,
     /// Whether all of the request was sent.
     pub(super) sent: bool,
 }
@@ -56,11 +50,34 @@ impl BusyServer {
         attempt: Rc<UpstreamAttempt>,
         origin: Option<Arc<PoolOrigin>>,
     ) -> Self {
-        Self { lease, origin, attempt, session: None }
+        Self { lease, origin, attempt, session: None, sent: false }
     }
 
-    /// The reply has ended as it should. In the pool, its connection waits for another request.
-    pub(super) fn end(mut self, kept: Option<(&GroupPool, PooledConnection)>) {
+    /// Nobody wants the body: if there is none, the connection may go on.
+    pub(super) fn end_unread(
+        self,
+        carrier: &mut Option<impl BackendCarrier>,
+        pool: &GroupPool,
+        answered: &Answered,
+    ) {
+        let may_go_on = carrier.as_ref().is_some_and(|carrier| {
+            let reply = carrier.reply();
+            reply.is_ended() && answered.input.len() == answered.head_bytes && reply.may_reuse()
+        });
+        self.end(carrier, may_go_on.then_some(pool));
+    }
+
+    /// The reply has ended as it should. In the pool, its connection waits for another request, if
+    /// it has one and all of this one was sent.
+    fn end(self, carrier: &mut Option<impl BackendCarrier>, pool: Option<&GroupPool>) {
+        let pool = pool.filter(|_| self.sent);
+        self.end_with(pool.and_then(|pool| {
+            Some((pool, carrier.as_mut().and_then(BackendCarrier::take_connection)?))
+        }));
+    }
+
+    /// It has ended, and this connection goes to that pool.
+    pub(super) fn end_with(mut self, kept: Option<(&GroupPool, PooledConnection)>) {
         self.attempt.end();
         self.lease.succeeded(clock::now_ms());
         self.lease.last_byte(self.attempt.age_ms());
@@ -70,23 +87,6 @@ impl BusyServer {
         if let Some((pool, connection)) = kept {
             self.lease.end_with(pool, self.origin, connection);
         }
-    }
-}
-
-impl<C: BackendCarrier> CarriedReply<C> {
-    /// Nobody wants the body: if there is none, the connection may go on.
-    pub(super) fn end_unread(self, pool: &GroupPool, answered: &Answered) {
-        let reply = self.carrier.reply();
-        let is_read = reply.is_ended() && answered.input.len() == answered.head_bytes;
-        let reuse = is_read && reply.may_reuse();
-        self.end(reuse.then_some(pool));
-    }
-
-    /// The reply has ended as it should. Its connection goes to the pool, if there is one and all
-    /// of the request was sent.
-    fn end(mut self, pool: Option<&GroupPool>) {
-        let pool = pool.filter(|_| self.sent);
-        self.server.end(pool.and_then(|pool| Some((pool, self.carrier.take_connection()?))));
     }
 }
 
@@ -127,36 +127,38 @@ pub(super) struct Receive<'a> {
     pub(super) rate: Rate,
 }
 
-/// The body of the reply: what has come of it, and the rest as it comes.
-pub(super) fn receive(
+/// The body of the reply: what has come of it, and the rest as it comes. `carrier` is taken if there
+/// is a rest.
+pub(super) fn receive<C: BackendCarrier>(
     x: &mut Exchange,
-    mut held: CarriedReply<impl BackendCarrier>,
+    server: BusyServer,
+    carrier: &mut Option<C>,
     answered: Answered,
     how: Receive<'_>,
 ) -> Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let received = input.len() - head_bytes;
-    let reply = held.carrier.reply_mut();
+    let Some(reply) = carrier.as_mut().map(C::reply_mut) else { return Body::Empty };
     let response_length = received - reply.envelope_bytes();
     let taken = reply.body(&mut input, head_bytes);
-    let reuse = reply.may_reuse();
+    let (is_ended, reuse) = (reply.is_ended(), reply.may_reuse());
     if body == ReplyLength::None {
         // What follows the head is of interest to the connection only; it is not waited for.
-        held.end((taken.is_ok() && reuse).then(|| how.group.pool()));
+        server.end(carrier, (taken.is_ok() && reuse).then(|| how.group.pool()));
         let messages = taken.map_or_else(|error| error.messages, |taken| taken.messages);
         messages.iter().for_each(|message| message.write(x));
         buffers::give_back(input);
         return Body::Empty;
     }
-    let is_ended = reply.is_ended();
-    held.server.attempt.response_length.set(response_length as u64);
+    server.attempt.response_length.set(response_length as u64);
     match taken {
         Ok(taken) if is_ended => {
-            held.end(reuse.then(|| how.group.pool()));
+            server.end(carrier, reuse.then(|| how.group.pool()));
             whole(x, input, head_bytes, taken, how.policy)
         }
         taken => {
-            let mut incoming = BackendBody::new(x, held, how);
+            let Some(carrier) = carrier.take() else { return Body::Empty };
+            let mut incoming = BackendBody::new(x, CarriedReply { server, carrier }, how);
             incoming.keep(input, head_bytes, head_bytes, taken, false, x);
             incoming.note_read(received as u64);
             let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
@@ -194,6 +196,12 @@ fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
         shown.append(name, value);
     }
     shown
+}
+
+/// A reply on its way: the server it comes from, and what carries it.
+struct CarriedReply<C> {
+    server: BusyServer,
+    carrier: C,
 }
 
 /// A body that is still to come, in part at least.
@@ -244,7 +252,7 @@ struct Room {
 impl<C: BackendCarrier> BackendBody<C> {
     fn new(x: &Exchange, mut held: CarriedReply<C>, how: Receive<'_>) -> Self {
         Self {
-            sends: !held.sent && held.carrier.go_on_beside_reply(),
+            sends: !held.server.sent && held.carrier.go_on_beside_reply(),
             held: Some(held),
             group: how.group.clone(),
             client: x.client.socket,
@@ -271,7 +279,7 @@ impl<C: BackendCarrier> BackendBody<C> {
         held.server.attempt.bytes_sent.set(held.carrier.progress().written);
         match sent {
             Poll::Pending => {}
-            Poll::Ready(Ok(())) => (self.sends, held.sent) = (false, true),
+            Poll::Ready(Ok(())) => (self.sends, held.server.sent) = (false, true),
             Poll::Ready(Err(Unsent::Call(..) | Unsent::Refused)) => self.sends = false,
             Poll::Ready(Err(Unsent::Client(error))) => {
                 self.fail(BodyError::Request(Box::new(error)));
@@ -460,8 +468,8 @@ impl<C: BackendCarrier> BackendBody<C> {
     }
 
     fn end(&mut self, reuse: bool) {
-        if let Some(held) = self.held.take() {
-            held.end(reuse.then(|| self.group.pool()));
+        if let Some(CarriedReply { server, carrier }) = self.held.take() {
+            server.end(&mut Some(carrier), reuse.then(|| self.group.pool()));
         }
     }
 

@@ -74,7 +74,7 @@ impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
         self.0.poll_send(cx, head)
     }
 
-    fn progress(&self) -> SendProgress {
+    fn progress(&self) -> &SendProgress {
         self.0.progress()
     }
 

@@ -16,7 +16,7 @@ use wire::Known;
 use wire::reply::{ReplyHead, ReplyName};
 
 use super::Conf;
-use super::body::{self, BodyPolicy, BusyServer, CarriedReply, Receive};
+use super::body::{self, BodyPolicy, BusyServer, Receive};
 use super::bound::Bound;
 use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
@@ -116,13 +116,11 @@ impl<S: Carry> Passing<'_, '_, S> {
                 return flow;
             }
             let trouble = match self.ask(x).await {
-                Ok((answered, carrier)) => match self.answer(x, answered, carrier) {
-                    Ok(flow) => return flow,
-                    Err(status) => {
-                        x.debug(format_args!("http next upstream, {status}"));
-                        continue;
-                    }
-                },
+                Ok(Ok(flow)) => return flow,
+                Ok(Err(status)) => {
+                    x.debug(format_args!("http next upstream, {status}"));
+                    continue;
+                }
                 Err(trouble) => trouble,
             };
             if let Err(flow) = self.after(x, trouble) {
@@ -175,8 +173,8 @@ impl<S: Carry> Passing<'_, '_, S> {
         x.action = CONNECTING;
     }
 
-    /// Asks the server. What has carried the request carries the body of the reply.
-    async fn ask(&mut self, x: &mut Exchange) -> Result<(Answered, S::Carrier), Trouble> {
+    /// Asks the server, and makes what it answers the exchange's; `Ok(Err)`: another is asked.
+    async fn ask(&mut self, x: &mut Exchange) -> Result<Result<Flow, u16>, Trouble> {
         let timer = Timer::new();
         let (conf, filter) = (self.plan.conf, self.plan.filter);
         let server = self.server.as_mut().expect("one is chosen");
@@ -222,7 +220,7 @@ impl<S: Carry> Passing<'_, '_, S> {
         }
         let answered = answered?;
         Self::check_final(x, &answered, carrier.reply())?;
-        Ok((answered, carrier))
+        Ok(self.answer(x, answered, &mut Some(carrier)))
     }
 
     /// Refuses an interim status of a final reply: the client would wait for another reply. 101 is
@@ -247,7 +245,7 @@ impl<S: Carry> Passing<'_, '_, S> {
         &mut self,
         x: &mut Exchange,
         answered: Answered,
-        carrier: S::Carrier,
+        carrier: &mut Option<S::Carrier>,
     ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
         head::drop_duplicates(x);
@@ -267,25 +265,26 @@ impl<S: Carry> Passing<'_, '_, S> {
         }
         let mut server = self.server.take().expect("it has answered");
         server.session = self.bound.learn(x, self.plan.group, server.lease.server());
-        let held = CarriedReply { server, carrier, sent: answered.sent };
+        server.sent = answered.sent;
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
-            held.end_unread(self.plan.group.pool(), &answered);
+            server.end_unread(carrier, self.plan.group.pool(), &answered);
             return Ok(intercept(x, status));
         }
         let mut buffering = conf.buffering;
         let flow = head::apply_accel_fields(x, conf, self.plan.rewriter, &mut buffering);
         if let Some(flow) = flow {
-            held.end_unread(self.plan.group.pool(), &answered);
+            server.end_unread(carrier, self.plan.group.pool(), &answered);
             return Ok(flow);
         }
-        Ok(self.reply(x, held, answered, buffering))
+        Ok(self.reply(x, server, carrier, answered, buffering))
     }
 
     /// Makes the reply of it.
     fn reply(
         &self,
         x: &mut Exchange,
-        held: CarriedReply<S::Carrier>,
+        server: BusyServer,
+        carrier: &mut Option<S::Carrier>,
         answered: Answered,
         buffering: bool,
     ) -> Flow {
@@ -297,9 +296,11 @@ impl<S: Carry> Passing<'_, '_, S> {
             ReplyLength::None => head_length(x),
             ReplyLength::Unknown => None,
         };
-        if held.carrier.reply().switches() {
+        if carrier.as_ref().is_some_and(|carrier| carrier.reply().switches()) {
             x.close_after(CloseReason::Switched);
-            return switch(x, held, answered, conf);
+            let connection = carrier.as_mut().and_then(BackendCarrier::take_connection);
+            let Some(connection) = connection else { return Flow::Status(502) };
+            return switch(x, Switched::new(server, connection, answered, conf));
         }
         let rate = match buffering {
             true => self.rate(x),
@@ -310,7 +311,8 @@ impl<S: Carry> Passing<'_, '_, S> {
             }
         };
         let is_stored = buffering && answered.body != ReplyLength::None;
-        let body = body::receive(x, held, answered, Receive { policy, group, buffering, rate });
+        let body =
+            body::receive(x, server, carrier, answered, Receive { policy, group, buffering, rate });
         x.reply.body = match is_stored {
             true => store::store(x, conf, &policy.temp_path, body),
             false => body,
@@ -416,20 +418,13 @@ impl Caller for ForClient<'_> {
 }
 
 /// The connection speaks another protocol from now on.
-fn switch(
-    x: &mut Exchange,
-    held: CarriedReply<impl BackendCarrier>,
-    answered: Answered,
-    conf: &Conf,
-) -> Flow {
-    let CarriedReply { server, mut carrier, .. } = held;
-    let Some(connection) = carrier.take_connection() else { return Flow::Status(502) };
+fn switch(x: &mut Exchange, switched: Switched) -> Flow {
     if x.is_subrequest() {
         x.log(Level::Error, format_args!("connection upgrade in subrequest"));
         return Flow::Drop(0);
     }
     x.action = "proxying upgraded connection";
-    x.reply.tunnel = Some(Box::new(Switched::new(server, connection, answered, conf)));
+    x.reply.tunnel = Some(Box::new(switched));
     Flow::Done
 }
 

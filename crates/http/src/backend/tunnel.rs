@@ -222,7 +222,7 @@ impl TunnelEnd for ServerEnd {
 impl Drop for ServerEnd {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.end(None);
+            server.end_with(None);
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) trait BackendCarrier: 'static {
     fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>>;
 
     /// How much of the request has been sent.
-    fn progress(&self) -> SendProgress;
+    fn progress(&self) -> &SendProgress;
 
     /// The head of the reply is there, but not all of the request is sent: whether it goes on
     /// beside the reply's body. Else the rest of it is dropped.

@@ -26,9 +26,8 @@ pub(crate) struct SocketCarrier<P> {
 /// How much of a request has been written.
 struct Outgoing {
     source: RequestSource,
-    /// Bytes written so far.
-    written: u64,
-    /// In how many calls; counted up to two.
+    progress: SendProgress,
+    /// In how many calls bytes were written; counted up to two.
     writes: u8,
     head_is_written: bool,
     frame: Frame,
@@ -38,7 +37,6 @@ struct Outgoing {
     frame_start: usize,
     /// Whether no frame follows.
     is_last: bool,
-    is_done: bool,
 }
 
 impl<P> SocketCarrier<P> {
@@ -67,8 +65,8 @@ impl<P: Protocol> BackendCarrier for SocketCarrier<P> {
         }
     }
 
-    fn progress(&self) -> SendProgress {
-        self.outgoing.progress()
+    fn progress(&self) -> &SendProgress {
+        &self.outgoing.progress
     }
 
     fn poll_read(
@@ -98,25 +96,13 @@ impl Outgoing {
     fn new(source: RequestSource) -> Self {
         Self {
             source,
-            written: 0,
+            progress: SendProgress::default(),
             writes: 0,
             head_is_written: false,
             frame: Frame::bare(0),
             frame_written: 0,
             frame_start: 0,
             is_last: false,
-            is_done: false,
-        }
-    }
-
-    fn progress(&self) -> SendProgress {
-        SendProgress {
-            written: self.written,
-            has_begun: self.written > 0 || self.source.has_begun(),
-            waits_for_client: matches!(self.source, RequestSource::Streamed(_))
-                && self.head_is_written
-                && self.frame_is_written(),
-            is_done: self.is_done,
         }
     }
 
@@ -132,10 +118,12 @@ impl Outgoing {
         protocol: &mut impl Protocol,
         stream: &mut Stream,
     ) -> Poll<Result<(), Unsent>> {
-        while !self.is_done {
+        self.progress.waits_for_client = false;
+        while !self.progress.is_done {
             if self.frame_is_written() && !self.is_last {
                 let next = self.poll_frame(cx, protocol).map_err(Unsent::Client)?;
                 if next.is_pending() && self.head_is_written {
+                    self.progress.waits_for_client = true;
                     return Poll::Pending;
                 }
             }
@@ -156,6 +144,7 @@ impl Outgoing {
         self.frame_start += self.frame.length as usize;
         (self.frame, self.frame_written) = (Frame::bare(0), 0);
         let (available, is_last) = match &mut self.source {
+            RequestSource::Empty => (0, true),
             // What is sent of a file is no longer in the slice.
             RequestSource::File(slice) => {
                 (usize::try_from(slice.len()).unwrap_or(usize::MAX), true)
@@ -164,6 +153,7 @@ impl Outgoing {
                 if self.frame_start >= streamed.bytes().len() {
                     self.frame_start = 0;
                     ready!(streamed.poll_read(cx))?;
+                    self.progress.has_begun |= !streamed.bytes().is_empty();
                 }
                 (streamed.bytes().len() - self.frame_start, streamed.is_last())
             }
@@ -180,7 +170,7 @@ impl Outgoing {
         head: &[u8],
         stream: &mut Stream,
     ) -> Poll<Result<(), Unsent>> {
-        let head = if self.head_is_written { &[] } else { &head[self.written as usize..] };
+        let head = if self.head_is_written { &[] } else { &head[self.progress.written as usize..] };
         let [before, bytes, after] = self.frame_rest();
         let parts = [head, before, bytes, after].map(IoSlice::new);
         let first = parts.iter().position(|part| !part.is_empty());
@@ -194,11 +184,16 @@ impl Outgoing {
         let written = ready!(stream.poll_write(cx, &parts[first..end]));
         let written = written.map_err(|error| Unsent::Call("writev()", error))?;
         self.writes = self.writes.saturating_add(1);
-        self.written += written as u64;
+        self.note_written(written as u64);
         self.head_is_written = written >= in_head;
         self.frame_written += written.saturating_sub(in_head) as u64;
-        self.is_done = self.is_last && self.head_is_written && self.frame_is_written();
+        self.progress.is_done = self.is_last && self.head_is_written && self.frame_is_written();
         Poll::Ready(Ok(()))
+    }
+
+    fn note_written(&mut self, count: u64) {
+        self.progress.written += count;
+        self.progress.has_begun |= count > 0;
     }
 
     /// What is still to be written of the frame from memory. After the piece of a file comes
@@ -207,7 +202,10 @@ impl Outgoing {
         if let RequestSource::File(_) = self.source {
             return self.frame_rest_of_file();
         }
-        let bytes = &self.source.bytes()[self.frame_start..][..self.frame.length as usize];
+        let bytes = match self.frame.length {
+            0 => &[],
+            length => &self.source.bytes()[self.frame_start..][..length as usize],
+        };
         let mut written = self.frame_written as usize;
         [self.frame.before.as_ref(), bytes, self.frame.after.as_ref()].map(|part| {
             let skipped = written.min(part.len());
@@ -229,7 +227,7 @@ impl Outgoing {
     fn poll_rest(&mut self, cx: &mut Context<'_>, stream: &mut Stream) -> Poll<Result<(), Unsent>> {
         self.head_is_written = true;
         if self.frame_is_written() {
-            self.is_done = self.is_last;
+            self.progress.is_done = self.is_last;
             return Poll::Ready(Ok(()));
         }
         let RequestSource::File(slice) = &mut self.source else { return Poll::Ready(Ok(())) };
@@ -243,7 +241,7 @@ impl Outgoing {
         };
         let sent = sent.map_err(|error| Unsent::Call("sendfile()", error))? as u64;
         self.writes = self.writes.saturating_add(1);
-        self.written += sent;
+        self.note_written(sent);
         self.frame_written += sent;
         net::spend(sent as usize);
         Poll::Ready(Ok(()))

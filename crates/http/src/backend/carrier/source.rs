@@ -52,11 +52,6 @@ impl RequestSource {
             Self::Empty | Self::File(_) => &[],
         }
     }
-
-    /// Whether any of it was taken from the client.
-    pub(super) fn has_begun(&self) -> bool {
-        matches!(self, Self::Streamed(streamed) if !streamed.bytes.is_empty())
-    }
 }
 
 impl StreamedSource {

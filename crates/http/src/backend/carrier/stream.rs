@@ -173,8 +173,8 @@ impl BackendCarrier for StreamCarrier {
         Poll::Ready(Ok(()))
     }
 
-    fn progress(&self) -> SendProgress {
-        self.progress
+    fn progress(&self) -> &SendProgress {
+        &self.progress
     }
 
     fn go_on_beside_reply(&mut self) -> bool {
