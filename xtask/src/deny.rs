@@ -1,8 +1,8 @@
 //! `xtask deny`: whether the crates from outside keep to deny.toml: their licences, where they come
 //! from, and the ones that must not be there.
 //!
-//! cargo-deny reads the same file and checks more, but it is a program of its own that takes minutes
-//! to build. What is read here of the file is the lists named `allow` and `deny`.
+//! cargo-deny reads the same file and checks more, but takes minutes to build. What is read of the
+//! file here is the lists named `allow` and `deny`.
 
 use std::fs;
 

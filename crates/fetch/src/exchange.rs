@@ -11,7 +11,7 @@ use net::{Stream, Timer, buffers};
 
 use crate::error::{FetchFault, FetchStep};
 use crate::limits::FetchLimits;
-use crate::reply::ReplyReader;
+use crate::reply::FetchReplyReader;
 use crate::response::FetchResponse;
 
 /// The cost of a byte that is parsed, compared with one of a body.
@@ -26,7 +26,7 @@ pub(crate) struct FetchExchange<'a> {
     sent: usize,
     /// Why no more is written.
     broken: Option<io::Error>,
-    reply: ReplyReader,
+    reply: FetchReplyReader,
     silence: Timer,
     silence_ms: u64,
 }
@@ -40,7 +40,7 @@ impl<'a> FetchExchange<'a> {
     ) -> Self {
         let (silence, silence_ms) = (Timer::new(), limits.silence_ms);
         silence.set(silence_ms);
-        let reply = ReplyReader::new(to_head, *limits);
+        let reply = FetchReplyReader::new(to_head, *limits);
         Self { stream, head, body, sent: 0, broken: None, reply, silence, silence_ms }
     }
 

@@ -18,7 +18,7 @@ use crate::response::FetchResponse;
 const INTERIM_REPLIES_MAX: u8 = 64;
 
 /// One reply, as far as it has come.
-pub(crate) struct ReplyReader {
+pub(crate) struct FetchReplyReader {
     /// Whether it answers a HEAD request.
     to_head: bool,
     limits: FetchLimits,
@@ -48,7 +48,7 @@ enum ExpectedPart {
     Ended,
 }
 
-impl ReplyReader {
+impl FetchReplyReader {
     pub(crate) fn new(to_head: bool, limits: FetchLimits) -> Self {
         Self {
             to_head,

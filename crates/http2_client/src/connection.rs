@@ -10,7 +10,7 @@ use wire::http2::{Http2Code, Received};
 
 use crate::StreamFailure;
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
-use crate::state::{ClientShared, ClientState};
+use crate::state::{ClientShared, Http2ClientState};
 use crate::stream_state::SendWait;
 
 /// A connection while it lasts.
@@ -209,7 +209,7 @@ impl Drop for ClientConnection {
 }
 
 /// Some of the output was written.
-fn make_room(state: &mut ClientState) {
+fn make_room(state: &mut Http2ClientState) {
     if state.endpoint.output().len() < OUTPUT_BYTES_MAX {
         state.wake_senders(SendWait::Room);
     }

@@ -4,10 +4,10 @@ use wire::http2::{Http2Code, Http2Event, StreamKey};
 
 use crate::StreamFailure;
 use crate::limits::INTERIM_REPLIES_MAX;
-use crate::state::ClientState;
+use crate::state::Http2ClientState;
 use crate::stream_state::{ClientHead, SendWait};
 
-impl ClientState {
+impl Http2ClientState {
     /// Takes an event of the endpoint. `input` is what the endpoint was given.
     pub(crate) fn take_event(&mut self, event: Http2Event, input: &[u8]) {
         match event {

@@ -20,9 +20,9 @@ const ROOM_FOR_HEADS: usize = 1024;
 pub(crate) type SharedStream = Rc<RefCell<ClientStreamState>>;
 
 /// State that a connection's task, its handles and its streams share.
-pub(crate) struct ClientShared(RefCell<ClientState>);
+pub(crate) struct ClientShared(RefCell<Http2ClientState>);
 
-pub(crate) struct ClientState {
+pub(crate) struct Http2ClientState {
     pub(crate) endpoint: Http2Endpoint,
     pub(crate) limits: Http2ClientLimits,
     /// The open streams, by the slots of their keys.
@@ -49,7 +49,7 @@ pub(crate) struct ClientState {
 
 impl ClientShared {
     pub(crate) fn new(limits: Http2ClientLimits) -> Rc<Self> {
-        Rc::new(Self(RefCell::new(ClientState {
+        Rc::new(Self(RefCell::new(Http2ClientState {
             endpoint: Http2Endpoint::new(Http2Role::Client, limits.config()),
             limits,
             streams: Vec::new(),
@@ -66,12 +66,12 @@ impl ClientShared {
         })))
     }
 
-    pub(crate) fn state(&self) -> RefMut<'_, ClientState> {
+    pub(crate) fn state(&self) -> RefMut<'_, Http2ClientState> {
         self.0.borrow_mut()
     }
 }
 
-impl ClientState {
+impl Http2ClientState {
     pub(crate) fn open_streams(&self) -> usize {
         self.open
     }

@@ -11,7 +11,7 @@ const LIMITS: FetchLimits = FetchLimits {
 /// What comes of a reply in pieces of `size` bytes, and whether another may follow. The connection
 /// ends after it.
 fn read(text: &[u8], to_head: bool, size: usize) -> Result<(FetchResponse, bool), String> {
-    let mut reader = ReplyReader::new(to_head, LIMITS);
+    let mut reader = FetchReplyReader::new(to_head, LIMITS);
     for piece in text.chunks(size) {
         reader.receive(piece).map_err(|fault| fault.to_string())?;
     }
@@ -106,7 +106,7 @@ fn a_reply_that_ends_early_is_no_reply() {
     for end in 0..chunked.len() {
         assert_eq!(shown(&chunked[..end], false), "the connection was closed early", "{end}");
     }
-    let mut cut = ReplyReader::new(false, LIMITS);
+    let mut cut = FetchReplyReader::new(false, LIMITS);
     cut.receive(b"HTTP/1.1 200 OK\r\n\r\na").expect("well-formed");
     assert!(matches!(cut.close(true), Err(FetchFault::Closed)));
 }
@@ -157,7 +157,7 @@ fn heads_have_a_limit() {
 #[test]
 fn interim_replies_have_a_limit() {
     let limits = FetchLimits { head_bytes_max: 1 << 20, ..LIMITS };
-    let mut reader = ReplyReader::new(false, limits);
+    let mut reader = FetchReplyReader::new(false, limits);
     let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
     for _ in 0..INTERIM_REPLIES_MAX {
         reader.receive(interim).expect("one more");

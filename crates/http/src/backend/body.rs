@@ -127,8 +127,8 @@ pub(super) struct Receive<'a> {
     pub(super) rate: Rate,
 }
 
-/// The body of the reply: what has come of it, and the rest as it comes. `carrier` is taken if there
-/// is a rest.
+/// The body of the reply: what has come of it, and the rest as it comes, for which `carrier` is
+/// taken.
 pub(super) fn receive<C: BackendCarrier>(
     x: &mut Exchange,
     server: BusyServer,

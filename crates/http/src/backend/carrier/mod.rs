@@ -16,12 +16,10 @@ use std::task::{Context, Poll};
 use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection};
 use net::Stream;
 
-use super::protocol::{Malformed, Protocol, ReplyReader, Start};
+use super::protocol::{Malformed, ReplyReader};
 use crate::exchange::RequestBodyError;
-use shared_line::SharedLine;
-pub(crate) use socket::SocketCarrier;
 pub(crate) use source::RequestSource;
-pub(crate) use stream::{StreamCarrier, StreamRequest};
+pub(crate) use stream::StreamRequest;
 
 /// One request and its reply, wherever they travel.
 pub(crate) trait BackendCarrier: 'static {
@@ -79,23 +77,6 @@ pub(crate) trait Line: Sized {
     fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self;
 }
 
-impl Line for PooledConnection {
-    const POOLED_AS: PoolProtocol = PoolProtocol::Exclusive;
-    const PROTOCOLS: &'static [&'static [u8]] = &[];
-
-    fn take(pool: &GroupPool, key: &PoolKey) -> Option<Self> {
-        pool.take(key)
-    }
-
-    fn alone(connection: PooledConnection) -> Self {
-        connection
-    }
-
-    fn begin(stream: Stream, _: &GroupPool, _: impl FnOnce() -> PoolKey) -> Self {
-        Self::new(stream)
-    }
-}
-
 /// What makes carriers of requests, one for each server that is asked.
 pub(crate) trait Carry: 'static {
     /// What the request travels on.
@@ -112,29 +93,6 @@ pub(crate) trait Carry: 'static {
 
     /// A request that is about to be sent.
     fn carry(&self, line: Self::Line, body: RequestSource) -> Self::Carrier;
-}
-
-impl<S: Start> Carry for S {
-    type Line = PooledConnection;
-    type Carrier = SocketCarrier<S::Protocol>;
-    const SCHEMA: &'static str = S::SCHEMA;
-    const SECURE_SCHEMA: &'static str = S::SECURE_SCHEMA;
-
-    fn carry(&self, mut line: PooledConnection, body: RequestSource) -> Self::Carrier {
-        line.requests += 1;
-        SocketCarrier::new(line, self.start(), body)
-    }
-}
-
-impl Carry for StreamRequest {
-    type Line = SharedLine;
-    type Carrier = StreamCarrier;
-    const SCHEMA: &'static str = "http://";
-    const SECURE_SCHEMA: &'static str = "https://";
-
-    fn carry(&self, line: SharedLine, body: RequestSource) -> StreamCarrier {
-        StreamCarrier::new(line, *self, body)
-    }
 }
 
 /// How far a request has got.

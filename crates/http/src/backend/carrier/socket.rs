@@ -8,11 +8,11 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll, ready};
 
-use ::upstream::pool::PooledConnection;
+use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection};
 use net::Stream;
 
-use super::super::protocol::Frame;
-use super::{BackendCarrier, Protocol, ReadFailure, RequestSource, SendProgress, Unsent};
+use super::super::protocol::{Frame, Protocol, Start};
+use super::{BackendCarrier, Carry, Line, ReadFailure, RequestSource, SendProgress, Unsent};
 use crate::exchange::RequestBodyError;
 
 /// A request of one of the protocols on its connection.
@@ -42,6 +42,35 @@ struct Outgoing {
 impl<P> SocketCarrier<P> {
     pub(crate) fn new(connection: PooledConnection, protocol: P, body: RequestSource) -> Self {
         Self { connection: Some(connection), outgoing: Outgoing::new(body), protocol }
+    }
+}
+
+impl Line for PooledConnection {
+    const POOLED_AS: PoolProtocol = PoolProtocol::Exclusive;
+    const PROTOCOLS: &'static [&'static [u8]] = &[];
+
+    fn take(pool: &GroupPool, key: &PoolKey) -> Option<Self> {
+        pool.take(key)
+    }
+
+    fn alone(connection: PooledConnection) -> Self {
+        connection
+    }
+
+    fn begin(stream: Stream, _: &GroupPool, _: impl FnOnce() -> PoolKey) -> Self {
+        Self::new(stream)
+    }
+}
+
+impl<S: Start> Carry for S {
+    type Line = PooledConnection;
+    type Carrier = SocketCarrier<S::Protocol>;
+    const SCHEMA: &'static str = S::SCHEMA;
+    const SECURE_SCHEMA: &'static str = S::SECURE_SCHEMA;
+
+    fn carry(&self, mut line: PooledConnection, body: RequestSource) -> Self::Carrier {
+        line.requests += 1;
+        SocketCarrier::new(line, self.start(), body)
     }
 }
 
@@ -256,7 +285,6 @@ mod tests {
     use net::LentFuture;
 
     use super::super::super::protocol::http1::Http1Start;
-    use super::super::{Carry, RequestSource};
     use super::*;
     use crate::exchange::{Exchange, Flow};
     use crate::h1::tests::Server;

@@ -17,7 +17,8 @@ use wire::reply::ReplyHead;
 use super::super::protocol::{
     HeadEvent, Malformed, MalformedBody, ReplyLength, ReplyReader, Taken, http1,
 };
-use super::{BackendCarrier, ReadFailure, RequestSource, SendProgress, SharedLine, Unsent};
+use super::shared_line::SharedLine;
+use super::{BackendCarrier, Carry, ReadFailure, RequestSource, SendProgress, Unsent};
 use crate::decimal;
 use crate::exchange::Fields;
 
@@ -42,11 +43,11 @@ pub(crate) struct StreamCarrier {
     /// How much of what the source has in memory is sent.
     piece_sent: usize,
     progress: SendProgress,
-    reply: StreamReply,
+    reply: StreamReplyReader,
 }
 
 /// The reply on a stream.
-pub(crate) struct StreamReply {
+pub(crate) struct StreamReplyReader {
     request: StreamRequest,
     parser: ResponseHeadParser,
     has_head: bool,
@@ -61,7 +62,7 @@ pub(crate) struct StreamReply {
 
 impl StreamCarrier {
     pub(crate) fn new(line: SharedLine, request: StreamRequest, body: RequestSource) -> Self {
-        let reply = StreamReply {
+        let reply = StreamReplyReader {
             request,
             parser: ResponseHeadParser::default(),
             has_head: false,
@@ -128,6 +129,17 @@ impl StreamCarrier {
     }
 }
 
+impl Carry for StreamRequest {
+    type Line = SharedLine;
+    type Carrier = StreamCarrier;
+    const SCHEMA: &'static str = "http://";
+    const SECURE_SCHEMA: &'static str = "https://";
+
+    fn carry(&self, line: SharedLine, body: RequestSource) -> StreamCarrier {
+        StreamCarrier::new(line, *self, body)
+    }
+}
+
 /// Sends the beginning of a file; how much of it.
 fn poll_file_piece(
     cx: &mut Context<'_>,
@@ -152,13 +164,13 @@ fn unsent(failure: StreamFailure) -> Unsent {
 }
 
 impl BackendCarrier for StreamCarrier {
-    type Reply = StreamReply;
+    type Reply = StreamReplyReader;
 
-    fn reply(&self) -> &StreamReply {
+    fn reply(&self) -> &StreamReplyReader {
         &self.reply
     }
 
-    fn reply_mut(&mut self) -> &mut StreamReply {
+    fn reply_mut(&mut self) -> &mut StreamReplyReader {
         &mut self.reply
     }
 
@@ -282,7 +294,7 @@ fn write_text(head: &ClientHead, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-impl StreamReply {
+impl StreamReplyReader {
     /// All of it has come.
     fn end(&mut self, trailers: Option<FieldBlock>) {
         self.is_ended = true;
@@ -297,7 +309,7 @@ impl StreamReply {
     }
 }
 
-impl ReplyReader for StreamReply {
+impl ReplyReader for StreamReplyReader {
     fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
         let refused = |error| http1::describe(error, input);
         let Some(bytes) = self.parser.parse(head, input).map_err(refused)? else {
