@@ -5,20 +5,20 @@ use ::session::builtin::Common;
 use ::session::decimal;
 use ::session::variables::{BuiltIn, VariableTable, number, some};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// Their tables.
-pub(crate) const VARIABLES: &[VariableTable<TcpSession>] = &[
-    VariableTable::new(CORE_MODULE, Common::<TcpSession>::TABLE),
+pub(crate) const VARIABLES: &[VariableTable<StreamSession>] = &[
+    VariableTable::new(CORE_MODULE, Common::<StreamSession>::TABLE),
     VariableTable::new(CORE_MODULE, SESSION),
-    VariableTable::new(UPSTREAM_MODULE, BackendVariables::<TcpSession>::TABLE),
+    VariableTable::new(UPSTREAM_MODULE, BackendVariables::<StreamSession>::TABLE),
     VariableTable::new(UPSTREAM_MODULE, UPSTREAM),
 ];
 
 const CORE_MODULE: &str = "ngx_stream_core_module";
 const UPSTREAM_MODULE: &str = "ngx_stream_upstream_module";
 
-const SESSION: &[BuiltIn<TcpSession>] = &[
+const SESSION: &[BuiltIn<StreamSession>] = &[
     // As in nginx, the first answer holds.
     BuiltIn::cached("bytes_sent", "The number of bytes that were sent to the client.", |x, out| {
         number(out, x.bytes_sent)
@@ -54,7 +54,7 @@ const SESSION: &[BuiltIn<TcpSession>] = &[
 ];
 
 /// What came of servers, beside what `http` tells as well.
-const UPSTREAM: &[BuiltIn<TcpSession>] = &[
+const UPSTREAM: &[BuiltIn<StreamSession>] = &[
     BuiltIn::fresh(
         "upstream_first_byte_time",
         "The time until each server's first byte, in seconds with milliseconds.",

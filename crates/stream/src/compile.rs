@@ -16,7 +16,7 @@ use net::Address;
 
 use crate::builtin;
 use crate::features::{self, Layers, Scope, listen::StreamListenLine, upstream};
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamListen, StreamServer, StreamServerId, StreamSite};
 
 /// A `stream {}` block as it was read.
@@ -72,7 +72,7 @@ pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
 /// Reads `stream {}`.
 pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<StreamPlan> {
     load.within(Subsystem::Stream, |load| {
-        let built_in = load.registry.of::<variables::BuiltIns<TcpSession>>();
+        let built_in = load.registry.of::<variables::BuiltIns<StreamSession>>();
         built_in.add(builtin::VARIABLES);
         built_in.add(features::VARIABLES);
         let mut plan = StreamPlan { main: StreamBlock::new(stream), servers: Vec::new() };

@@ -18,7 +18,7 @@ use observe::Level;
 
 use crate::flow::ClientFlow;
 use crate::serve::{FinishedSession, HeldConnection, OK, SessionLogGuard, phase, tell_connected};
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{StreamGeneration, StreamServerId};
 
 const INTERNAL_SERVER_ERROR: u16 = 500;
@@ -35,7 +35,7 @@ pub(crate) async fn serve_datagrams(
     first_len: usize,
     held: HeldConnection,
 ) {
-    let mut x = SessionLogGuard::new(TcpSession::new(generation, server, client));
+    let mut x = SessionLogGuard::new(StreamSession::new(generation, server, client));
     x.bytes_received = first_len as u64;
     tell_connected(&x);
     x.status = run_until_closed(&mut x, &bound.0).await;
@@ -43,7 +43,7 @@ pub(crate) async fn serve_datagrams(
 }
 
 /// Runs the phases. As in nginx, a session ends when its socket goes.
-async fn run_until_closed(x: &mut TcpSession, flow: &Rc<ClientFlow>) -> u16 {
+async fn run_until_closed(x: &mut StreamSession, flow: &Rc<ClientFlow>) -> u16 {
     let status = {
         let mut run = pin!(run(x, flow));
         poll_fn(|cx| match flow.is_closed() {
@@ -64,7 +64,7 @@ async fn run_until_closed(x: &mut TcpSession, flow: &Rc<ClientFlow>) -> u16 {
     }
 }
 
-async fn run(x: &mut TcpSession, flow: &Rc<ClientFlow>) -> Result<u16, FinishedSession> {
+async fn run(x: &mut StreamSession, flow: &Rc<ClientFlow>) -> Result<u16, FinishedSession> {
     let generation = x.generation.clone();
     let server = generation.server(x.server);
     phase(&server.postaccept, x)?;
@@ -77,7 +77,7 @@ async fn run(x: &mut TcpSession, flow: &Rc<ClientFlow>) -> Result<u16, FinishedS
 }
 
 /// Sends a text as one datagram. The status that the session ends with.
-pub(crate) fn send_datagram(text: &[u8], x: &mut TcpSession, flow: &ClientFlow) -> u16 {
+pub(crate) fn send_datagram(text: &[u8], x: &mut StreamSession, flow: &ClientFlow) -> u16 {
     use ::session::Session as _;
     if text.is_empty() {
         return OK;

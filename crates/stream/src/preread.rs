@@ -16,7 +16,7 @@ use observe::Level;
 use wire::client_hello::{ClientHello, ObservedHello, observe};
 
 use crate::secure::choose_server;
-use crate::session::{PrereadHello, TcpSession};
+use crate::session::{PrereadHello, StreamSession};
 use crate::site::PrereadPolicy;
 
 /// The session ends with this status, which has been logged if it is an error.
@@ -30,7 +30,10 @@ const BAD_REQUEST: u16 = 400;
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
 /// Reads a ClientHello.
-pub(crate) async fn preread(x: &mut TcpSession, stream: &mut Stream) -> Result<(), PrereadEnded> {
+pub(crate) async fn preread(
+    x: &mut StreamSession,
+    stream: &mut Stream,
+) -> Result<(), PrereadEnded> {
     let policy = x.server().preread;
     x.action = "prereading client data";
     let mut received = std::mem::take(&mut x.preread);
@@ -47,7 +50,7 @@ pub(crate) async fn preread(x: &mut TcpSession, stream: &mut Stream) -> Result<(
 
 /// Reads until it is clear what the client has sent.
 async fn read(
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     stream: &mut Stream,
     received: &mut Vec<u8>,
     policy: PrereadPolicy,

@@ -13,14 +13,14 @@ use observe::{Errno, Level};
 use wire::client_hello::{self, ClientHello};
 use wire::host::Host;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// The session is over, which has been logged.
 pub(crate) struct HandshakeFailed;
 
 /// Encrypts the connection. `received` is what came behind a PROXY header.
 pub(crate) async fn handshake(
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     stream: &mut Stream,
     mut received: Vec<u8>,
 ) -> Result<(), HandshakeFailed> {
@@ -50,7 +50,7 @@ pub(crate) async fn handshake(
 
 /// Asks responders about the client's certificate, within the time for the handshake.
 async fn check_by_ocsp(
-    x: &TcpSession,
+    x: &StreamSession,
     checks: &OcspChecks,
     timer: &Timer,
 ) -> Result<(), HandshakeRefusal> {
@@ -65,7 +65,7 @@ async fn check_by_ocsp(
 }
 
 /// Why the client is turned away for its certificate, if it is.
-fn client_refusal(x: &TcpSession) -> Option<ClientRefusal> {
+fn client_refusal(x: &StreamSession) -> Option<ClientRefusal> {
     x.server().tls.clients.as_ref()?.refusal(x.client.tls.get()?)
 }
 
@@ -84,7 +84,7 @@ enum HandshakeRefusal {
 
 /// Encrypts the connection. Returns the checks of the server whose settings it has.
 async fn agree(
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     stream: &mut Stream,
     received: &mut Vec<u8>,
     timer: &Timer,
@@ -129,7 +129,7 @@ async fn agree(
 /// The certificates of this connection alone. Variables know what the client's first message says.
 fn certificates(
     tls: &ServerTlsSetup,
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     hello: Option<&ClientHello<'_>>,
 ) -> Result<Option<Vec<Credential>>, String> {
     let known = x.client.in_handshake(TlsDetails::of_hello(hello));
@@ -140,7 +140,7 @@ fn certificates(
 }
 
 /// The session goes on with the server that the client names (SNI).
-pub(crate) fn choose_server(x: &mut TcpSession, name: Option<&[u8]>) {
+pub(crate) fn choose_server(x: &mut StreamSession, name: Option<&[u8]>) {
     let generation = x.generation.clone();
     let Some(listen) = generation.listen(x.client.listen) else { return };
     let Some((name, valid)) = name.and_then(|name| Host::parse(name).map(|valid| (name, valid)))
@@ -152,7 +152,7 @@ pub(crate) fn choose_server(x: &mut TcpSession, name: Option<&[u8]>) {
     x.server = listen.names.choose(&host, x);
 }
 
-fn log_refusal(x: &TcpSession, refusal: HandshakeRefusal) -> HandshakeFailed {
+fn log_refusal(x: &StreamSession, refusal: HandshakeRefusal) -> HandshakeFailed {
     let failed = "SSL_do_handshake() failed";
     match refusal {
         HandshakeRefusal::NotTls => {

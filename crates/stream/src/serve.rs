@@ -23,7 +23,7 @@ use wire::proxy_protocol::HeaderError;
 
 use crate::preread::{PrereadEnded, preread};
 use crate::secure;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
 
 /// What a connection gives back when it is over.
@@ -33,7 +33,7 @@ pub(crate) struct HeldConnection {
 }
 
 /// A session that is logged when it goes.
-pub(crate) struct SessionLogGuard(TcpSession);
+pub(crate) struct SessionLogGuard(StreamSession);
 
 /// A session that is over before its content began: its status.
 pub(crate) struct FinishedSession(pub(crate) u16);
@@ -57,7 +57,7 @@ pub(crate) fn serve(
     held: HeldConnection,
     targets: Weak<dyn PassTargets>,
 ) -> impl Future<Output = ()> {
-    let mut x = SessionLogGuard::new(TcpSession::new(generation, server, client));
+    let mut x = SessionLogGuard::new(StreamSession::new(generation, server, client));
     x.preread = received;
     async move {
         tell_connected(&x);
@@ -100,7 +100,7 @@ fn pass_on(
 }
 
 /// Runs the phases.
-async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSession> {
+async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, FinishedSession> {
     let generation = x.generation.clone();
     let mut received = std::mem::take(&mut x.preread);
     if generation.listen(x.client.listen).is_some_and(|listen| listen.proxy_protocol) {
@@ -134,7 +134,10 @@ async fn run(x: &mut TcpSession, stream: &mut Stream) -> Result<u16, FinishedSes
     }
 }
 
-pub(crate) fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(), FinishedSession> {
+pub(crate) fn phase(
+    handlers: &[PhaseHandler],
+    x: &mut StreamSession,
+) -> Result<(), FinishedSession> {
     for handler in handlers {
         match handler(x) {
             Decision::Next => {}
@@ -148,7 +151,7 @@ pub(crate) fn phase(handlers: &[PhaseHandler], x: &mut TcpSession) -> Result<(),
 /// Reads the PROXY header, and keeps what it says with the client. What comes behind it is
 /// returned: the handshake or the content handler reads it.
 async fn read_proxy_header(
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     stream: &mut Stream,
     mut received: Vec<u8>,
 ) -> Result<Vec<u8>, FinishedSession> {
@@ -166,7 +169,7 @@ async fn read_proxy_header(
 }
 
 /// Logs why there is no header. As in nginx, one that is cut short is a broken one.
-fn refuse(x: &TcpSession, refusal: ProxyRefusal, received: &[u8]) -> FinishedSession {
+fn refuse(x: &StreamSession, refusal: ProxyRefusal, received: &[u8]) -> FinishedSession {
     let (what, error) = match refusal {
         ProxyRefusal::Header(error) => return broken_header(x, error, received),
         ProxyRefusal::Closed => return broken_header(x, HeaderError::Broken, received),
@@ -177,7 +180,7 @@ fn refuse(x: &TcpSession, refusal: ProxyRefusal, received: &[u8]) -> FinishedSes
     FinishedSession(OK)
 }
 
-fn broken_header(x: &TcpSession, error: HeaderError, received: &[u8]) -> FinishedSession {
+fn broken_header(x: &StreamSession, error: HeaderError, received: &[u8]) -> FinishedSession {
     let mut message = Vec::new();
     error.write_message(received, &mut message);
     x.log(Level::Error, format_args!("{}", observe::Text(&message)));
@@ -188,7 +191,7 @@ fn broken_header(x: &TcpSession, error: HeaderError, received: &[u8]) -> Finishe
 const SEND_TIMEOUT_MS: u64 = 5000;
 
 /// Sends all of it. The status that the session ends with.
-pub(crate) async fn send(text: &[u8], x: &mut TcpSession, stream: &mut Stream) -> u16 {
+pub(crate) async fn send(text: &[u8], x: &mut StreamSession, stream: &mut Stream) -> u16 {
     let timer = Timer::new();
     let mut left = text;
     while !left.is_empty() {
@@ -218,7 +221,7 @@ pub(crate) async fn send(text: &[u8], x: &mut TcpSession, stream: &mut Stream) -
     OK
 }
 
-pub(crate) fn tell_connected(x: &TcpSession) {
+pub(crate) fn tell_connected(x: &StreamSession) {
     let Some(listen) = x.generation.listen(x.client.listen) else { return };
     let (log, address) = (&x.server().error_log, &listen.address);
     let source = x.client.source();
@@ -236,20 +239,20 @@ pub(crate) fn tell_connected(x: &TcpSession) {
 }
 
 impl SessionLogGuard {
-    pub(crate) fn new(x: TcpSession) -> Self {
+    pub(crate) fn new(x: StreamSession) -> Self {
         Self(x)
     }
 }
 
 impl Deref for SessionLogGuard {
-    type Target = TcpSession;
-    fn deref(&self) -> &TcpSession {
+    type Target = StreamSession;
+    fn deref(&self) -> &StreamSession {
         &self.0
     }
 }
 
 impl DerefMut for SessionLogGuard {
-    fn deref_mut(&mut self) -> &mut TcpSession {
+    fn deref_mut(&mut self) -> &mut StreamSession {
         &mut self.0
     }
 }

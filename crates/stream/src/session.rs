@@ -18,7 +18,7 @@ use observe::{Level, LineBuffer};
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
 
 /// A session of `stream {}`.
-pub struct TcpSession {
+pub struct StreamSession {
     /// The configuration that it is served by, to its end.
     pub generation: Rc<StreamGeneration>,
     /// The server that it has.
@@ -74,7 +74,7 @@ impl SessionUpstream {
     }
 }
 
-impl TcpSession {
+impl StreamSession {
     /// A connection that was just accepted.
     pub fn new(
         generation: Rc<StreamGeneration>,
@@ -165,7 +165,7 @@ impl PrereadHello {
     }
 }
 
-impl Session for TcpSession {
+impl Session for StreamSession {
     type Configuration = StreamSite;
 
     fn generation(&self) -> &Rc<StreamGeneration> {
@@ -191,7 +191,7 @@ impl Session for TcpSession {
     }
 }
 
-impl Backed for TcpSession {
+impl Backed for StreamSession {
     fn attempts(&self) -> &Attempts {
         &self.upstream.attempts
     }
@@ -203,7 +203,7 @@ impl Backed for TcpSession {
     }
 }
 
-impl Values for TcpSession {
+impl Values for StreamSession {
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool {
         evaluate::append(self, id, out)
     }

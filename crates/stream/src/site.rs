@@ -19,7 +19,7 @@ use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
 use crate::flow::ClientFlow;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// The number of a server in its site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct StreamServerId(pub u32);
 pub struct StreamSite {
     pub(crate) listens: Vec<StreamListen>,
     pub(crate) servers: Vec<StreamServer>,
-    pub(crate) variables: Vec<Variable<TcpSession>>,
+    pub(crate) variables: Vec<Variable<StreamSession>>,
     pub(crate) groups: Vec<Arc<Group>>,
     /// What features keep in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<StreamGeneration>,
@@ -49,7 +49,7 @@ pub struct StreamListen {
     /// The port by which clients reach the socket, if `server_port=` names another one.
     pub(crate) server_port: Option<u16>,
     /// The servers that have its connections.
-    pub(crate) names: ServerNames<TcpSession, StreamServerId>,
+    pub(crate) names: ServerNames<StreamSession, StreamServerId>,
 }
 
 /// A server.
@@ -112,11 +112,11 @@ pub enum Decision {
 }
 
 /// A handler of a phase before content.
-pub type PhaseHandler = Box<dyn Fn(&mut TcpSession) -> Decision + Send + Sync>;
+pub type PhaseHandler = Box<dyn Fn(&mut StreamSession) -> Decision + Send + Sync>;
 
 /// A content handler: it ends with the session's status.
 pub type ContentHandler = Box<
-    dyn for<'a> Fn(&'a mut TcpSession, &'a mut Stream) -> Pin<Box<dyn Future<Output = u16> + 'a>>
+    dyn for<'a> Fn(&'a mut StreamSession, &'a mut Stream) -> Pin<Box<dyn Future<Output = u16> + 'a>>
         + Send
         + Sync,
 >;
@@ -134,7 +134,7 @@ pub struct StreamHealthCheck {
 /// Asks a server, on behalf of a session without a client.
 pub type AskServer = Box<
     dyn for<'a> Fn(
-            &'a mut TcpSession,
+            &'a mut StreamSession,
             &'a Arc<Server>,
         ) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>
         + Send
@@ -144,7 +144,7 @@ pub type AskServer = Box<
 /// The same for a client that sends datagrams.
 pub type DatagramHandler = Box<
     dyn for<'a> Fn(
-            &'a mut TcpSession,
+            &'a mut StreamSession,
             &'a Rc<ClientFlow>,
         ) -> Pin<Box<dyn Future<Output = u16> + 'a>>
         + Send
@@ -152,7 +152,7 @@ pub type DatagramHandler = Box<
 >;
 
 /// Is told of a session that is over.
-pub type SessionLogger = Box<dyn Fn(&mut TcpSession) + Send + Sync>;
+pub type SessionLogger = Box<dyn Fn(&mut StreamSession) + Send + Sync>;
 
 /// A server being compiled: features hook in here.
 pub struct ServerBuilder<'a, 'f> {
@@ -172,10 +172,10 @@ pub struct ServerBuilder<'a, 'f> {
 pub type StreamGeneration = WorkerGeneration<StreamSite>;
 
 impl Configuration for StreamSite {
-    type Session = TcpSession;
+    type Session = StreamSession;
     type Listen = StreamListen;
 
-    fn variable(&self, id: VariableId) -> &Variable<TcpSession> {
+    fn variable(&self, id: VariableId) -> &Variable<StreamSession> {
         &self.variables[id.0 as usize]
     }
 

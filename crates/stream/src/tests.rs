@@ -17,7 +17,7 @@ use net::Arrival;
 use net::testing::tls;
 use observe::LogFiles;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{Decision, StreamGeneration, StreamServerId, StreamSite};
 use crate::{StreamWorker, compile};
 
@@ -237,7 +237,7 @@ fn no_more_connections_than_the_limit() {
         let generation = site(lines);
         let client =
             Client::new(1, Some("127.0.0.1:1".parse().unwrap()), net::SocketProbe::NONE, 0);
-        let mut first = TcpSession::new(generation.clone(), StreamServerId(0), Rc::new(client));
+        let mut first = StreamSession::new(generation.clone(), StreamServerId(0), Rc::new(client));
         let server = generation.server(StreamServerId(0));
         assert_eq!(server.preaccess[0](&mut first), Decision::Next);
         let second = generation.clone();

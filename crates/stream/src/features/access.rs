@@ -7,7 +7,7 @@ use ::session::access::{AccessRules, RuleVerdict};
 use conf::Result;
 use observe::Level;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
@@ -55,7 +55,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     Ok(())
 }
 
-fn check(rules: &AccessRules, x: &mut TcpSession) -> Decision {
+fn check(rules: &AccessRules, x: &mut StreamSession) -> Decision {
     match rules.verdict(x.peer()) {
         None => Decision::Next,
         Some(RuleVerdict::Allow) => Decision::Skip,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::session::geo::{self, Forwarded};
 use conf::{Directive, Load, Result};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -35,5 +35,5 @@ pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
 }
 
 fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    geo::declare::<TcpSession>(Forwarded::Never, from, load)
+    geo::declare::<StreamSession>(Forwarded::Never, from, load)
 }

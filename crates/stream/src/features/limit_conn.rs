@@ -8,7 +8,7 @@ use ::session::limit_conn::{self, ConnLimit, ConnLimited, ConnLimiter, ConnLimit
 use ::session::variables::{BuiltIn, VariableTable, some};
 use conf::Result;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
@@ -47,7 +47,7 @@ conf::directives! {
 }
 
 /// `$limit_conn_status`
-pub(crate) const VARIABLES: VariableTable<TcpSession> = VariableTable::new(
+pub(crate) const VARIABLES: VariableTable<StreamSession> = VariableTable::new(
     "ngx_stream_limit_conn_module",
     &[BuiltIn::fresh(
         "limit_conn_status",
@@ -71,7 +71,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     Ok(())
 }
 
-impl ConnLimit for TcpSession {
+impl ConnLimit for StreamSession {
     fn limited(&mut self) -> &mut ConnLimited {
         &mut self.limited
     }

@@ -10,7 +10,7 @@ use conf::lacking::{Class, LinePart};
 use conf::{Directive, Inherited, Load, Result, Value, Word};
 use net::{Address, SocketOptions};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -64,7 +64,7 @@ conf::directives! {
     }
     slots {
         /// The names.
-        names: Option<ServerNameLine<TcpSession>>,
+        names: Option<ServerNameLine<StreamSession>>,
         /// The `listen` lines.
         lines: Vec<StreamListenLine>,
     }
@@ -87,7 +87,7 @@ impl Conf {
     }
 
     /// The names, of which there is always one.
-    pub fn names(&self) -> Vec<ServerName<TcpSession>> {
+    pub fn names(&self) -> Vec<ServerName<StreamSession>> {
         self.names.clone().unwrap_or_default().0
     }
 }

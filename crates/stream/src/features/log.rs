@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::session::log::{self, AccessLogs, LogFileCache, LogVariable, LoggedSession};
 use conf::Result;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -18,7 +18,7 @@ conf::directives! {
         /// ```nginx
         /// log_format basic '$remote_addr [$time_local] $status $bytes_sent $session_time';
         /// ```
-        log_format(2..=usize::MAX) in MAIN => log::declare_format::<TcpSession>;
+        log_format(2..=usize::MAX) in MAIN => log::declare_format::<StreamSession>;
     }
 
     in MAIN | SERVER;
@@ -36,7 +36,7 @@ conf::directives! {
     /// log_format basic '$remote_addr $status';
     /// access_log /var/log/weir/stream.log basic buffer=64k flush=5s;
     /// ```
-    access_log: Option<AccessLogs<TcpSession>>,
+    access_log: Option<AccessLogs<StreamSession>>,
     /// Keeps log files open whose names contain variables.
     ///
     /// Syntax: max=NUMBER [inactive=TIME] [min_uses=NUMBER] [valid=TIME]
@@ -53,13 +53,13 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     let Some(logs) = conf.access_log.as_ref().map(AccessLogs::logs) else { return Ok(()) };
     if !logs.is_empty() {
         let cache = conf.open_log_file_cache.clone();
-        let write = move |x: &mut TcpSession| logs.iter().for_each(|l| log::write(l, &cache, x));
+        let write = move |x: &mut StreamSession| logs.iter().for_each(|l| log::write(l, &cache, x));
         place.server.loggers.push(Box::new(write));
     }
     Ok(())
 }
 
-impl LoggedSession for TcpSession {
+impl LoggedSession for StreamSession {
     const OWN: &'static [(&'static [u8], LogVariable<Self>)] = &[];
     const COMBINED: Option<&'static str> = None;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::session::map;
 use conf::{Number, Result};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -23,7 +23,7 @@ conf::directives! {
         ///     9001 welcome;
         /// }
         /// ```
-        map(2..=2) {} in MAIN => map::declare::<TcpSession>;
+        map(2..=2) {} in MAIN => map::declare::<StreamSession>;
     }
 
     in MAIN;

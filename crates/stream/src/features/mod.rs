@@ -28,12 +28,12 @@ use ::session::discovery::NameDiscovery;
 use ::session::variables::VariableTable;
 
 use crate::health::StreamHealth;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamSite};
 use ssl::shared as ssl_shared;
 
 conf::features! {
-    into ServerBuilder<'_, '_>, variables VariableTable<TcpSession>;
+    into ServerBuilder<'_, '_>, variables VariableTable<StreamSession>;
     core: core,
     listen: listen,
     resolver: resolver,

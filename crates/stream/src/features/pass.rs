@@ -11,7 +11,7 @@ use net::Address;
 use observe::{Level, Text};
 
 use crate::serve::OK;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -119,7 +119,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
 }
 
 /// Says where the connection is to go. `serve` hands it over.
-fn pass(line: &PassAddress, x: &mut TcpSession) -> u16 {
+fn pass(line: &PassAddress, x: &mut StreamSession) -> u16 {
     x.action = "passing connection to port";
     if x.client.is_secure.get() && !x.preread.is_empty() {
         x.log(Level::Error, format_args!("cannot pass connection with preread data"));
@@ -134,7 +134,7 @@ fn pass(line: &PassAddress, x: &mut TcpSession) -> u16 {
     OK
 }
 
-fn target(line: &PassAddress, x: &mut TcpSession) -> Option<Address> {
+fn target(line: &PassAddress, x: &mut StreamSession) -> Option<Address> {
     let template = match line {
         PassAddress::Fixed(address) => return Some(address.clone()),
         PassAddress::Computed(template) => template,

@@ -9,7 +9,7 @@ use ::session::realip;
 use ::session::variables::VariableTable;
 use conf::Result;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
@@ -31,8 +31,8 @@ conf::directives! {
 }
 
 /// `$realip_...`
-pub(crate) const VARIABLES: VariableTable<TcpSession> =
-    VariableTable::new("ngx_stream_realip_module", realip::RealIpVariables::<TcpSession>::TABLE);
+pub(crate) const VARIABLES: VariableTable<StreamSession> =
+    VariableTable::new("ngx_stream_realip_module", realip::RealIpVariables::<StreamSession>::TABLE);
 
 /// Finds the client right after the PROXY header.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {

@@ -8,7 +8,7 @@ use ::session::values::TooLong;
 use ::session::variables::{self, Setter, Variable};
 use conf::{Directive, Inherited, Load, Result, Template, Value, VariableId};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{Decision, ServerBuilder};
 
 conf::directives! {
@@ -33,7 +33,7 @@ conf::directives! {
 pub struct SetLine {
     variable: VariableId,
     /// What happens instead of giving the variable a value.
-    instead: Option<Setter<TcpSession>>,
+    instead: Option<Setter<StreamSession>>,
     value: Template,
 }
 
@@ -43,7 +43,7 @@ impl Value for SetLine {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let unset = |_: &[u8]| Variable::fresh(|_, _| true);
         let (variable, instead) =
-            variables::define_set::<TcpSession>(from.arg(0), from, load, unset)?;
+            variables::define_set::<StreamSession>(from.arg(0), from, load, unset)?;
         let value = Template::compile(from.arg(1), from, load)?;
         Ok(Self { variable, instead, value })
     }
@@ -61,7 +61,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
 /// nginx's status for an error of its own.
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
-fn run(lines: &[SetLine], x: &mut TcpSession) -> Decision {
+fn run(lines: &[SetLine], x: &mut StreamSession) -> Decision {
     let mut value = Vec::new();
     for line in lines {
         value.clear();

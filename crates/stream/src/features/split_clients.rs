@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::session::split_clients;
 use conf::Result;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -22,7 +22,7 @@ conf::directives! {
         ///     * old;
         /// }
         /// ```
-        split_clients(2..=2) {} in MAIN => split_clients::declare::<TcpSession>;
+        split_clients(2..=2) {} in MAIN => split_clients::declare::<StreamSession>;
     }
 
     in MAIN;

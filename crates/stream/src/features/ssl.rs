@@ -10,7 +10,7 @@ use ::session::tls::variables::TlsVariables;
 use ::session::variables::VariableTable;
 use conf::{Directive, Load, Milliseconds, Result, Value};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamTls};
 
 /// The settings of TLS that `http {}` has, too (`session::tls`).
@@ -22,12 +22,12 @@ pub mod shared {
     use ::session::variables::VariableTable;
     use conf::Result;
 
-    use crate::session::TcpSession;
+    use crate::session::StreamSession;
     use crate::site::ServerBuilder;
 
     /// `$ssl_client_cert` and the others.
-    pub(crate) const VARIABLES: VariableTable<TcpSession> =
-        VariableTable::new("ngx_stream_ssl_module", ClientVariables::<TcpSession>::TABLE);
+    pub(crate) const VARIABLES: VariableTable<StreamSession> =
+        VariableTable::new("ngx_stream_ssl_module", ClientVariables::<StreamSession>::TABLE);
 
     /// They are installed with the settings of this subsystem.
     pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
@@ -56,8 +56,8 @@ conf::directives! {
 }
 
 /// `$ssl_protocol` and the others.
-pub(crate) const VARIABLES: VariableTable<TcpSession> =
-    VariableTable::new("ngx_stream_ssl_module", TlsVariables::<TcpSession>::TABLE);
+pub(crate) const VARIABLES: VariableTable<StreamSession> =
+    VariableTable::new("ngx_stream_ssl_module", TlsVariables::<StreamSession>::TABLE);
 
 /// Bytes of plaintext in a record: nginx has no setting here.
 const RECORD_MAX: usize = 16 * 1024;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::session::variables::{BuiltIn, VariableTable};
 use conf::Result;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -32,7 +32,7 @@ conf::directives! {
 }
 
 /// `$ssl_preread_...`
-pub(crate) const VARIABLES: VariableTable<TcpSession> = VariableTable::new(
+pub(crate) const VARIABLES: VariableTable<StreamSession> = VariableTable::new(
     "ngx_stream_ssl_preread_module",
     &[
         BuiltIn::fresh(

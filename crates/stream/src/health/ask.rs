@@ -16,7 +16,7 @@ use observe::Errno;
 
 use super::matching::{DataComparison, Expected, StreamMatch};
 use crate::proxy::{ProxyPlan, SessionTarget};
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 pub(super) const SENDING: &str = "sending to upstream";
 pub(super) const READING: &str = "reading from upstream";
@@ -35,7 +35,7 @@ pub(crate) struct ServerQuestion {
 
 impl ServerQuestion {
     /// Asks a server. `x` is a session without a client.
-    pub(crate) async fn ask(&self, x: &mut TcpSession, server: &Server) -> Verdict {
+    pub(crate) async fn ask(&self, x: &mut StreamSession, server: &Server) -> Verdict {
         let timer = Timer::new();
         timer.set(self.timeout_ms);
         if self.is_udp {
@@ -64,7 +64,7 @@ impl ServerQuestion {
 
     async fn connect(
         &self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         server: &Server,
         step: &AskStep<'_>,
     ) -> Result<Stream, CheckFailure> {
@@ -84,7 +84,7 @@ impl ServerQuestion {
     async fn secure(
         &self,
         tls: &SecuredBackend,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         server: &Server,
         stream: &mut Stream,
         step: &AskStep<'_>,
@@ -115,7 +115,7 @@ impl ServerQuestion {
     /// Reads until the data is as expected, or cannot be any more.
     async fn receive(
         &self,
-        x: &TcpSession,
+        x: &StreamSession,
         stream: &mut Stream,
         expected: &Expected,
         step: &mut AskStep<'_>,

@@ -8,7 +8,7 @@ use observe::Errno;
 
 use super::ask::{CHECKING, READING, SENDING, ServerQuestion};
 use super::matching::{DataComparison, Expected};
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// What NGINX Plus sends where nothing else is said.
 const TEXT: &[u8] = b"nginx health check";
@@ -18,7 +18,7 @@ impl ServerQuestion {
     /// check that nobody has the port.
     pub(super) async fn ask_over_udp(
         &self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         server: &Server,
         timer: &Timer,
     ) -> Verdict {
@@ -44,7 +44,11 @@ impl ServerQuestion {
         }
     }
 
-    fn open_datagram(&self, x: &mut TcpSession, server: &Server) -> Result<Datagram, CheckFailure> {
+    fn open_datagram(
+        &self,
+        x: &mut StreamSession,
+        server: &Server,
+    ) -> Result<Datagram, CheckFailure> {
         let failure = |cause: &str| CheckFailure::new(CONNECTING, cause);
         let from = self.plan.local_address(x);
         let from = from.map_err(|_| failure("invalid local address"))?;
@@ -60,7 +64,7 @@ impl ServerQuestion {
 }
 
 /// A datagram is all that will come.
-fn compare(expected: &Expected, received: &[u8], x: &TcpSession) -> Verdict {
+fn compare(expected: &Expected, received: &[u8], x: &StreamSession) -> Verdict {
     match expected.compare(received, x) {
         DataComparison::Equal => Ok(CHECKING),
         DataComparison::Open | DataComparison::Different => {

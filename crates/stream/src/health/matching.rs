@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Word};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
-type Pattern = ::session::regex::Pattern<TcpSession>;
+type Pattern = ::session::regex::Pattern<StreamSession>;
 
 /// All `match` blocks, by name.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl Expected {
     }
 
     /// Compares what was received so far. A match that was given up is no match.
-    pub(crate) fn compare(&self, received: &[u8], x: &TcpSession) -> DataComparison {
+    pub(crate) fn compare(&self, received: &[u8], x: &StreamSession) -> DataComparison {
         match self {
             Self::Text(text) if received.starts_with(text) => DataComparison::Equal,
             Self::Text(text) if text.starts_with(received) => DataComparison::Open,

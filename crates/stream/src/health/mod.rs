@@ -25,7 +25,7 @@ use conf::Zones;
 use net::SocketProbe;
 use observe::{Level, MessageSource};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{StreamGeneration, StreamHealthCheck, StreamServerId, StreamSite};
 
 /// The checks of `stream {}`.
@@ -71,10 +71,10 @@ impl StreamProbe {
     }
 
     /// A session without a client.
-    fn session(&self) -> TcpSession {
+    fn session(&self) -> StreamSession {
         let serial = observe::connection_number();
         let client = Client::new(serial, None, SocketProbe::NONE, NO_LISTEN);
-        TcpSession::new(self.generation.clone(), self.server, Rc::new(client))
+        StreamSession::new(self.generation.clone(), self.server, Rc::new(client))
     }
 }
 

@@ -19,7 +19,7 @@ use super::handshake::{secure, timed_out};
 use crate::flow::UdpResources;
 use crate::proxy::intake::ClientIntake;
 use crate::proxy::plan::ProxyPlan;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 pub(super) const INTERNAL_SERVER_ERROR: u16 = 500;
 pub(super) const BAD_GATEWAY: u16 = 502;
@@ -56,7 +56,7 @@ pub(super) struct ServerSearch<'a> {
 impl<'a> ServerSearch<'a> {
     pub(super) fn new(
         plan: &'a ProxyPlan,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         group: &'a Arc<Group>,
         client: Option<ClientIntake<'a>>,
     ) -> Self {
@@ -66,7 +66,7 @@ impl<'a> ServerSearch<'a> {
     }
 
     /// A connection, or the status that the session ends with.
-    pub(super) async fn connect(mut self, x: &mut TcpSession) -> Result<ServerConnection, u16> {
+    pub(super) async fn connect(mut self, x: &mut StreamSession) -> Result<ServerConnection, u16> {
         loop {
             x.action = CONNECTING;
             let (mut lease, waited_ms) = self.choose(x).await?;
@@ -91,7 +91,7 @@ impl<'a> ServerSearch<'a> {
     /// server is there is found out by the datagrams.
     pub(super) async fn connect_datagrams(
         mut self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         resources: &UdpResources,
         reader: Weak<dyn DatagramReader>,
     ) -> Result<ServerSocket, u16> {
@@ -113,10 +113,10 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    async fn choose(&mut self, x: &mut TcpSession) -> Result<(Lease, Option<u64>), u16> {
+    async fn choose(&mut self, x: &mut StreamSession) -> Result<(Lease, Option<u64>), u16> {
         let timeout_ms = self.plan.connect_timeout_ms;
         let (client, tried) = (&mut self.client, &mut self.tried);
-        let left = |x: &mut TcpSession, cx: &mut Context<'_>| match client {
+        let left = |x: &mut StreamSession, cx: &mut Context<'_>| match client {
             Some(client) => client.poll_left(x, cx),
             None => Poll::Pending,
         };
@@ -139,7 +139,11 @@ impl<'a> ServerSearch<'a> {
     }
 
     /// Opens a connection to one server. What fails is logged.
-    async fn open(&mut self, x: &mut TcpSession, lease: &Lease) -> Result<Stream, ConnectTrouble> {
+    async fn open(
+        &mut self,
+        x: &mut StreamSession,
+        lease: &Lease,
+    ) -> Result<Stream, ConnectTrouble> {
         let mut stream = self.open_plain(x, lease).await?;
         if let Some(secured) = &self.secured {
             secure(self.plan, secured, x, &mut stream, lease).await?;
@@ -149,7 +153,7 @@ impl<'a> ServerSearch<'a> {
 
     async fn open_plain(
         &mut self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         lease: &Lease,
     ) -> Result<Stream, ConnectTrouble> {
         let options = self.plan.connect_options(self.from);
@@ -187,7 +191,7 @@ impl<'a> ServerSearch<'a> {
     /// Opens a socket with one server as its peer. What fails is logged.
     fn open_datagrams(
         &self,
-        x: &TcpSession,
+        x: &StreamSession,
         lease: &Lease,
         resources: &UdpResources,
         reader: Weak<dyn DatagramReader>,
@@ -202,7 +206,7 @@ impl<'a> ServerSearch<'a> {
     /// What follows when there is no connection; `Ok`: another server is tried.
     fn after(
         &self,
-        x: &TcpSession,
+        x: &StreamSession,
         mut lease: Lease,
         attempt: &UpstreamAttempt,
         trouble: ConnectTrouble,
@@ -224,7 +228,7 @@ impl<'a> ServerSearch<'a> {
     }
 
     /// As nginx, without the context of a session.
-    fn tell_connected(&self, x: &TcpSession, how: &str, socket: SocketProbe, lease: &Lease) {
+    fn tell_connected(&self, x: &StreamSession, how: &str, socket: SocketProbe, lease: &Lease) {
         if !x.logs(Level::Info) {
             return;
         }
@@ -237,7 +241,7 @@ impl<'a> ServerSearch<'a> {
 }
 
 /// The local address of connections. As in nginx, one that is invalid is not used.
-fn local_end(plan: &ProxyPlan, x: &mut TcpSession) -> Option<SocketAddr> {
+fn local_end(plan: &ProxyPlan, x: &mut StreamSession) -> Option<SocketAddr> {
     match plan.local_address(x) {
         Ok(address) => address,
         Err(text) => {

@@ -25,7 +25,7 @@ use super::connect::{BAD_GATEWAY, INTERNAL_SERVER_ERROR, ServerSearch, ServerSoc
 use super::plan::{ProxyPlan, SentHeader, rate};
 use super::relay::level;
 use crate::flow::{ClientFlow, DatagramSink};
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// The status of a session that ended as it should.
 const OK: u16 = 200;
@@ -83,7 +83,7 @@ enum DatagramEnd {
 
 /// Tells variables and log lines what has gone through when the relay is over, or cut.
 struct CountedSession<'a> {
-    x: &'a mut TcpSession,
+    x: &'a mut StreamSession,
     relay: &'a DatagramRelay,
     attempt: &'a UpstreamAttempt,
 }
@@ -98,7 +98,7 @@ struct DatagramPace {
 /// Passes the session on until it is over. Returns its status.
 pub(crate) async fn proxy_datagrams(
     plan: &ProxyPlan,
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     flow: &Rc<ClientFlow>,
 ) -> u16 {
     x.upstream.is_proxied = true;
@@ -126,7 +126,7 @@ pub(crate) async fn proxy_datagrams(
 }
 
 impl DatagramRelay {
-    fn new(plan: &ProxyPlan, x: &mut TcpSession, flow: Rc<ClientFlow>, begun_s: u64) -> Self {
+    fn new(plan: &ProxyPlan, x: &mut StreamSession, flow: Rc<ClientFlow>, begun_s: u64) -> Self {
         let counts = RelayCounts::default();
         // The first datagram is counted with the session.
         counts.from_client.set(x.bytes_received);
@@ -146,7 +146,7 @@ impl DatagramRelay {
     }
 
     /// Sends what the client has sent so far, a PROXY header in front.
-    fn begin(self: &Rc<Self>, plan: &ProxyPlan, x: &TcpSession) {
+    fn begin(self: &Rc<Self>, plan: &ProxyPlan, x: &StreamSession) {
         self.timer.set(self.timeout_ms);
         let sink: Rc<dyn DatagramSink> = self.clone();
         let mut waiting = self.flow.attach(Rc::downgrade(&sink)).into_iter();
@@ -347,7 +347,7 @@ fn add(count: &Cell<u64>, more: u64) {
 }
 
 fn finish(
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     relay: &DatagramRelay,
     (mut lease, attempt): (Lease, &UpstreamAttempt),
     end: DatagramEnd,
@@ -390,7 +390,7 @@ fn finish(
 }
 
 /// As nginx, without the context of a session.
-fn tell_end(x: &TcpSession, relay: &DatagramRelay, how: &str) {
+fn tell_end(x: &StreamSession, relay: &DatagramRelay, how: &str) {
     if !x.logs(Level::Info) {
         return;
     }

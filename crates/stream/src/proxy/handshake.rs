@@ -13,13 +13,13 @@ use net::{Stream, Timer};
 use observe::{Errno, Level};
 
 use super::plan::ProxyPlan;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// Secures the connection to a server. What fails is logged.
 pub(super) async fn secure(
     plan: &ProxyPlan,
     secured: &SecuredConnections<'_>,
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     stream: &mut Stream,
     lease: &Lease,
 ) -> Result<(), ConnectTrouble> {
@@ -48,7 +48,7 @@ pub(super) async fn secure(
 
 async fn send_header(
     plan: &ProxyPlan,
-    x: &TcpSession,
+    x: &StreamSession,
     stream: &mut Stream,
     timer: &Timer,
 ) -> Result<(), ConnectTrouble> {
@@ -84,7 +84,7 @@ async fn before<T>(
 }
 
 /// Logs that a server did not get ready in time.
-pub(super) fn timed_out(x: &TcpSession) -> ConnectTrouble {
+pub(super) fn timed_out(x: &StreamSession) -> ConnectTrouble {
     let error = net::timed_out();
     x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
     ConnectTrouble::Server

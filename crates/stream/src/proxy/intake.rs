@@ -11,7 +11,7 @@ use net::{Stream, buffers};
 use observe::{Errno, Level};
 
 use super::relay::level;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// A client whose session has no server yet.
 pub(super) struct ClientIntake<'a> {
@@ -31,7 +31,7 @@ impl<'a> ClientIntake<'a> {
     }
 
     /// Reads what is there; `cx` is woken when more comes.
-    pub(super) fn read(&mut self, x: &mut TcpSession, cx: &mut Context<'_>) {
+    pub(super) fn read(&mut self, x: &mut StreamSession, cx: &mut Context<'_>) {
         while !self.ended {
             let left = self.bytes_max.saturating_sub(x.preread.len());
             if left == 0 {
@@ -52,7 +52,7 @@ impl<'a> ClientIntake<'a> {
 
     /// Reads, too; ready once there is no use in waiting for a server: the connection was reset, or
     /// the client ended without having sent anything and expects no answer.
-    pub(super) fn poll_left(&mut self, x: &mut TcpSession, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_left(&mut self, x: &mut StreamSession, cx: &mut Context<'_>) -> Poll<()> {
         self.read(x, cx);
         let has_nothing_to_wait_for = self.ended && x.preread.is_empty() && !self.half_close;
         match self.is_broken || has_nothing_to_wait_for {
@@ -64,7 +64,7 @@ impl<'a> ClientIntake<'a> {
     /// Without bytes, no buffer is kept.
     fn poll_read(
         &mut self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         cx: &mut Context<'_>,
         most: usize,
     ) -> Poll<io::Result<usize>> {

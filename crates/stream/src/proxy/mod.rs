@@ -25,7 +25,7 @@ use std::future::poll_fn;
 use ::upstream::Until;
 use net::{Stream, clock};
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use connect::{INTERNAL_SERVER_ERROR, ServerConnection, ServerSearch};
 pub(crate) use datagrams::proxy_datagrams;
 use intake::ClientIntake;
@@ -39,7 +39,7 @@ use relay::{Relay, RelayEnd, RelayPlan};
 const OK: u16 = 200;
 
 /// Passes the session on until it is over. Returns its status.
-pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut TcpSession, client: &mut Stream) -> u16 {
+pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut StreamSession, client: &mut Stream) -> u16 {
     x.upstream.is_proxied = true;
     x.debug(format_args!("proxy connection handler"));
     let begun_s = clock::unix_ms() / 1000;
@@ -83,7 +83,7 @@ impl TransferRates {
 /// The relay with what the server is sent first: a PROXY header, and what the client sent already.
 fn begin(
     plan: &ProxyPlan,
-    x: &mut TcpSession,
+    x: &mut StreamSession,
     connected: &ServerConnection,
     rates: TransferRates,
     begun_s: u64,
@@ -110,7 +110,7 @@ fn begin(
 }
 
 /// Tells variables and log lines what has been relayed.
-fn note(x: &mut TcpSession, connected: &mut ServerConnection, relay: &Relay) {
+fn note(x: &mut StreamSession, connected: &mut ServerConnection, relay: &Relay) {
     (x.bytes_received, x.bytes_sent) = (relay.up.received, relay.down.sent);
     let attempt = &connected.attempt;
     attempt.bytes_sent.set(relay.up.sent);
@@ -120,7 +120,7 @@ fn note(x: &mut TcpSession, connected: &mut ServerConnection, relay: &Relay) {
     }
 }
 
-fn finish(x: &mut TcpSession, mut connected: ServerConnection, end: RelayEnd) -> u16 {
+fn finish(x: &mut StreamSession, mut connected: ServerConnection, end: RelayEnd) -> u16 {
     end.log(x);
     connected.lease.last_byte(connected.attempt.age_ms());
     connected.attempt.end();

@@ -14,7 +14,7 @@ use observe::{Level, Text};
 use wire::proxy_protocol::{self, TlsValues};
 use wire::x509::X509;
 
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// Where sessions of a server are passed on to, and how.
 pub(crate) struct ProxyPlan {
@@ -84,7 +84,7 @@ impl ProxyPlan {
     /// variables give is none.
     pub(crate) fn local_address(
         &self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
     ) -> std::result::Result<Option<SocketAddr>, Vec<u8>> {
         match self.bind.as_ref().map(|bind| bind.address(x)) {
             None | Some(LocalAddress::Any) => Ok(None),
@@ -107,7 +107,7 @@ impl ProxyPlan {
     }
 
     /// Appends the PROXY header that a server is sent first, if it is sent one.
-    pub(crate) fn write_header(&self, x: &TcpSession, out: &mut Vec<u8>) {
+    pub(crate) fn write_header(&self, x: &StreamSession, out: &mut Vec<u8>) {
         let (source, destination) = (x.client.peer, x.client.local());
         match self.header {
             SentHeader::Off => {}
@@ -124,7 +124,7 @@ impl ProxyPlan {
 }
 
 /// Appends a header with what is known of the client's TLS.
-fn write_with_tls(x: &TcpSession, tls: &TlsDetails, out: &mut Vec<u8>) {
+fn write_with_tls(x: &StreamSession, tls: &TlsDetails, out: &mut Vec<u8>) {
     let (mut cipher, mut common_name) = (Vec::new(), Vec::new());
     tls.write_cipher(&mut cipher);
     let shown = tls.client_certificate.as_deref();
@@ -157,7 +157,7 @@ impl SessionTarget {
     /// The group of this session. A failure has been logged.
     pub(super) async fn group(
         &self,
-        x: &mut TcpSession,
+        x: &mut StreamSession,
         names: &ResolverPolicy,
     ) -> Result<Arc<Group>, NoGroup> {
         let (template, groups) = match self {
@@ -175,7 +175,7 @@ impl SessionTarget {
 }
 
 /// Bytes a second; 0: any number. As in nginx, what variables give and is no size limits nothing.
-pub(super) fn rate(size: &SizeTemplate, x: &mut TcpSession) -> u64 {
+pub(super) fn rate(size: &SizeTemplate, x: &mut StreamSession) -> u64 {
     let template = match size {
         SizeTemplate::Fixed(rate) => return *rate,
         SizeTemplate::Computed(template) => template,

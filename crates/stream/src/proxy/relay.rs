@@ -13,7 +13,7 @@ use net::{Stream, Timer};
 use observe::{Errno, Level};
 
 use super::way::{RelayWay, WayError, WayState};
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 
 /// What a relay begins with.
 pub(super) struct RelayPlan {
@@ -220,7 +220,7 @@ impl RelayEnd {
     }
 
     /// Logs it in nginx's words.
-    pub(super) fn log(self, x: &mut TcpSession) {
+    pub(super) fn log(self, x: &mut StreamSession) {
         if let Some(error) = self.server_failed {
             x.action = "proxying and reading from upstream";
             x.log(level(&error, Level::Error), format_args!("recv() failed{}", Errno(&error)));
@@ -262,7 +262,7 @@ pub(super) fn level(error: &io::Error, of_peer: Level) -> Level {
     }
 }
 
-fn tell_disconnected(x: &TcpSession, who: &str) {
+fn tell_disconnected(x: &StreamSession, who: &str) {
     if !x.logs(Level::Info) {
         return;
     }

@@ -10,18 +10,18 @@ use ::session::Client;
 use net::{SocketProbe, Stream};
 
 use crate::proxy::intake::ClientIntake;
-use crate::session::TcpSession;
+use crate::session::StreamSession;
 use crate::site::{StreamGeneration, StreamServerId};
 use crate::tests::load;
 
-fn session() -> TcpSession {
+fn session() -> StreamSession {
     let site = load("server { listen 127.0.0.1:1; }", Path::new("/nowhere"), false).unwrap();
     let client = Rc::new(Client::new(1, None, SocketProbe::NONE, 0));
-    TcpSession::new(StreamGeneration::new(Arc::new(site), 1), StreamServerId(0), client)
+    StreamSession::new(StreamGeneration::new(Arc::new(site), 1), StreamServerId(0), client)
 }
 
 /// Runs a test with a session, its client, and the client's own end.
-fn with_client(test: impl FnOnce(TcpSession, Stream, UnixStream) + Send + 'static) {
+fn with_client(test: impl FnOnce(StreamSession, Stream, UnixStream) + Send + 'static) {
     net::run(async move {
         let (own, near) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
