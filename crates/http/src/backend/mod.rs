@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use conf::{Buffers, Layered, Load, Milliseconds, Number, Result, Size, SizeTemplate, Text};
 
+use crate::exchange::{Exchange, Role};
 use crate::site::LocationBuilder;
 pub(crate) use body::BodyPolicy;
 pub(crate) use call::SENDING;
@@ -368,9 +369,11 @@ impl Conf {
         ))
     }
 
-    /// Whether a request goes on when its client has gone.
-    pub(crate) fn outlives_client(&self) -> bool {
-        self.ignore_client_abort || !matches!(self.store, Store::Off)
+    /// Settles whether the request goes on when its client has gone, whatever the location said that
+    /// it was in before. What follows a reply has no client.
+    pub(crate) fn settle_abort(&self, x: &Exchange) {
+        let goes_on = self.ignore_client_abort || !matches!(self.store, Store::Off);
+        x.outlives_client.set(goes_on || x.role == Role::PostAction);
     }
 
     /// `pass_request_headers`

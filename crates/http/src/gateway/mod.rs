@@ -125,9 +125,7 @@ impl<D: Dialect> Gateway<D> {
     }
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        if self.family.outlives_client() {
-            x.outlives_client.set(true);
-        }
+        self.family.settle_abort(x);
         x.backends.begin_unnamed_request(D::Request::SCHEMA);
         let target = match self.target.evaluate(x, D::SCHEMES) {
             Ok(target) => target,

@@ -32,10 +32,9 @@ use crate::features::backend_tls;
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::site::LocationBuilder;
-use ::upstream::named::ByName;
 use cookie::{CookieFlags, Cookies, Domain, Path};
 use fields::{Compiled, SetHeader};
-use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};
+use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget, Unresolved};
 use redirect::{RedirectRule, Redirects};
 use rules::RuleLines;
 pub(crate) use variables::VARIABLES;
@@ -251,30 +250,29 @@ fn by_stream(request: &http1::Http1Start, is_secured: bool) -> StreamRequest {
 
 impl Proxy {
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        if self.family.outlives_client() {
-            x.outlives_client.set(true);
-        }
+        self.family.settle_abort(x);
         x.backends.begin_request();
-        if let ProxyBackend::Fixed(target) = &self.backend {
-            x.backends.request_to.name(&target.host, &target.port);
-        }
+        let Some(target) = self.name_target(x) else { return Flow::Status(500) };
         let can_stream = self.can_stream_body(x);
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
-        let computed;
-        let target = match &self.backend {
-            ProxyBackend::Fixed(target) => target,
-            ProxyBackend::Computed(template, groups) => {
-                match self.compute(x, template, groups).await {
-                    Ok(target) => {
-                        computed = Box::new(target);
-                        &computed
-                    }
-                    Err(flow) => return flow,
-                }
+        let resolved;
+        let target = match target {
+            NamedTarget::Fixed(target) => target,
+            NamedTarget::Known(target) => {
+                resolved = target;
+                &*resolved
             }
+            // Boxed: a lookup is large, and most requests need none.
+            NamedTarget::Unresolved(target) => match Box::pin(target.resolve(x)).await {
+                Ok(target) => {
+                    resolved = Box::new(target);
+                    &*resolved
+                }
+                Err(flow) => return flow,
+            },
         };
         if self.conf.http_version == ProxyHttpVersion::Http2 {
             // Boxed: it is larger than what most requests need.
@@ -335,23 +333,37 @@ impl Proxy {
         Some(BackendRequestBody::made(x.render(template)))
     }
 
-    async fn compute(
-        &self,
-        x: &mut Exchange,
-        template: &Template,
-        groups: &ByName,
-    ) -> std::result::Result<ProxyTarget, Flow> {
-        let url = x.render(template);
-        match pass::evaluate(&url, groups, x) {
-            None => Err(Flow::Status(500)),
-            Some(ComputedTarget::Target(target)) => {
+    /// Whom to ask, which `$proxy_host` tells from now on; `None`, with a line in the log: nobody.
+    fn name_target(&self, x: &mut Exchange) -> Option<NamedTarget<'_>> {
+        Some(match &self.backend {
+            ProxyBackend::Fixed(target) => {
                 x.backends.request_to.name(&target.host, &target.port);
-                Ok(target)
+                NamedTarget::Fixed(target)
             }
-            // Boxed: a lookup is large, and most requests need none.
-            Some(ComputedTarget::Unresolved(unresolved)) => Box::pin(unresolved.resolve(x)).await,
-        }
+            ProxyBackend::Computed(template, groups) => {
+                let url = x.render(template);
+                match pass::evaluate(&url, groups, x)? {
+                    ComputedTarget::Target(target) => {
+                        x.backends.request_to.name(&target.host, &target.port);
+                        NamedTarget::Known(Box::new(target))
+                    }
+                    ComputedTarget::Unresolved(target) => {
+                        let (host, port) = target.host_field();
+                        x.backends.request_to.name(&host, &port);
+                        NamedTarget::Unresolved(Box::new(target))
+                    }
+                }
+            }
+        })
     }
+}
+
+/// Whom a request is for, once the settings have been evaluated.
+enum NamedTarget<'a> {
+    Fixed(&'a ProxyTarget),
+    Known(Box<ProxyTarget>),
+    /// The name has to be looked up.
+    Unresolved(Box<Unresolved>),
 }
 
 impl ReplyRewriter for Proxy {

@@ -267,10 +267,13 @@ pub(crate) struct Unresolved {
 }
 
 impl Unresolved {
+    /// What `Host` and `$proxy_host` have, and `$proxy_port`.
+    pub(super) fn host_field(&self) -> (Arc<[u8]>, Arc<[u8]>) {
+        self.url.host_field()
+    }
+
     /// Finds its addresses; a failure has been logged.
     pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
-        let (host, port) = self.url.host_field();
-        x.backends.request_to.name(&host, &port);
         let names = &x.location().core.names;
         let addresses = resolve(x, &self.host, self.port, names).await;
         let addresses = addresses.map_err(|_| Flow::Status(502))?;

@@ -78,6 +78,9 @@ impl Value for Types {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         for line in from.block.iter().flatten() {
+            if line.block.is_some() {
+                return Err(line.error("unexpected \"{\""));
+            }
             let content_type: Arc<[u8]> = line.name.text[..].into();
             for extension in &line.args {
                 self.add(extension, &content_type, line, load);
