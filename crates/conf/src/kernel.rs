@@ -472,7 +472,8 @@ macro_rules! rows {
 /// Each row is `field: module "prefix" over family with VARIABLES`. A module has `Conf`, `Layer`
 /// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings complete those of other
 /// rows names those rows after `over` (`over family & tls`), and its `install` is given all of
-/// them; one that has variables names their table.
+/// them; one that has variables names their table. The place is an
+/// [`InstallTarget`](crate::InstallTarget), which is told the module's name before `install`.
 #[macro_export]
 macro_rules! features {
     (into $place:ty, variables $table:ty; $($rows:tt)*) => {
@@ -553,7 +554,11 @@ macro_rules! features {
 
             /// Lets every feature hook into the place.
             pub fn install(&self, place: &mut $place) -> $crate::Result<()> {
-                $( $module::install(&self.$field, $($(&self.$family,)+)? place)?; )*
+                use $crate::{FeatureName, InstallTarget as _};
+                $(
+                    place.installing(FeatureName(&stringify!($module)));
+                    $module::install(&self.$field, $($(&self.$family,)+)? place)?;
+                )*
                 Ok(())
             }
         }

@@ -12,6 +12,7 @@ mod diagnostic;
 mod doc;
 mod dump;
 mod error;
+mod feature;
 mod files;
 pub mod fmt;
 #[doc(hidden)]
@@ -40,6 +41,7 @@ pub use diagnostic::Diagnostic;
 pub use doc::Doc;
 pub use dump::dump;
 pub use error::{Error, ErrorLevel, Result};
+pub use feature::{FeatureName, InstallTarget};
 pub use files::{
     Call, Disk, FileError, Files, MemoryFiles, Recorder, Replay, full_name, has_magic,
 };

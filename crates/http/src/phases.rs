@@ -5,10 +5,16 @@
 //!   -> access -> precontent -> content -> filters
 //! ```
 //!
-//! One loop runs phases and jumps. It stops where a handler waits, and goes on from there.
+//! One loop runs phases and jumps. It stops where a handler waits, and goes on from there. The
+//! debug log says which handler or filter decided ([`decision`]).
+
+mod decision;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
+use conf::FeatureName;
 use net::LentFuture;
 use observe::{Level, Text};
 
@@ -50,7 +56,15 @@ fn log_request(x: &Exchange) {
     x.debug(format_args!("http args: \"{}\"", Text(&x.request.args)));
 }
 
-/// Goes on with what a wait, or an outer event, came to.
+/// Goes on with what a wait came to.
+pub(crate) fn resume(x: &mut Exchange, flow: Flow) -> Ran {
+    if let Some(feature) = x.stage.waiting.take() {
+        decision::record(x, feature, &flow);
+    }
+    step(x, flow)
+}
+
+/// Goes on with what an outer event came to.
 pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
     let generation = x.generation.clone();
     loop {
@@ -111,20 +125,31 @@ fn run_phase(site: &Site, x: &mut Exchange) -> Flow {
         Phase::Access => &here.access,
         Phase::Precontent => &here.precontent,
         Phase::Content => match &here.exclusive {
-            Some(Exclusive::Handler(handler)) => return handler(x),
-            Some(Exclusive::Backend(_)) => return Flow::Wait(Wait::Backend),
+            Some(exclusive) => return run_exclusive(exclusive, here.exclusive_of, x),
             None => &here.content,
         },
         Phase::Filters => unreachable!("filters are run at once"),
     };
-    while let Some(handler) = handlers.get(x.stage.next) {
+    while let Some(handler) = handlers.get(x.stage.next as usize) {
         x.stage.next += 1;
         match handler(x) {
             Flow::Next => {}
-            flow => return flow,
+            flow => {
+                decision::record(x, handler.feature, &flow);
+                return flow;
+            }
         }
     }
     Flow::Next
+}
+
+fn run_exclusive(exclusive: &Exclusive, feature: FeatureName, x: &mut Exchange) -> Flow {
+    let flow = match exclusive {
+        Exclusive::Handler(handler) => handler(x),
+        Exclusive::Backend(_) => Flow::Wait(Wait::Backend),
+    };
+    decision::record(x, feature, &flow);
+    flow
 }
 
 /// The phase has no more handlers: enters the next that has any.
@@ -304,15 +329,26 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
         }
         match filter(x) {
             Filtered::Pass => {}
-            Filtered::Instead(status) => {
-                x.reply.clear_head();
-                return answer::with_status(x, status);
+            filtered => {
+                decision::record_filter(x, filter.feature, filtered);
+                return replace(x, filtered);
             }
-            Filtered::Status(status) => return answer::with_status(x, status),
-            Filtered::Drop => return Flow::Drop(x.reply.status),
         }
     }
     Flow::Next
+}
+
+/// Does what a filter wants instead of the reply.
+fn replace(x: &mut Exchange, filtered: Filtered) -> Flow {
+    match filtered {
+        Filtered::Pass => Flow::Next,
+        Filtered::Instead(status) => {
+            x.reply.clear_head();
+            answer::with_status(x, status)
+        }
+        Filtered::Status(status) => answer::with_status(x, status),
+        Filtered::Drop => Flow::Drop(x.reply.status),
+    }
 }
 
 /// Tells the loggers of the location where the exchange ended.

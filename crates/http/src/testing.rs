@@ -277,7 +277,7 @@ async fn run(x: &mut Exchange, parser: &RequestHeadParser) -> bool {
     while let Ran::Waits(wait) = ran {
         let generation = x.generation.clone();
         let flow = wait.begin(x, &generation).await;
-        ran = phases::step(x, flow);
+        ran = phases::resume(x, flow);
     }
     x.background_ended().await;
     matches!(ran, Ran::Replied)

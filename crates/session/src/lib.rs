@@ -17,6 +17,7 @@ pub mod forwarded;
 mod generation;
 pub mod geo;
 pub mod health;
+mod hook;
 pub mod identity;
 pub mod keyed;
 pub mod limit_conn;
@@ -45,6 +46,7 @@ pub use captures::Captures;
 pub use client::Client;
 pub use control_job::{ControlJob, ControlJobs};
 pub use generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
+pub use hook::Hook;
 pub use passed::{PassTargets, PassedConnection};
 pub use session::Session;
 pub use subsystem::{

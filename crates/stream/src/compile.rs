@@ -11,7 +11,9 @@ use ::session::server_names::ServerNames;
 use ::session::variables::{self, VariableDoc};
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock as Around};
-use conf::{Directive, Error, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem};
+use conf::{
+    Directive, Error, FeatureName, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem,
+};
 use net::Address;
 
 use crate::builtin;
@@ -168,6 +170,7 @@ fn server(scope: &Scope, at: Span, load: &mut Load<'_>) -> Result<StreamServer> 
         at,
         identity: identity(scope),
         handed_on: Registry::default(),
+        feature: FeatureName::default(),
     };
     scope.install(&mut place)?;
     Ok(place.server)

@@ -17,7 +17,9 @@ use ::session::Client;
 use observe::Level;
 
 use crate::flow::ClientFlow;
-use crate::serve::{FinishedSession, HeldConnection, OK, SessionLogGuard, phase, tell_connected};
+use crate::serve::{
+    FinishedSession, HeldConnection, OK, SessionLogGuard, log_content, phase, tell_connected,
+};
 use crate::session::StreamSession;
 use crate::site::{StreamGeneration, StreamServerId};
 
@@ -67,11 +69,14 @@ async fn run_until_closed(x: &mut StreamSession, flow: &Rc<ClientFlow>) -> u16 {
 async fn run(x: &mut StreamSession, flow: &Rc<ClientFlow>) -> Result<u16, FinishedSession> {
     let generation = x.generation.clone();
     let server = generation.server(x.server);
-    phase(&server.postaccept, x)?;
-    phase(&server.preaccess, x)?;
-    phase(&server.access, x)?;
+    phase("postaccept", &server.postaccept, x)?;
+    phase("preaccess", &server.preaccess, x)?;
+    phase("access", &server.access, x)?;
     match &server.datagram_content {
-        Some(content) => Ok(content(x, flow).await),
+        Some(content) => {
+            log_content(x, content.feature);
+            Ok(content(x, flow).await)
+        }
         None => Err(FinishedSession(INTERNAL_SERVER_ERROR)),
     }
 }

@@ -15,7 +15,8 @@ use std::ops::{Deref, DerefMut};
 use std::rc::{Rc, Weak};
 use std::task::{Poll, ready};
 
-use ::session::{Client, PassTargets, PassedConnection, Session as _};
+use ::session::{Client, Hook, PassTargets, PassedConnection, Session as _};
+use conf::FeatureName;
 use net::accept::{self, ProxyRefusal, TLS_PASSED_TO_SSL};
 use net::{Address, ConnectionPermit, Stream, Timer};
 use observe::{Errno, Level, OpenConnection};
@@ -107,9 +108,9 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
         received = Box::pin(read_proxy_header(x, stream, received)).await?;
     }
     let server = generation.server(x.server);
-    phase(&server.postaccept, x)?;
-    phase(&server.preaccess, x)?;
-    phase(&server.access, x)?;
+    phase("postaccept", &server.postaccept, x)?;
+    phase("preaccess", &server.preaccess, x)?;
+    phase("access", &server.access, x)?;
     if server.tcp_nodelay {
         stream.set_nodelay();
     }
@@ -129,23 +130,40 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
         read.map_err(|PrereadEnded(status)| FinishedSession(status))?;
     }
     match &generation.server(x.server).content {
-        Some(content) => Ok(content(x, stream).await),
+        Some(content) => {
+            log_content(x, content.feature);
+            Ok(content(x, stream).await)
+        }
         None => Err(FinishedSession(INTERNAL_SERVER_ERROR)),
     }
 }
 
+/// Calls a phase's handlers. The debug log names the one that decides.
 pub(crate) fn phase(
-    handlers: &[PhaseHandler],
+    name: &str,
+    handlers: &[Hook<PhaseHandler>],
     x: &mut StreamSession,
 ) -> Result<(), FinishedSession> {
     for handler in handlers {
+        let feature = handler.feature;
         match handler(x) {
             Decision::Next => {}
-            Decision::Skip => break,
-            Decision::Finish(status) => return Err(FinishedSession(status)),
+            Decision::Skip => {
+                x.debug(format_args!("{name} phase: \"{feature}\" grants access"));
+                break;
+            }
+            Decision::Finish(status) => {
+                x.debug(format_args!("{name} phase: \"{feature}\" refuses with {status}"));
+                return Err(FinishedSession(status));
+            }
         }
     }
     Ok(())
+}
+
+/// Logs who serves the session, for whoever debugs a configuration.
+pub(crate) fn log_content(x: &StreamSession, feature: FeatureName) {
+    x.debug(format_args!("content phase: \"{feature}\" serves the session"));
 }
 
 /// Reads the PROXY header, and keeps what it says with the client. What comes behind it is

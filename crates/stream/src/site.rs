@@ -11,10 +11,10 @@ use ::session::health::Verdict;
 use ::session::server_names::ServerNames;
 use ::session::tls::{ClientVerification, ServerTlsSetup};
 use ::session::variables::Variable;
-use ::session::{Configuration, WorkerGeneration, WorkerSlotKinds};
+use ::session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
 use ::upstream::health::CheckTerms;
 use ::upstream::{Group, ResolverPolicy, Server};
-use conf::{Load, Registry, Span, VariableId};
+use conf::{FeatureName, InstallTarget, Load, Registry, Span, VariableId};
 use net::{Address, SocketOptions, Stream};
 use observe::ErrorLog;
 
@@ -62,13 +62,13 @@ pub struct StreamServer {
     pub(crate) proxy_protocol_timeout_ms: u64,
     pub(crate) preread: PrereadPolicy,
     pub(crate) tls: StreamTls,
-    pub(crate) postaccept: Vec<PhaseHandler>,
-    pub(crate) preaccess: Vec<PhaseHandler>,
-    pub(crate) access: Vec<PhaseHandler>,
+    pub(crate) postaccept: Vec<Hook<PhaseHandler>>,
+    pub(crate) preaccess: Vec<Hook<PhaseHandler>>,
+    pub(crate) access: Vec<Hook<PhaseHandler>>,
     /// Has the client's end until the session is over; `None`: the server does nothing.
-    pub(crate) content: Option<ContentHandler>,
+    pub(crate) content: Option<Hook<ContentHandler>>,
     /// The same over UDP.
-    pub(crate) datagram_content: Option<DatagramHandler>,
+    pub(crate) datagram_content: Option<Hook<DatagramHandler>>,
     /// How many datagrams of a client belong to a session; 0: any number.
     pub(crate) datagrams_max: u64,
     /// How names that variables give are looked up.
@@ -166,10 +166,25 @@ pub struct ServerBuilder<'a, 'f> {
     pub identity: Vec<Box<[u8]>>,
     /// What a feature leaves for one that is listed after it, by type.
     pub(crate) handed_on: Registry,
+    /// Whose turn it is to hook in.
+    pub(crate) feature: FeatureName,
+}
+
+impl ServerBuilder<'_, '_> {
+    /// A handler of the feature that is being installed.
+    pub(crate) fn hook<F>(&self, run: F) -> Hook<F> {
+        Hook { feature: self.feature, run }
+    }
 }
 
 /// One worker's reference to a site.
 pub type StreamGeneration = WorkerGeneration<StreamSite>;
+
+impl InstallTarget for ServerBuilder<'_, '_> {
+    fn installing(&mut self, feature: FeatureName) {
+        self.feature = feature;
+    }
+}
 
 impl Configuration for StreamSite {
     type Session = StreamSession;

@@ -254,6 +254,26 @@ fn no_more_connections_than_the_limit() {
 }
 
 #[test]
+fn the_debug_log_names_the_handler_that_decided() {
+    let folder = Folder::new();
+    let session = |lines: &str| {
+        let text = format!("error_log e.log debug; server {{ {SERVER} {lines} return hello; }}");
+        let site = load(&text, &folder.0, false).unwrap();
+        let generation = StreamGeneration::new(Arc::new(site), 1);
+        net::run(async move { serve(generation, b"").await }).unwrap();
+        observe::flush_all();
+        folder.read("e.log")
+    };
+    let serves = "content phase: \"return_text\" serves the session";
+    let denied = session("deny all;");
+    assert!(denied.contains("access phase: \"access\" refuses with 403"), "{denied}");
+    assert!(!denied.contains(serves), "{denied}");
+    let granted = session("allow all;");
+    assert!(granted.contains("access phase: \"access\" grants access"), "{granted}");
+    assert!(granted.contains(serves), "{granted}");
+}
+
+#[test]
 fn the_default_server_has_the_connections_of_an_address() {
     let site = |text: &str| load(text, Path::new("/nowhere"), false).unwrap();
     let two = "server { listen 127.0.0.1:1; } server { listen 127.0.0.1:1; listen 127.0.0.1:2; }";

@@ -114,7 +114,16 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/session/src/",
         layers: &[
-            &["captures", "client", "control_job", "decimal", "forwarded", "identity", "lru"],
+            &[
+                "captures",
+                "client",
+                "control_job",
+                "decimal",
+                "forwarded",
+                "hook",
+                "identity",
+                "lru",
+            ],
             &[
                 "access",
                 "limits",

@@ -57,7 +57,7 @@ async fn reply<O: Outlet>(
     loop {
         ran = match ran {
             Ran::Waits(wait) => match attend(context, x, wait, outlet).await {
-                Some(flow) => phases::step(x, flow),
+                Some(flow) => phases::resume(x, flow),
                 None => return Err(gone(x)),
             },
             Ran::Dropped(status) => return Err(dropped(x, status)),

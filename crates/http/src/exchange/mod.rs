@@ -57,10 +57,11 @@ use crate::site::{Exclusive, Generation, Location, LocationId, Server, ServerId,
 /// Rewrites, internal redirects and named jumps allowed in one exchange.
 pub const REDIRECTS_MAX: u8 = 10;
 
-/// A handler: looks at the exchange, answers it or lets it pass.
+/// A handler: looks at the exchange, answers it or lets it pass. In a [`Hook`](session::Hook).
 pub type Handler = Box<dyn Fn(&mut Exchange) -> Flow + Send + Sync>;
 
 /// What sits on the reply's way out: looks at the finished head, may add a filter of the body.
+/// In a [`Hook`](session::Hook), too.
 pub type Filter = Box<dyn Fn(&mut Exchange) -> Filtered + Send + Sync>;
 
 /// Whose replies a filter acts on.

@@ -1,5 +1,9 @@
 //! Where an exchange stands in its phases.
 
+use std::fmt;
+
+use conf::FeatureName;
+
 /// The phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -28,6 +32,22 @@ impl Phase {
             Self::Precontent => Self::Content,
             Self::Content | Self::Filters => Self::Filters,
         }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Postread => "postread",
+            Self::ServerRewrite => "server rewrite",
+            Self::FindLocation => "find location",
+            Self::Rewrite => "rewrite",
+            Self::Preaccess => "preaccess",
+            Self::Access => "access",
+            Self::Precontent => "precontent",
+            Self::Content => "content",
+            Self::Filters => "filters",
+        })
     }
 }
 
@@ -60,14 +80,16 @@ impl PhaseOrder {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Stage {
     pub(crate) phase: Phase,
-    pub(crate) next: usize,
+    pub(crate) next: u32,
     /// The refusal kept while `satisfy any` asks on.
     pub(crate) refusal: u16,
+    /// Whose handler made the exchange wait.
+    pub(crate) waiting: Option<FeatureName>,
 }
 
 impl Stage {
     /// The beginning of a phase.
     pub(crate) fn of(phase: Phase) -> Self {
-        Self { phase, next: 0, refusal: 0 }
+        Self { phase, next: 0, refusal: 0, waiting: None }
     }
 }

@@ -17,10 +17,10 @@ mod tests;
 use std::sync::Arc;
 
 use ::upstream::Group;
-use conf::VariableId;
+use conf::{FeatureName, VariableId};
 use net::Address;
 use session::tls::{ClientVerification, ServerTlsSetup};
-use session::{Configuration, WorkerGeneration, WorkerSlotKinds};
+use session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
@@ -93,15 +93,17 @@ pub struct Location {
     pub inner: Locations,
     pub(crate) phases: PhaseOrder,
     /// Handlers by phase.
-    pub(crate) postread: Box<[Handler]>,
-    pub(crate) rewrite: Box<[Handler]>,
-    pub(crate) preaccess: Box<[Handler]>,
-    pub(crate) access: Box<[Handler]>,
-    pub(crate) precontent: Box<[Handler]>,
-    pub(crate) content: Box<[Handler]>,
+    pub(crate) postread: Box<[Hook<Handler>]>,
+    pub(crate) rewrite: Box<[Hook<Handler>]>,
+    pub(crate) preaccess: Box<[Hook<Handler>]>,
+    pub(crate) access: Box<[Hook<Handler>]>,
+    pub(crate) precontent: Box<[Hook<Handler>]>,
+    pub(crate) content: Box<[Hook<Handler>]>,
     /// The one handler that answers everything here, before `content` is asked.
     pub(crate) exclusive: Option<Exclusive>,
-    pub(crate) filters: Box<[(Reach, Filter)]>,
+    /// Whose that is.
+    pub(crate) exclusive_of: FeatureName,
+    pub(crate) filters: Box<[(Reach, Hook<Filter>)]>,
     pub(crate) ends: Box<[Logger]>,
     pub(crate) loggers: Box<[Logger]>,
     /// The `limit_except` inside it: the methods that are not limited, and the block.

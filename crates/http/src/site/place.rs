@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use conf::{Load, Registry, Span};
-use session::{WorkerSlot, WorkerSlotKinds};
+use conf::{FeatureName, InstallTarget, Load, Registry, Span};
+use session::{Hook, WorkerSlot, WorkerSlotKinds};
 
 use super::policy::Policy;
 use super::{Exclusive, Generation, Location, LocationId, Locations, ServerName};
@@ -29,15 +29,17 @@ pub struct LocationBuilder<'a, 'f> {
     pub(crate) core: Policy,
     /// What a feature leaves for one that is listed after it, by type.
     pub(crate) handed_on: Registry,
-    postread: Vec<Handler>,
-    rewrite: Vec<Handler>,
-    preaccess: Vec<Handler>,
-    access: Vec<Handler>,
-    precontent: Vec<Handler>,
-    content: Vec<Handler>,
-    exclusive: Option<(usize, Exclusive)>,
+    /// Whose turn it is to hook in.
+    feature: FeatureName,
+    postread: Vec<Hook<Handler>>,
+    rewrite: Vec<Hook<Handler>>,
+    preaccess: Vec<Hook<Handler>>,
+    access: Vec<Hook<Handler>>,
+    precontent: Vec<Hook<Handler>>,
+    content: Vec<Hook<Handler>>,
+    exclusive: Option<(usize, Exclusive, FeatureName)>,
     adds_slash: bool,
-    filters: Vec<(Reach, Filter)>,
+    filters: Vec<(Reach, Hook<Filter>)>,
     ends: Vec<Logger>,
     loggers: Vec<Logger>,
 }
@@ -58,6 +60,7 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             lines: Vec::new(),
             core: Policy::default(),
             handed_on: Registry::default(),
+            feature: FeatureName::default(),
             postread: Vec::new(),
             rewrite: Vec::new(),
             preaccess: Vec::new(),
@@ -74,32 +77,32 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
 
     /// Runs before anything else, in the server that the client named.
     pub fn postread(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.postread.push(Box::new(handler));
+        self.postread.push(self.hook(Box::new(handler)));
     }
 
     /// Runs after the location is chosen; may change the path.
     pub fn rewrite(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.rewrite.push(Box::new(handler));
+        self.rewrite.push(self.hook(Box::new(handler)));
     }
 
     /// Runs before access is checked: limits.
     pub fn preaccess(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.preaccess.push(Box::new(handler));
+        self.preaccess.push(self.hook(Box::new(handler)));
     }
 
     /// Grants ([`Flow::Skip`]), refuses (a status) or leaves it to others ([`Flow::Next`]).
     pub fn access(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.access.push(Box::new(handler));
+        self.access.push(self.hook(Box::new(handler)));
     }
 
     /// Runs after access is granted: `try_files`.
     pub fn precontent(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.precontent.push(Box::new(handler));
+        self.precontent.push(self.hook(Box::new(handler)));
     }
 
     /// May answer, else the next is asked: `index`, files.
     pub fn content(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
-        self.content.push(Box::new(handler));
+        self.content.push(self.hook(Box::new(handler)));
     }
 
     /// Answers everything in this location, as the line `name` says.
@@ -121,14 +124,14 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
     /// Of several such lines, the last counts.
     fn answer_all(&mut self, name: &str, exclusive: Exclusive) {
         let line = self.lines.iter().rposition(|line| **line == *name.as_bytes()).unwrap_or(0);
-        if self.exclusive.as_ref().is_none_or(|(other, _)| line >= *other) {
-            self.exclusive = Some((line, exclusive));
+        if self.exclusive.as_ref().is_none_or(|(other, ..)| line >= *other) {
+            self.exclusive = Some((line, exclusive, self.feature));
         }
     }
 
     /// Sits on the way out of every reply, be it a subrequest's.
     pub fn filter(&mut self, filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static) {
-        self.filters.push((Reach::All, Box::new(filter)));
+        self.filters.push((Reach::All, self.hook(Box::new(filter))));
     }
 
     /// Sits on the way out of the reply that the client gets.
@@ -136,7 +139,11 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         &mut self,
         filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static,
     ) {
-        self.filters.push((Reach::Main, Box::new(filter)));
+        self.filters.push((Reach::Main, self.hook(Box::new(filter))));
+    }
+
+    fn hook<F>(&self, run: F) -> Hook<F> {
+        Hook { feature: self.feature, run }
     }
 
     /// Is told when all of the body has been given, before the fields after it are written.
@@ -166,6 +173,10 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             Phase::Precontent => self.precontent.is_empty(),
             _ => false,
         });
+        let (exclusive, exclusive_of) = match self.exclusive {
+            Some((_, exclusive, feature)) => (Some(exclusive), feature),
+            None => (None, FeatureName::default()),
+        };
         Location {
             name: self.name,
             inner,
@@ -176,7 +187,8 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             access: self.access.into(),
             precontent: self.precontent.into(),
             content: self.content.into(),
-            exclusive: self.exclusive.map(|(_, exclusive)| exclusive),
+            exclusive,
+            exclusive_of,
             adds_slash: self.adds_slash,
             filters: self.filters.into(),
             ends: self.ends.into(),
@@ -185,5 +197,11 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             pool_number,
             core: self.core,
         }
+    }
+}
+
+impl InstallTarget for LocationBuilder<'_, '_> {
+    fn installing(&mut self, feature: FeatureName) {
+        self.feature = feature;
     }
 }

@@ -114,7 +114,7 @@ impl Subrequest {
                 Ran::Waits(wait) => {
                     let generation = x.generation.clone();
                     let flow = wait.begin(x, &generation).await;
-                    phases::step(x, flow)
+                    phases::resume(x, flow)
                 }
             }
         }

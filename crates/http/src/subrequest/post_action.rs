@@ -27,7 +27,7 @@ pub(crate) async fn run(x: &mut Exchange) -> Result<(), u16> {
                 Ran::Waits(wait) => {
                     let generation = x.generation.clone();
                     let flow = wait.begin(x, &generation).await;
-                    phases::step(x, flow)
+                    phases::resume(x, flow)
                 }
             }
         }

@@ -50,7 +50,7 @@ const FORBIDDEN: u16 = 403;
 /// Checks access where there are rules.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(rules) = conf.rules.clone() {
-        place.server.access.push(Box::new(move |x| check(&rules, x)));
+        place.server.access.push(place.hook(Box::new(move |x| check(&rules, x))));
     }
     Ok(())
 }

@@ -64,10 +64,10 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     let Some(limits) = &conf.limit_conn else { return Ok(()) };
     let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);
     let limiter = ConnLimiter::new(limits, level, dry_run, place.load);
-    place.server.preaccess.push(Box::new(move |x| match limiter.admit(x) {
+    place.server.preaccess.push(place.hook(Box::new(move |x| match limiter.admit(x) {
         true => Decision::Next,
         false => Decision::Finish(SERVICE_UNAVAILABLE),
-    }));
+    })));
     Ok(())
 }
 

@@ -106,15 +106,15 @@ fn address(text: &[u8]) -> std::result::Result<Address, NoTarget> {
 /// Makes it the server's content.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(line) = conf.pass.clone() else { return Ok(()) };
-    place.server.content = Some(Box::new(move |x, _| {
+    place.server.content = Some(place.hook(Box::new(move |x, _| {
         let status = pass(&line, x);
         Box::pin(async move { status })
-    }));
+    })));
     place.server.datagrams_max = 1;
-    place.server.datagram_content = Some(Box::new(|x, _| {
+    place.server.datagram_content = Some(place.hook(Box::new(|x, _| {
         x.log(Level::Error, format_args!("cannot pass udp connection"));
         Box::pin(async { INTERNAL_SERVER_ERROR })
-    }));
+    })));
     Ok(())
 }
 

@@ -289,14 +289,14 @@ pub fn install(
     place.handed_on.of::<Option<Arc<ProxyPlan>>>().replace(plan.clone());
     place.server.datagrams_max = conf.requests.0;
     let for_datagrams = plan.clone();
-    place.server.datagram_content = Some(Box::new(move |x, flow| {
+    place.server.datagram_content = Some(place.hook(Box::new(move |x, flow| {
         let plan = for_datagrams.clone();
         Box::pin(async move { proxy::proxy_datagrams(&plan, x, flow).await })
-    }));
-    place.server.content = Some(Box::new(move |x, stream| {
+    })));
+    place.server.content = Some(place.hook(Box::new(move |x, stream| {
         let plan = plan.clone();
         Box::pin(async move { proxy::proxy(&plan, x, stream).await })
-    }));
+    })));
     Ok(())
 }
 

@@ -37,12 +37,12 @@ pub(crate) const VARIABLES: VariableTable<StreamSession> =
 /// Finds the client right after the PROXY header.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(proxies) = conf.set_real_ip_from.clone() {
-        place.server.postaccept.push(Box::new(move |x| {
+        place.server.postaccept.push(place.hook(Box::new(move |x| {
             if let Some(peer) = realip::proxied(&x.client, &proxies) {
                 x.client = Rc::new(x.client.speaking_for(peer));
             }
             Decision::Next
-        }));
+        })));
     }
     Ok(())
 }

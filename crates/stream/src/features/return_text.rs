@@ -40,7 +40,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     if let Some(ReturnText(text)) = conf.r#return.clone() {
         let text = Arc::new(text);
         let for_datagrams = text.clone();
-        place.server.content = Some(Box::new(move |x, stream| {
+        place.server.content = Some(place.hook(Box::new(move |x, stream| {
             let template = text.clone();
             Box::pin(async move {
                 x.action = "returning text";
@@ -48,9 +48,9 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
                 template.render(x, &mut text);
                 send(&text, x, stream).await
             })
-        }));
+        })));
         place.server.datagrams_max = 1;
-        place.server.datagram_content = Some(Box::new(move |x, flow| {
+        place.server.datagram_content = Some(place.hook(Box::new(move |x, flow| {
             let template = for_datagrams.clone();
             Box::pin(async move {
                 x.action = "returning text";
@@ -58,7 +58,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
                 template.render(x, &mut text);
                 send_datagram(&text, x, flow)
             })
-        }));
+        })));
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ impl Value for SetLine {
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if !conf.set.is_empty() {
         let conf = conf.clone();
-        place.server.preaccess.push(Box::new(move |x| run(&conf.set, x)));
+        place.server.preaccess.push(place.hook(Box::new(move |x| run(&conf.set, x))));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ mod values;
 
 use std::path::PathBuf;
 
-use conf::{Error, Info, Load, MAIN, Result};
+use conf::{Error, Info, InstallTarget, Load, MAIN, Result};
 use observe::ErrorLog;
 
 pub use debug_connection::DebugClient;
@@ -87,6 +87,8 @@ pub struct ProgramSettings {
     pub accept_mutex_delay_ms: u64,
     pub debug_connections: Vec<DebugClient>,
 }
+
+impl InstallTarget for ProgramSettings {}
 
 impl ProgramSettings {
     /// Checks that require the whole configuration.

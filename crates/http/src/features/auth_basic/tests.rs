@@ -184,7 +184,8 @@ fn a_proxys_client_is_asked_by_other_names() {
     };
     let site = site_with(http, |site| {
         for location in &mut site.locations {
-            location.rewrite = Box::new([Box::new(connect)]);
+            let feature = conf::FeatureName::default();
+            location.rewrite = Box::new([session::Hook { feature, run: Box::new(connect) }]);
         }
     });
     site.file("users", USERS);
