@@ -31,8 +31,8 @@ fn file(file: &SourceFile) -> Vec<Problem> {
     problems
 }
 
-/// Prose wraps. Tables, code, and single words such as links cannot. Chinese does not: a break
-/// between two of its characters is shown as a gap.
+/// Prose wraps. Tables, images, code, and single words such as links cannot. Chinese does not: a
+/// break between two of its characters is shown as a gap.
 fn markdown(file: &SourceFile, text: &str) -> Vec<Problem> {
     let mut fenced = false;
     let mut problems = Vec::new();
@@ -40,7 +40,8 @@ fn markdown(file: &SourceFile, text: &str) -> Vec<Problem> {
         fenced ^= line.trim_start().starts_with("```");
         let is_chinese =
             line.chars().any(|character| ('\u{4e00}'..='\u{9fff}').contains(&character));
-        let is_exempt = fenced || is_chinese || line.starts_with('|') || line.starts_with("    ");
+        let is_exempt =
+            fenced || is_chinese || ["|", "![", "    "].iter().any(|sign| line.starts_with(sign));
         let columns = line.chars().count();
         if columns > COLUMNS_MAX && !is_exempt && line.contains(' ') {
             problems
@@ -132,6 +133,7 @@ mod tests {
         for fine in [format!("| {long} |\n"), format!("    {long}\n"), "x".repeat(101) + "\n"] {
             assert_eq!(found("a.md", &fine), [""; 0], "{fine}");
         }
+        assert_eq!(found("a.md", &format!("![{long}](a.svg)\n")), [""; 0]);
         assert_eq!(found("a.md", &format!("{}\n", "\u{4e2d} ".repeat(60).trim_end())), [""; 0]);
         assert_eq!(found("a.md", &format!("```\n{long}\n```\n")), [""; 0]);
     }
