@@ -1,5 +1,6 @@
-//! The report as Markdown.
+//! The report as Markdown; its charts are files beside it.
 
+use super::charts::{self, ReportChart};
 use super::table;
 use crate::record::StudyRecord;
 
@@ -20,13 +21,16 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         });
     }
     for (program, of) in record.programs.iter().enumerate() {
-        text.push_str(&format!("\n## {}\n\n{}", of.name, rows(&table::effects(record, program))));
+        let images = images(&charts::of_program(record, program));
+        let cells = rows(&table::effects(record, program));
+        text.push_str(&format!("\n## {}\n\n{images}{cells}", of.name));
         for cells in [table::factors(record, program), table::calls(record, program)] {
             text.push_str(&cells.map_or_else(String::new, |cells| format!("\n{}", rows(&cells))));
         }
     }
     if let Some(cells) = table::programs(record) {
-        text.push_str(&format!("\n## Side by side\n\n{}", rows(&cells)));
+        let images = images(&charts::side_by_side(record));
+        text.push_str(&format!("\n## Side by side\n\n{images}{}", rows(&cells)));
     }
     text.push_str("\n## How\n\n");
     for line in table::doubts(record).iter().chain(&table::origin(record)) {
@@ -34,6 +38,14 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     }
     text.push_str(&format!("\n```nginx\n{}\n```\n", study.template.trim()));
     text
+}
+
+fn images(charts: &[ReportChart]) -> String {
+    let image = |chart: &ReportChart| {
+        let caption = escaped(&chart.caption).replace('[', "\\[").replace(']', "\\]");
+        format!("![{caption}]({})\n\n", chart.file)
+    };
+    charts.iter().map(image).collect()
 }
 
 fn rows(cells: &table::Cells) -> String {
@@ -64,6 +76,29 @@ mod tests {
         let head = "\n**Most turns are doubtful: \"no effect seen\" says little here.**\n\n\
                     - 16 of 16 turns had errors, after repeats\n\n## weir\n";
         assert!(text.contains(head), "{text}");
+    }
+
+    #[test]
+    fn each_chart_stands_before_the_tables_of_its_section() {
+        let mut record = record(8);
+        record.programs.push(record.programs[0].clone());
+        record.programs[1].name = "nginx".to_owned();
+        record.study.rows[0].name = "a [b".to_owned();
+        let text = super::of(&record);
+        for chart in super::charts::all(&record) {
+            assert_eq!(text.matches(&format!("]({})\n", chart.file)).count(), 1, "{text}");
+        }
+        let places = [
+            "## nginx\n\n![Req",
+            "a \\[b\"",
+            "-nginx-latency.svg)\n\n|",
+            "## Side",
+            ".svg)\n\n| weir",
+        ];
+        let mut rest = &text[..];
+        for place in places {
+            rest = rest.split_once(place).unwrap_or_else(|| panic!("{place:?} in {text}")).1;
+        }
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! What a study has found, for people: in a terminal, as Markdown, and as one HTML page.
+//! What a study has found, for people: in a terminal, as Markdown with a file for each chart, and
+//! as one HTML page.
 
+pub(crate) mod charts;
 mod date;
 pub(crate) mod html;
 pub(crate) mod markdown;
+mod markup;
 mod table;
 pub(crate) mod text;

@@ -175,13 +175,39 @@ impl StudyFolder {
     pub(super) fn write_reports(&self, record: &StudyRecord) -> Result<(), String> {
         self.keep(record)?;
         let reports = [
-            ("report.md", report::markdown::of(record)),
-            ("report.html", report::html::of(record)),
+            ("report.md".to_owned(), report::markdown::of(record)),
+            ("report.html".to_owned(), report::html::of(record)),
         ];
-        for (name, text) in reports {
+        let charts = report::charts::all(record);
+        let charts = charts.into_iter().map(|chart| (chart.file.clone(), chart.svg_file()));
+        for (name, text) in reports.into_iter().chain(charts) {
             let file = self.path.join(name);
             fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_report_embeds_each_chart_that_is_written() {
+        let folder = ServerFolder::new().unwrap();
+        let path = folder.path().join("study");
+        let arguments = RunArguments { out: Some(path.clone()), ..RunArguments::default() };
+        let study = StudyFolder::open(&arguments).unwrap();
+        study.write_reports(&crate::testing::record(8)).unwrap();
+        let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        let written: BTreeSet<String> = names.filter(|name| name.ends_with(".svg")).collect();
+        let text = fs::read_to_string(path.join("report.md")).unwrap();
+        let embedded = text.lines().filter_map(|line| line.strip_prefix("![")?.strip_suffix(')'));
+        let embedded = embedded.map(|image| image.rsplit_once("](").unwrap().1.to_owned());
+        assert_eq!(embedded.collect::<BTreeSet<_>>(), written);
+        assert_eq!(written.len(), 3);
     }
 }

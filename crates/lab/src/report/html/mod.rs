@@ -1,22 +1,10 @@
 //! The report as one HTML page with charts. It needs nothing besides itself: no script, no font,
 //! no network.
 
-mod chart;
-mod effects;
-mod latency;
-mod markup;
-mod scale;
-mod scaling;
-
-use effects::ShownEffect;
-use markup::escaped;
-use statistics::Interval;
-
+use super::charts::{self, ReportChart};
+use super::markup::escaped;
 use super::table;
-use crate::effect::{effect, ratio};
-use crate::factorial::{self, FactorialEffect};
-use crate::figures::{CPU, RATE, StudyMeasure};
-use crate::record::{StudyRecord, Subject};
+use crate::record::StudyRecord;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -29,8 +17,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
+        charts::STYLE,
         escaped(study.explanation.trim()),
         source(&study.source),
         warning(record),
@@ -55,70 +44,36 @@ fn warning(record: &StudyRecord) -> String {
 }
 
 fn program(record: &StudyRecord, program: usize) -> String {
-    let effects = |measure: StudyMeasure| {
-        let shown = |row: usize| {
-            let subject = Subject { program, row };
-            let ratio = effect(record, subject, measure).filter(|_| record.has(subject))?;
-            Some(ShownEffect { name: record.study.label(row), ratio })
-        };
-        (0..record.rows().len()).filter_map(shown).collect::<Vec<_>>()
-    };
-    let first = record.rows().first().map_or("", |row| row.name.as_str());
-    let caption = |what: &str| format!("{what}, compared with \"{first}\" (95 % intervals)");
     let more = [table::factors(record, program), table::calls(record, program)];
     let more: String = more.into_iter().flatten().map(|cells| rows(&cells)).collect();
     format!(
-        "<section>\n<h2>{}</h2>\n{}{}{}{}{}{}{more}</section>\n",
+        "<section>\n<h2>{}</h2>\n{}{}{more}</section>\n",
         escaped(&record.programs[program].name),
-        factors(record, program),
-        effects::chart(&caption("Requests per second"), &effects(RATE), true),
-        effects::chart(&caption("CPU time per request"), &effects(CPU), false),
-        scaling::chart(record, program),
-        latency::chart(record, program),
+        figures(&charts::of_program(record, program)),
         rows(&table::effects(record, program)),
     )
-}
-
-/// The factors of a factorial study, ranked.
-fn factors(record: &StudyRecord, program: usize) -> String {
-    if record.study.factorial.is_empty() {
-        return String::new();
-    }
-    let effects = factorial::effects(record, program);
-    let of = |ratio: fn(&FactorialEffect) -> Option<Interval>| {
-        let shown = |effect: &FactorialEffect| ShownEffect {
-            name: effect.name.clone(),
-            ratio: ratio(effect),
-        };
-        effects.iter().map(shown).collect::<Vec<_>>()
-    };
-    let caption = |what: &str| {
-        format!("{what}: each factor on average over the others, and two beyond both (ranked)")
-    };
-    effects::chart(&caption("Requests per second"), &of(|effect| effect.rate), true)
-        + &effects::chart(&caption("CPU time per request"), &of(|effect| effect.cpu), false)
 }
 
 /// The first program compared with the second.
 fn side_by_side(record: &StudyRecord) -> String {
     let Some(cells) = table::programs(record) else { return String::new() };
-    let [own, other] = [0, 1].map(|at| record.programs[at].name.as_str());
-    let effects = |measure: StudyMeasure| {
-        let effect = |(row, of): (usize, &crate::study::StudyRow)| {
-            let [own, other] = [0, 1].map(|program| Subject { program, row });
-            let ratio = ratio(record, own, other, measure);
-            let has_both = record.has(own) && record.has(other);
-            has_both.then(|| ShownEffect { name: of.name.clone(), ratio })
-        };
-        record.rows().iter().enumerate().filter_map(effect).collect::<Vec<_>>()
-    };
-    let caption = |what: &str| format!("{what} of {own}, compared with {other} (95 % intervals)");
     format!(
-        "<section>\n<h2>Side by side</h2>\n{}{}{}</section>\n",
-        effects::chart(&caption("Requests per second"), &effects(RATE), true),
-        effects::chart(&caption("CPU time per request"), &effects(CPU), false),
+        "<section>\n<h2>Side by side</h2>\n{}{}</section>\n",
+        figures(&charts::side_by_side(record)),
         rows(&cells),
     )
+}
+
+/// Charts that scroll by themselves where they are too wide.
+fn figures(charts: &[ReportChart]) -> String {
+    let figure = |chart: &ReportChart| {
+        let (caption, drawing) = (escaped(&chart.caption), chart.drawing("width=\"100%\""));
+        format!(
+            "<figure><figcaption>{caption}</figcaption>\n\
+             <div class=\"chart\" tabindex=\"0\">{drawing}</div></figure>\n"
+        )
+    };
+    charts.iter().map(figure).collect()
 }
 
 /// A table that scrolls by itself where it is too wide.
@@ -149,11 +104,15 @@ mod tests {
 
     #[test]
     fn a_page_has_what_was_found_and_where() {
+        let charts = super::charts::all(&record(8));
         let html = super::of(&record(8));
         for part in [
             "<title>A &lt;study&gt;</title>",
             "<h2>weir</h2>",
-            "two: no effect seen [+0.0 +0.0]</title>",
+            ">two <tspan x=\"100%\">no effect seen [+0.0 +0.0]</tspan>",
+            &charts[0].drawing("width=\"100%\""),
+            &charts[1].drawing("width=\"100%\""),
+            &charts[2].drawing("width=\"100%\""),
             "<li>a processor, 2 processors, Linux 6.1</li>",
             "<li>repeat it: weir lab run study</li>",
             "<pre>%%a%% %%listen%%</pre>",

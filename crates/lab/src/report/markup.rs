@@ -1,4 +1,4 @@
-//! Text inside HTML.
+//! Text inside HTML and SVG.
 
 /// Text that is no markup, neither between tags nor in a quoted attribute.
 pub(super) fn escaped(text: &str) -> String {
@@ -10,6 +10,9 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
+            // A file of SVG is XML, which has no other control characters.
+            '\n' | '\t' => safe.push(character),
+            _ if character.is_control() => safe.push(char::REPLACEMENT_CHARACTER),
             _ => safe.push(character),
         }
     }

@@ -1,6 +1,6 @@
 //! Latency, one row each: the median, two high percentiles and the maximum, on one axis.
 
-use super::chart::{ChartRow, MIDDLE, figure};
+use super::chart::{ChartRow, ReportChart};
 use super::scale::ChartScale;
 use crate::effect::level;
 use crate::figures::{MAX, P50, P99, P999, StudyMeasure};
@@ -10,7 +10,7 @@ use crate::record::{StudyRecord, Subject};
 const SHOWN: [StudyMeasure; 4] = [P50, P99, P999, MAX];
 
 /// The rows of a program.
-pub(super) fn chart(record: &StudyRecord, program: usize) -> String {
+pub(super) fn chart(file: String, record: &StudyRecord, program: usize) -> ReportChart {
     let own = record.subjects().filter(|subject| subject.program == program);
     let levels = |subject: Subject| {
         (record.rows()[subject.row].name.clone(), SHOWN.map(|of| level(record, subject, of)))
@@ -20,27 +20,15 @@ pub(super) fn chart(record: &StudyRecord, program: usize) -> String {
     let scale = ChartScale::logarithmic(&all);
     let row = |(name, levels): &(String, [f64; 4])| ChartRow {
         name: name.clone(),
-        marks: marks(&scale, levels),
         value: format!("p50 {}, p99 {}", unit(levels[0]), unit(levels[1])),
+        class: "level",
+        line: Some((scale.at(levels[0]), scale.at(levels[3]))),
+        dots: levels.map(|level| scale.at(level)).to_vec(),
     };
-    let rows: Vec<ChartRow> = rows.iter().map(row).collect();
+    let rows = rows.iter().map(row).collect();
     let caption = "Latency: p50, p99, p99.9 and maximum from left to right (medians of the turns, \
                    logarithmic axis)";
-    figure(caption, &scale, unit, None, &rows)
-}
-
-/// A line from the first to the last, and a dot for each; the median's is filled.
-fn marks(scale: &ChartScale, levels: &[f64; 4]) -> String {
-    let at = levels.map(|level| scale.at(level));
-    let dot = |(at, measure): (&f64, StudyMeasure)| {
-        format!("<circle class=\"{}\" cx=\"{at:.2}%\" cy=\"{MIDDLE}\" r=\"4\"/>", measure.key)
-    };
-    let dots: String = at.iter().zip(SHOWN).map(dot).collect();
-    format!(
-        "<g class=\"latency\"><line x1=\"{:.2}%\" x2=\"{:.2}%\" y1=\"{MIDDLE}\" \
-         y2=\"{MIDDLE}\"/>{dots}</g>",
-        at[0], at[3]
-    )
+    ReportChart::new(file, caption.to_owned(), &scale, unit, None, rows)
 }
 
 fn unit(us: f64) -> String {
@@ -61,8 +49,8 @@ mod tests {
         for turn in &mut record.turns {
             turn.measured.max_us = 12_000.0;
         }
-        let html = super::chart(&record, 0);
-        assert_eq!(html.matches("<circle").count(), 8, "{html}");
-        assert!(html.contains("p99 100 us") && html.contains(">10 ms</text>"), "{html}");
+        let drawn = super::chart(String::new(), &record, 0).drawing("");
+        assert_eq!(drawn.matches("<circle").count(), 8, "{drawn}");
+        assert!(drawn.contains("p99 100 us") && drawn.contains(">10 ms</text>"), "{drawn}");
     }
 }

@@ -2,7 +2,7 @@
 
 use statistics::Interval;
 
-use super::chart::{ChartRow, MIDDLE, figure};
+use super::chart::{ChartRow, ReportChart};
 use super::scale::ChartScale;
 use crate::effect::told;
 
@@ -24,20 +24,27 @@ enum EffectAxis {
 }
 
 /// A chart of effects; `more_is_better` decides their colours.
-pub(super) fn chart(caption: &str, effects: &[ShownEffect], more_is_better: bool) -> String {
+pub(super) fn chart(
+    file: String,
+    caption: String,
+    effects: &[ShownEffect],
+    more_is_better: bool,
+) -> ReportChart {
     let axis = EffectAxis::of(effects);
+    // A line for the interval, and a dot for the effect.
     let row = |effect: &ShownEffect| ChartRow {
         name: effect.name.clone(),
-        marks: effect.ratio.map_or_else(String::new, |ratio| marks(&axis, ratio, more_is_better)),
         value: told(effect.ratio),
+        class: effect.ratio.map_or("none", |ratio| class(ratio, more_is_better)),
+        line: effect.ratio.map(|ratio| (axis.at(ratio.low), axis.at(ratio.high))),
+        dots: effect.ratio.iter().map(|ratio| axis.at(ratio.value)).collect(),
     };
-    let rows: Vec<ChartRow> = effects.iter().map(row).collect();
-    match &axis {
-        EffectAxis::Linear(scale) => figure(caption, scale, unit, Some(0.0), &rows),
-        EffectAxis::Logarithmic(scale) => {
-            figure(caption, scale, |ratio| unit(percent(ratio)), Some(1.0), &rows)
-        }
-    }
+    let rows = effects.iter().map(row).collect();
+    let (scale, unit, origin): (_, fn(f64) -> String, _) = match &axis {
+        EffectAxis::Linear(scale) => (scale, unit, 0.0),
+        EffectAxis::Logarithmic(scale) => (scale, |ratio| unit(percent(ratio)), 1.0),
+    };
+    ReportChart::new(file, caption, scale, unit, Some(origin), rows)
 }
 
 impl EffectAxis {
@@ -62,18 +69,12 @@ impl EffectAxis {
     }
 }
 
-/// A line for the interval, and a dot for the effect.
-fn marks(axis: &EffectAxis, ratio: Interval, more_is_better: bool) -> String {
-    let class = match (ratio.excludes(1.0), (ratio.value > 1.0) == more_is_better) {
+fn class(ratio: Interval, more_is_better: bool) -> &'static str {
+    match (ratio.excludes(1.0), (ratio.value > 1.0) == more_is_better) {
         (false, _) => "none",
         (true, true) => "better",
         (true, false) => "worse",
-    };
-    let [low, value, high] = [ratio.low, ratio.value, ratio.high].map(|ratio| axis.at(ratio));
-    format!(
-        "<g class=\"{class}\"><line x1=\"{low:.2}%\" x2=\"{high:.2}%\" y1=\"{MIDDLE}\" \
-         y2=\"{MIDDLE}\"/><circle cx=\"{value:.2}%\" cy=\"{MIDDLE}\" r=\"5\"/></g>"
-    )
+    }
 }
 
 fn percent(ratio: f64) -> f64 {
@@ -92,7 +93,12 @@ mod tests {
 
     fn drawn(low: f64, high: f64, more_is_better: bool) -> String {
         let ratio = Some(Interval { value: (low + high) / 2.0, low, high });
-        chart("c", &[ShownEffect { name: "a".to_owned(), ratio }], more_is_better)
+        drawn_of(ratio, more_is_better)
+    }
+
+    fn drawn_of(ratio: Option<Interval>, more_is_better: bool) -> String {
+        let effects = [ShownEffect { name: "a".to_owned(), ratio }];
+        chart(String::new(), String::new(), &effects, more_is_better).drawing("")
     }
 
     #[test]
@@ -115,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_row_without_an_effect_has_no_marks() {
-        let html = chart("c", &[ShownEffect { name: "a".to_owned(), ratio: None }], true);
-        assert!(html.contains("too few turns") && !html.contains("<circle"), "{html}");
+        let drawn = drawn_of(None, true);
+        assert!(drawn.contains("too few turns") && !drawn.contains("<circle"), "{drawn}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::chart::{ChartRow, MIDDLE, figure};
+use super::chart::{ChartRow, ReportChart};
 use super::scale::ChartScale;
 use crate::effect::level;
 use crate::figures::RATE;
@@ -17,21 +17,31 @@ struct ScalingSeries {
 }
 
 /// The chart; nothing if the study does not ask for it.
-pub(super) fn chart(record: &StudyRecord, program: usize) -> String {
-    let Some(factor) = &record.study.scaling else { return String::new() };
+pub(super) fn chart(file: String, record: &StudyRecord, program: usize) -> Option<ReportChart> {
+    let factor = record.study.scaling.as_ref()?;
     let all = series(record, program, factor);
     let rates: Vec<f64> = all.iter().flat_map(|of| of.points.iter().map(|point| point.1)).collect();
     let scale = ChartScale::logarithmic(&rates);
-    let row = |of: &ScalingSeries| ChartRow {
-        name: of.name.clone(),
-        marks: marks(&scale, &of.points),
-        value: value(&of.points),
-    };
-    let rows: Vec<ChartRow> = all.iter().map(row).collect();
+    let rows = all.iter().map(|of| of.row(&scale)).collect();
     let caption = format!(
-        "Requests per second by {factor}: the first filled, the others beside it (logarithmic axis)"
+        "Requests per second by {factor}: the first large, the others beside it (logarithmic axis)"
     );
-    figure(&caption, &scale, |rate| format!("{rate:.0}"), None, &rows)
+    Some(ReportChart::new(file, caption, &scale, |rate| format!("{rate:.0}"), None, rows))
+}
+
+impl ScalingSeries {
+    fn row(&self, scale: &ChartScale) -> ChartRow {
+        let dots: Vec<f64> = self.points.iter().map(|point| scale.at(point.1)).collect();
+        let (low, high) =
+            (dots.iter().copied().fold(100.0, f64::min), dots.iter().copied().fold(0.0, f64::max));
+        ChartRow {
+            name: self.name.clone(),
+            value: value(&self.points),
+            class: "level",
+            line: Some((low, high)),
+            dots,
+        }
+    }
 }
 
 fn series(record: &StudyRecord, program: usize, factor: &str) -> Vec<ScalingSeries> {
@@ -65,21 +75,6 @@ fn name(study: &Study, row: usize, factor: &str) -> String {
     others.collect::<Vec<_>>().join(", ")
 }
 
-fn marks(scale: &ChartScale, points: &[(u32, f64)]) -> String {
-    let at: Vec<f64> = points.iter().map(|point| scale.at(point.1)).collect();
-    let dot = |(place, at): (usize, &f64)| {
-        let class = if place == 0 { "p50" } else { "more" };
-        format!("<circle class=\"{class}\" cx=\"{at:.2}%\" cy=\"{MIDDLE}\" r=\"4\"/>")
-    };
-    let dots: String = at.iter().enumerate().map(dot).collect();
-    let (low, high) =
-        (at.iter().copied().fold(100.0, f64::min), at.iter().copied().fold(0.0, f64::max));
-    format!(
-        "<g class=\"latency\"><line x1=\"{low:.2}%\" x2=\"{high:.2}%\" y1=\"{MIDDLE}\" \
-         y2=\"{MIDDLE}\"/>{dots}</g>"
-    )
-}
-
 /// `2: x 1.85, 4: x 3.5`
 fn value(points: &[(u32, f64)]) -> String {
     let Some(((_, first), others)) = points.split_first() else { return String::new() };
@@ -94,12 +89,13 @@ mod tests {
     #[test]
     fn rows_that_differ_in_the_number_are_one_series() {
         let mut record = crate::testing::record(8);
-        assert_eq!(chart(&record, 0), "");
+        assert!(chart(String::new(), &record, 0).is_none());
         record.study.scaling = Some("a".to_owned());
         for turn in record.turns.iter_mut().filter(|turn| turn.row == 1) {
             turn.measured.rate *= 1.5;
         }
-        let html = chart(&record, 0);
-        assert!(html.contains("2: \u{d7} 1.50") && html.matches("<circle").count() == 2, "{html}");
+        let drawn = chart(String::new(), &record, 0).expect("a chart").drawing("");
+        let dots = drawn.matches("<circle").count();
+        assert!(drawn.contains("2: \u{d7} 1.50") && dots == 2, "{drawn}");
     }
 }
