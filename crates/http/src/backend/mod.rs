@@ -369,8 +369,8 @@ impl Conf {
         ))
     }
 
-    /// Settles whether the request goes on when its client has gone, whatever the location said that
-    /// it was in before. What follows a reply has no client.
+    /// Settles whether the request goes on when its client has gone, whatever an earlier location
+    /// said. What `post_action` does has no client.
     pub(crate) fn settle_abort(&self, x: &Exchange) {
         let goes_on = self.ignore_client_abort || !matches!(self.store, Store::Off);
         x.outlives_client.set(goes_on || x.role == Role::PostAction);

@@ -201,6 +201,30 @@ fn a_client_that_leaves_is_read_for_where_that_is_wanted() {
 }
 
 #[test]
+fn the_location_that_a_request_is_sent_on_to_decides_whether_it_outlives_its_client() {
+    let backend = TestBackend::playing(|mut peer| {
+        peer.request();
+        peer.send("HTTP/1.1 200 OK\nX-Accel-Redirect: /on\nContent-Length: 0\n\n");
+        peer.request();
+        peer.wait_for_end();
+        peer.tell("closed");
+    });
+    let address = backend.address();
+    let server = Server::start(format!(
+        "error_log e.log; upstream b {{ server {address}; keepalive 1; }}
+         server {{ location / {{ proxy_pass http://b; proxy_ignore_client_abort on; }}
+                  location /on {{ proxy_pass http://b; }} }}"
+    ));
+    let mut client = server.connect_tcp();
+    client.head("GET / HTTP/1.1\nHost: h\n");
+    assert!(backend.asked().starts_with("GET / "));
+    assert!(backend.asked().starts_with("GET /on "));
+    drop(client);
+    assert_eq!(backend.asked(), "closed");
+    assert_eq!(server.logged().0, 499);
+}
+
+#[test]
 fn fields_after_a_body() {
     let backend = TestBackend::playing(|mut peer: TestPeer| {
         while peer.request().is_some() {

@@ -1,4 +1,4 @@
-use crate::testing::site;
+use crate::testing::{refusal, site};
 
 /// The content type of a file with that name.
 fn content_type(http: &str, name: &str) -> String {
@@ -59,4 +59,9 @@ fn an_extension_said_twice() {
         site.warnings,
         ["duplicate extension \"x\", content type: \"b/b\", previous content type: \"a/a\":3"]
     );
+}
+
+#[test]
+fn a_block_within_types_is_refused() {
+    assert_eq!(refusal("types {\n a/b x {\n }\n}"), "unexpected \"{\":2");
 }
