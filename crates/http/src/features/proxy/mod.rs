@@ -34,7 +34,7 @@ use crate::health::Checkable;
 use crate::site::LocationBuilder;
 use cookie::{CookieFlags, Cookies, Domain, Path};
 use fields::{Compiled, SetHeader};
-use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget, Unresolved};
+use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};
 use redirect::{RedirectRule, Redirects};
 use rules::RuleLines;
 pub(crate) use variables::VARIABLES;
@@ -252,27 +252,23 @@ impl Proxy {
     async fn pass(&self, x: &mut Exchange) -> Flow {
         self.family.settle_abort(x);
         x.backends.begin_request();
-        let Some(target) = self.name_target(x) else { return Flow::Status(500) };
+        let Some(mut computed) = self.name_target(x) else { return Flow::Status(500) };
         let can_stream = self.can_stream_body(x);
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
-        let resolved;
-        let target = match target {
-            NamedTarget::Fixed(target) => target,
-            NamedTarget::Known(target) => {
-                resolved = target;
-                &*resolved
-            }
+        if let Some(ComputedTarget::Unresolved(unresolved)) = computed.as_deref() {
             // Boxed: a lookup is large, and most requests need none.
-            NamedTarget::Unresolved(target) => match Box::pin(target.resolve(x)).await {
-                Ok(target) => {
-                    resolved = Box::new(target);
-                    &*resolved
-                }
+            match Box::pin(unresolved.resolve(x)).await {
+                Ok(target) => computed = Some(Box::new(ComputedTarget::Target(target))),
                 Err(flow) => return flow,
-            },
+            }
+        }
+        let target = match (&self.backend, computed.as_deref()) {
+            (ProxyBackend::Fixed(target), _) => target,
+            (_, Some(ComputedTarget::Target(target))) => target,
+            (_, Some(ComputedTarget::Unresolved(_)) | None) => return Flow::Status(500),
         };
         if self.conf.http_version == ProxyHttpVersion::Http2 {
             // Boxed: it is larger than what most requests need.
@@ -333,37 +329,22 @@ impl Proxy {
         Some(BackendRequestBody::made(x.render(template)))
     }
 
-    /// Whom to ask, which `$proxy_host` tells from now on; `None`, with a line in the log: nobody.
-    fn name_target(&self, x: &mut Exchange) -> Option<NamedTarget<'_>> {
-        Some(match &self.backend {
+    /// Names whom to ask, for `$proxy_host`. What variables say of it is returned; `None`, with a
+    /// line in the log: it is nobody.
+    fn name_target(&self, x: &mut Exchange) -> Option<Option<Box<ComputedTarget>>> {
+        let (template, groups) = match &self.backend {
             ProxyBackend::Fixed(target) => {
                 x.backends.request_to.name(&target.host, &target.port);
-                NamedTarget::Fixed(target)
+                return Some(None);
             }
-            ProxyBackend::Computed(template, groups) => {
-                let url = x.render(template);
-                match pass::evaluate(&url, groups, x)? {
-                    ComputedTarget::Target(target) => {
-                        x.backends.request_to.name(&target.host, &target.port);
-                        NamedTarget::Known(Box::new(target))
-                    }
-                    ComputedTarget::Unresolved(target) => {
-                        let (host, port) = target.host_field();
-                        x.backends.request_to.name(&host, &port);
-                        NamedTarget::Unresolved(Box::new(target))
-                    }
-                }
-            }
-        })
+            ProxyBackend::Computed(template, groups) => (template, groups),
+        };
+        let url = x.render(template);
+        let computed = pass::evaluate(&url, groups, x)?;
+        let (host, port) = computed.host_field();
+        x.backends.request_to.name(&host, &port);
+        Some(Some(Box::new(computed)))
     }
-}
-
-/// Whom a request is for, once the settings have been evaluated.
-enum NamedTarget<'a> {
-    Fixed(&'a ProxyTarget),
-    Known(Box<ProxyTarget>),
-    /// The name has to be looked up.
-    Unresolved(Box<Unresolved>),
 }
 
 impl ReplyRewriter for Proxy {

@@ -266,14 +266,19 @@ pub(crate) struct Unresolved {
     port: u16,
 }
 
-impl Unresolved {
+impl ComputedTarget {
     /// What `Host` and `$proxy_host` have, and `$proxy_port`.
     pub(super) fn host_field(&self) -> (Arc<[u8]>, Arc<[u8]>) {
-        self.url.host_field()
+        match self {
+            Self::Target(target) => (target.host.clone(), target.port.clone()),
+            Self::Unresolved(unresolved) => unresolved.url.host_field(),
+        }
     }
+}
 
+impl Unresolved {
     /// Finds its addresses; a failure has been logged.
-    pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
+    pub(super) async fn resolve(&self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
         let names = &x.location().core.names;
         let addresses = resolve(x, &self.host, self.port, names).await;
         let addresses = addresses.map_err(|_| Flow::Status(502))?;
