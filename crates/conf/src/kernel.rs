@@ -472,8 +472,8 @@ macro_rules! rows {
 /// Each row is `field: module "prefix" over family with VARIABLES`. A module has `Conf`, `Layer`
 /// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings complete those of other
 /// rows names those rows after `over` (`over family & tls`), and its `install` is given all of
-/// them; one that has variables names their table. The place is an
-/// [`InstallTarget`](crate::InstallTarget), which is told the module's name before `install`.
+/// them; one that has variables names their table. Before each `install`,
+/// [`installing`](crate::InstallTarget::installing) of the place is called with the module's name.
 #[macro_export]
 macro_rules! features {
     (into $place:ty, variables $table:ty; $($rows:tt)*) => {

@@ -10,7 +10,7 @@ use upstream::resolver::ResolveError;
 /// A request that failed.
 #[derive(Debug)]
 pub struct FetchError {
-    /// What was being done.
+    /// The step that failed.
     pub step: FetchStep,
     /// With whom: the origin, and its address if a name was looked up.
     pub peer: String,

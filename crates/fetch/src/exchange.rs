@@ -126,7 +126,8 @@ impl<'a> FetchExchange<'a> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FetchFault>> {
         while !self.reply.is_ended() {
-            // Lent where there is something to read: whoever waits holds no buffer.
+            // A buffer is borrowed only when there is something to read: a waiting request has
+            // none.
             let mut input = Vec::new();
             let read = ready!(self.stream.poll_read(cx, &mut input));
             let taken = match read {

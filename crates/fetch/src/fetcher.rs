@@ -36,8 +36,8 @@ pub struct Fetcher {
 pub struct FetchSettings {
     /// How names are looked up.
     pub names: ResolverPolicy,
-    /// Idle connections that are kept for further requests, to all origins together. 0: each
-    /// connection is closed after its reply, and the server is told so.
+    /// Idle connections that are kept for further requests, to all origins together. 0: every
+    /// request is sent with `Connection: close`.
     pub idle_connections_max: usize,
     /// How long each is kept.
     pub idle_ms: u64,

@@ -62,7 +62,7 @@ impl KeptConnections {
 
     /// Keeps a connection, on which the last reply has ended. The oldest makes room for it.
     pub(crate) fn keep(self: &Rc<Self>, origin: &FetchOrigin, mut to: FetchConnection) {
-        // From now on this worker is told when the peer closes it.
+        // Registers for the event that the peer closes the connection.
         let mut unnoticed = Context::from_waker(Waker::noop());
         if !self.keeps_any() || to.stream.poll_disturbed(&mut unnoticed).is_ready() {
             return to.stream.close_session();

@@ -85,7 +85,7 @@ impl FetchReplyReader {
         self.is_ended() && !self.closes && !self.has_surplus
     }
 
-    /// Takes what has come.
+    /// Processes received bytes.
     pub(crate) fn receive(&mut self, input: &[u8]) -> Result<(), FetchFault> {
         self.has_begun = true;
         if !matches!(self.expect, ExpectedPart::Head) {
@@ -223,7 +223,7 @@ impl FetchReplyReader {
     }
 }
 
-/// What is wrong with a head, whose text is `input`.
+/// Describes the error in the head of which `input` is the text.
 fn invalid(error: ReplyError, input: &[u8]) -> FetchFault {
     let name = |field: ReplyField| Text(field.name.of(input)).to_string();
     FetchFault::InvalidReply(match error {

@@ -17,7 +17,7 @@ pub struct FetchRequest {
     pub target: Vec<u8>,
     /// Fields besides `Host`, `Connection` and those that frame the body.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The body. An empty one is none, except with POST, PUT and PATCH.
+    /// The body. If it is empty, `Content-Length` is sent only with POST, PUT and PATCH.
     pub body: Vec<u8>,
 }
 

@@ -61,7 +61,7 @@ impl PeerConnection {
         &self.stream
     }
 
-    /// The next request, head and body; empty: there is none.
+    /// Reads the next request, head and body. Returns an empty text if the connection has ended.
     pub(super) async fn request(&mut self) -> String {
         loop {
             if let Some(length) = request_length(&self.received) {
@@ -103,7 +103,7 @@ impl PeerConnection {
         self.stream.close_session();
     }
 
-    /// Closes the connection so that the other end is told of an error.
+    /// Closes the connection with RST, which the other end sees as an error.
     pub(super) fn reset(self) {
         self.stream.reset_on_close().expect("an option");
     }

@@ -20,7 +20,8 @@ use super::Timeouts;
 use super::call::{Answered, BackendCall, Calling, Times, timed_out};
 use super::caller::Caller;
 use super::carrier::{
-    BackendCarrier, Carry, Line, ReadFailure, RequestSource, SendProgress, Unsent,
+    BackendCarrier, CarrierConnection, CarrierFactory, ReadFailure, RequestSource, SendProgress,
+    Unsent,
 };
 use super::connect::{self, CONNECTING};
 use super::protocol::ReplyReader;
@@ -35,7 +36,7 @@ const READING_BODY: &str = "reading upstream";
 pub(crate) struct CheckRequest {
     head: Vec<u8>,
     body: BackendRequestBody,
-    carry: Box<dyn Fn(PooledConnection, RequestSource) -> Box<CheckCarrier>>,
+    carrier: Box<dyn Fn(PooledConnection, RequestSource) -> Box<CheckCarrier>>,
     /// The application protocols (ALPN) that servers are offered, best first.
     protocols: &'static [&'static [u8]],
 }
@@ -44,19 +45,19 @@ type CheckCarrier = dyn BackendCarrier<Reply = dyn ReplyReader>;
 
 impl CheckRequest {
     /// `head` stands before the body in the protocol's own form.
-    pub(crate) fn new<C: Carry<Carrier: BackendCarrier<Reply: Sized>>>(
+    pub(crate) fn new<C: CarrierFactory<Carrier: BackendCarrier<Reply: Sized>>>(
         head: Vec<u8>,
         body: BackendRequestBody,
         start: C,
     ) -> Self {
-        let carry = move |connection, body| -> Box<CheckCarrier> {
-            Box::new(AnyCarrier(start.carry(C::Line::alone(connection), body)))
+        let carrier = move |connection, body| -> Box<CheckCarrier> {
+            Box::new(AnyCarrier(start.carrier(C::Connection::alone(connection), body)))
         };
-        Self { head, body, carry: Box::new(carry), protocols: C::Line::PROTOCOLS }
+        Self { head, body, carrier: Box::new(carrier), protocols: C::Connection::PROTOCOLS }
     }
 }
 
-/// A carrier of whatever protocol.
+/// A carrier whose type a check need not know.
 struct AnyCarrier<C>(C);
 
 impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
@@ -251,7 +252,7 @@ impl CheckCall<'_> {
         received: &Cell<u64>,
     ) -> Result<CheckReply, CheckFailure> {
         let mut checker = Checker::new();
-        let mut carrier = (self.request.carry)(connection, self.request.body.stored_source());
+        let mut carrier = (self.request.carrier)(connection, self.request.body.stored_source());
         let call = BackendCall {
             carrier: &mut *carrier,
             head: &self.request.head,

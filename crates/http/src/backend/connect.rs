@@ -20,12 +20,12 @@ use session::backend::{
 use super::Conf;
 use super::call::{Trouble, timed_out};
 use super::caller::Caller;
-use super::carrier::Line;
+use super::carrier::CarrierConnection;
 use crate::exchange::Exchange;
 
-/// What a request travels on, and whether it has been used before.
+/// A connection, and whether it has carried a request before.
 pub(super) struct Connected<L> {
-    pub(super) line: L,
+    pub(super) connection: L,
     pub(super) reused: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct ConnectPlan<'a> {
 
 impl ConnectPlan<'_> {
     /// A connection that the group has to the server, else a new one.
-    pub(super) async fn connect<L: Line>(
+    pub(super) async fn connect<L: CarrierConnection>(
         self,
         caller: &mut impl Caller,
         timer: &Timer,
@@ -91,9 +91,9 @@ impl ConnectPlan<'_> {
         let connecting = {
             let key = self.key();
             if self.reuses
-                && let Some(line) = L::take(group.pool(), &key)
+                && let Some(connection) = L::take(group.pool(), &key)
             {
-                return Ok(Connected { line, reused: true });
+                return Ok(Connected { connection, reused: true });
             }
             caller.set_action(CONNECTING);
             let transport = match secured {
@@ -105,8 +105,8 @@ impl ConnectPlan<'_> {
         };
         timer.set(conf.connect_timeout.0);
         let stream = finish(caller, connecting, secured, timer).await?;
-        let line = L::begin(stream, group.pool(), || self.key());
-        Ok(Connected { line, reused: false })
+        let connection = L::begin(stream, group.pool(), || self.key());
+        Ok(Connected { connection, reused: false })
     }
 
     fn key(&self) -> PoolKey {

@@ -6,7 +6,7 @@
 //!                    +------------- next_upstream ---------------+
 //! ```
 //!
-//! What all families of backends (`proxy_`, later `fastcgi_`, `grpc_`, `scgi_`, `uwsgi_`) have in
+//! What all families of backends (`proxy_`, `fastcgi_`, `scgi_`, `uwsgi_`, `memcached_`) have in
 //! common is declared here once, and mounted by prefix: a row of the list of features says which
 //! family a feature stands over.
 //!

@@ -20,7 +20,7 @@ use super::body::{self, BodyPolicy, BusyServer, Receive};
 use super::bound::Bound;
 use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
-use super::carrier::{BackendCarrier, Carry, Line};
+use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
 use super::connect::{self, CONNECTING, ConnectPlan, Connected};
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{ReplyLength, ReplyReader};
@@ -51,7 +51,7 @@ pub(crate) struct PassPlan<'a, S> {
 /// Passes the exchange on. The plan is used up.
 ///
 /// It is lent: given away, it would be copied into the future, which would have room for it twice.
-pub(crate) async fn pass<S: Carry>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
+pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
     x.backends.set_schema(if plan.tls.is_some() { S::SECURE_SCHEMA } else { S::SCHEMA });
     let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
@@ -73,7 +73,7 @@ pub(crate) async fn pass<S: Carry>(x: &mut Exchange, plan: &mut PassPlan<'_, S>)
     flow
 }
 
-struct Passing<'p, 'a, S: Carry> {
+struct Passing<'p, 'a, S: CarrierFactory> {
     plan: &'p mut PassPlan<'a, S>,
     bound: Bound,
     /// How and for whom its connections are made; `None` for plain ones.
@@ -93,14 +93,14 @@ struct Passing<'p, 'a, S: Carry> {
 
 /// How and for whom connections are made. With `keepalive N local`, nginx tells locations apart by
 /// the address of their settings; the location's number also survives a reload.
-fn origin<S: Carry>(
+fn origin<S: CarrierFactory>(
     x: &Exchange,
     plan: &PassPlan<'_, S>,
     from: Option<SocketAddr>,
 ) -> Option<Arc<PoolOrigin>> {
     let secured = plan.tls.as_ref().map(SecuredConnections::origin);
     let is_local = plan.group.pool().settings().local;
-    let protocol = S::Line::POOLED_AS;
+    let protocol = S::Connection::POOLED_AS;
     if from.is_none() && !is_local && protocol == PoolProtocol::Exclusive {
         return secured.cloned();
     }
@@ -109,7 +109,7 @@ fn origin<S: Carry>(
     Some(Arc::new(PoolOrigin { from, secured, location, protocol }))
 }
 
-impl<S: Carry> Passing<'_, '_, S> {
+impl<S: CarrierFactory> Passing<'_, '_, S> {
     async fn run(&mut self, x: &mut Exchange) -> Flow {
         loop {
             if let Err(flow) = self.choose(x).await {
@@ -187,12 +187,12 @@ impl<S: Carry> Passing<'_, '_, S> {
             reuses: !self.had_stale,
         };
         let caller = &mut ForClient { x: &mut *x, filter };
-        let Connected { line, reused } = connecting.connect(caller, &timer).await?;
+        let Connected { connection, reused } = connecting.connect(caller, &timer).await?;
         let attempt = server.attempt.clone();
         attempt.connect_ms.set(Some(attempt.age_ms()));
         x.backends.head.reset();
         let body = self.plan.body.source(x);
-        let mut carrier = self.plan.start.carry(line, body);
+        let mut carrier = self.plan.start.carrier(connection, body);
         let call = BackendCall {
             carrier: &mut carrier,
             head: &self.plan.head,

@@ -1,11 +1,11 @@
-//! What carries a request to a server and its reply back: a connection that is the request's alone,
-//! or a stream on a connection that many requests share.
+//! Carriers: each takes one request to a server and its reply back, over a connection of its own
+//! or as a stream of a connection that many requests share.
 //!
 //! Whoever asks (`call`, `body`) keeps the times, limits and log lines, and nothing here knows
 //! them. A carrier owns what is sent of the body, so that it can go on with it while the reply
 //! arrives. Dropping a carrier cancels the request.
 
-mod shared_line;
+mod multiplexed;
 mod socket;
 mod source;
 mod stream;
@@ -23,22 +23,22 @@ pub(crate) use stream::StreamRequest;
 
 /// One request and its reply, wherever they travel.
 pub(crate) trait BackendCarrier: 'static {
-    /// What the bytes of the reply mean.
+    /// Parses the reply's bytes.
     type Reply: ReplyReader + ?Sized;
 
     fn reply(&self) -> &Self::Reply;
 
     fn reply_mut(&mut self) -> &mut Self::Reply;
 
-    /// Sends on; ready once all of the request is sent. `head` stands before the body, and is the
-    /// same in each call until it is sent.
+    /// Sends more of the request; ready once all of it is sent. `head` precedes the body, and is
+    /// the same in each call until it is sent.
     fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>>;
 
     /// How much of the request has been sent.
     fn progress(&self) -> &SendProgress;
 
-    /// The head of the reply is there, but not all of the request is sent: whether it goes on
-    /// beside the reply's body. Else the rest of it is dropped.
+    /// Called when the head of the reply has arrived before all of the request was sent. Whether
+    /// the request continues while the reply's body arrives; otherwise the rest of it is dropped.
     fn go_on_beside_reply(&mut self) -> bool {
         false
     }
@@ -52,47 +52,47 @@ pub(crate) trait BackendCarrier: 'static {
         most: usize,
     ) -> Poll<Result<usize, ReadFailure>>;
 
-    /// Whether the end was not announced although it should have been.
+    /// Whether the connection ended without TLS's close_notify although one was due.
     fn is_cut(&self) -> bool;
 
-    /// Gives up the connection, if it is the request's alone.
+    /// Takes the connection out, if this request is the only one on it.
     fn take_connection(&mut self) -> Option<PooledConnection>;
 }
 
-/// What requests travel on.
-pub(crate) trait Line: Sized {
-    /// What tells these connections apart in a pool.
+/// A connection that carriers use, exclusive or shared.
+pub(crate) trait CarrierConnection: Sized {
+    /// The protocol in the pool's key.
     const POOLED_AS: PoolProtocol;
 
     /// The application protocols (ALPN) that servers are offered, best first.
     const PROTOCOLS: &'static [&'static [u8]];
 
-    /// One that a group's pool has.
+    /// Takes a connection from a group's pool.
     fn take(pool: &GroupPool, key: &PoolKey) -> Option<Self>;
 
-    /// One that is used for a single request after the other.
+    /// A connection outside of any pool, for one request at a time.
     fn alone(connection: PooledConnection) -> Self;
 
-    /// A new one, on a connection to the server of that key.
+    /// A new connection on this stream, to the server of that key.
     fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self;
 }
 
-/// What makes carriers of requests, one for each server that is asked.
-pub(crate) trait Carry: 'static {
-    /// What the request travels on.
-    type Line: Line;
+/// Makes the carrier of a request, a new one for each server that is tried.
+pub(crate) trait CarrierFactory: 'static {
+    /// The connection that a carrier needs.
+    type Connection: CarrierConnection;
 
     /// The carrier.
     type Carrier: BackendCarrier;
 
-    /// What stands before the server's address in log lines: `http://`.
+    /// The scheme before the server's address in log lines: `http://`.
     const SCHEMA: &'static str;
 
     /// The same over TLS.
     const SECURE_SCHEMA: &'static str;
 
-    /// A request that is about to be sent.
-    fn carry(&self, line: Self::Line, body: RequestSource) -> Self::Carrier;
+    /// The carrier of a request of which nothing has been sent.
+    fn carrier(&self, connection: Self::Connection, body: RequestSource) -> Self::Carrier;
 }
 
 /// How far a request has got.
@@ -100,9 +100,9 @@ pub(crate) trait Carry: 'static {
 pub(crate) struct SendProgress {
     /// Bytes sent so far.
     pub(crate) written: u64,
-    /// Whether any of it cannot be taken back: it was sent, or taken from the client for it.
+    /// Whether any of it was sent, or read from the client, so that it cannot simply be repeated.
     pub(crate) has_begun: bool,
-    /// Whether everything is sent that has come from the client, and more will come.
+    /// Whether everything received from the client is sent, and more will come.
     pub(crate) waits_for_client: bool,
     /// Whether all of it is sent.
     pub(crate) is_done: bool,
@@ -112,7 +112,7 @@ pub(crate) struct SendProgress {
 pub(crate) enum Unsent {
     /// This call failed.
     Call(&'static str, io::Error),
-    /// The server has not looked at the request and never will.
+    /// The server did not process the request and will not.
     Refused,
     /// The client's body does not come.
     Client(RequestBodyError),
@@ -122,8 +122,8 @@ pub(crate) enum Unsent {
 pub(crate) enum ReadFailure {
     /// The connection failed.
     Call(io::Error),
-    /// The server has not looked at the request and never will.
+    /// The server did not process the request and will not.
     Refused,
-    /// What the server sent is no reply, or no more of it comes: a line for the log.
+    /// The server sent an invalid reply or aborted it: the message for the log.
     Peer(Malformed),
 }

@@ -12,7 +12,10 @@ use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection};
 use net::Stream;
 
 use super::super::protocol::{Frame, Protocol, Start};
-use super::{BackendCarrier, Carry, Line, ReadFailure, RequestSource, SendProgress, Unsent};
+use super::{
+    BackendCarrier, CarrierConnection, CarrierFactory, ReadFailure, RequestSource, SendProgress,
+    Unsent,
+};
 use crate::exchange::RequestBodyError;
 
 /// A request of one of the protocols on its connection.
@@ -45,7 +48,7 @@ impl<P> SocketCarrier<P> {
     }
 }
 
-impl Line for PooledConnection {
+impl CarrierConnection for PooledConnection {
     const POOLED_AS: PoolProtocol = PoolProtocol::Exclusive;
     const PROTOCOLS: &'static [&'static [u8]] = &[];
 
@@ -62,15 +65,15 @@ impl Line for PooledConnection {
     }
 }
 
-impl<S: Start> Carry for S {
-    type Line = PooledConnection;
+impl<S: Start> CarrierFactory for S {
+    type Connection = PooledConnection;
     type Carrier = SocketCarrier<S::Protocol>;
     const SCHEMA: &'static str = S::SCHEMA;
     const SECURE_SCHEMA: &'static str = S::SECURE_SCHEMA;
 
-    fn carry(&self, mut line: PooledConnection, body: RequestSource) -> Self::Carrier {
-        line.requests += 1;
-        SocketCarrier::new(line, self.start(), body)
+    fn carrier(&self, mut connection: PooledConnection, body: RequestSource) -> Self::Carrier {
+        connection.requests += 1;
+        SocketCarrier::new(connection, self.start(), body)
     }
 }
 
@@ -298,7 +301,7 @@ mod tests {
                 drop(far);
                 let connection = PooledConnection::new(Stream::new(near.into()));
                 let body = RequestSource::streamed(x.arriving_body().unwrap());
-                let mut carrier = Http1Start::default().carry(connection, body);
+                let mut carrier = Http1Start::default().carrier(connection, body);
                 let sent = poll_fn(|cx| carrier.poll_send(cx, b"POST / HTTP/1.1\r\n")).await;
                 assert!(matches!(sent, Err(Unsent::Call("writev()", _))));
                 let progress = carrier.progress();

@@ -1,7 +1,7 @@
-//! A request on a stream of a connection that many requests share: HTTP/2.
+//! A request as a stream of an HTTP/2 connection that many requests share.
 //!
-//! The head of a request comes as text, as HTTP/1 has it, and is written as fields. The head of a
-//! reply becomes text again, since what reads replies has offsets into it.
+//! The request's head arrives as HTTP/1 text and is encoded as fields. The reply's fields are
+//! written as HTTP/1 text, because `ReplyHead` consists of offsets into such text.
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -17,12 +17,12 @@ use wire::reply::ReplyHead;
 use super::super::protocol::{
     HeadEvent, Malformed, MalformedBody, ReplyLength, ReplyReader, Taken, http1,
 };
-use super::shared_line::SharedLine;
-use super::{BackendCarrier, Carry, ReadFailure, RequestSource, SendProgress, Unsent};
+use super::multiplexed::MultiplexedConnection;
+use super::{BackendCarrier, CarrierFactory, ReadFailure, RequestSource, SendProgress, Unsent};
 use crate::decimal;
-use crate::exchange::Fields;
+use crate::exchange::{Fields, FileSlice};
 
-/// What is known of a request before it is sent.
+/// Properties of a request that its carrier needs.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamRequest {
     /// Whether it is a HEAD request: the reply has no body.
@@ -35,12 +35,14 @@ pub(crate) struct StreamRequest {
 
 /// A request on a stream.
 pub(crate) struct StreamCarrier {
-    line: SharedLine,
-    /// There once the head is sent.
+    connection: MultiplexedConnection,
+    /// Set once the head is sent.
     stream: Option<ClientStream>,
     request: StreamRequest,
     source: RequestSource,
-    /// How much of what the source has in memory is sent.
+    /// A part of the file that was read and is not sent completely.
+    file_piece: Vec<u8>,
+    /// How much of the piece in memory is sent.
     piece_sent: usize,
     progress: SendProgress,
     reply: StreamReplyReader,
@@ -51,9 +53,9 @@ pub(crate) struct StreamReplyReader {
     request: StreamRequest,
     parser: ResponseHeadParser,
     has_head: bool,
-    /// Whether the last head that was read is the end of the reply.
+    /// Whether the reply ends with the head that was read last.
     ends_with_head: bool,
-    /// What follows of the body, if its length is known.
+    /// The rest of the body's length, if that is known.
     left: Option<u64>,
     is_ended: bool,
     trailers: Option<Fields>,
@@ -61,7 +63,11 @@ pub(crate) struct StreamReplyReader {
 }
 
 impl StreamCarrier {
-    pub(crate) fn new(line: SharedLine, request: StreamRequest, body: RequestSource) -> Self {
+    pub(crate) fn new(
+        connection: MultiplexedConnection,
+        request: StreamRequest,
+        body: RequestSource,
+    ) -> Self {
         let reply = StreamReplyReader {
             request,
             parser: ResponseHeadParser::default(),
@@ -73,7 +79,16 @@ impl StreamCarrier {
             cut_short: None,
         };
         let progress = SendProgress::default();
-        Self { line, stream: None, request, source: body, piece_sent: 0, progress, reply }
+        Self {
+            connection,
+            stream: None,
+            request,
+            source: body,
+            file_piece: Vec::new(),
+            piece_sent: 0,
+            progress,
+            reply,
+        }
     }
 
     /// Opens the stream, with the head of the request.
@@ -86,7 +101,7 @@ impl StreamCarrier {
         };
         let scheme: &[u8] = if self.request.is_secured { b"https" } else { b"http" };
         let mut write = |writer: &mut FieldWriter<'_>| write_head(head, scheme, writer);
-        self.stream = self.line.open(&mut write, is_empty);
+        self.stream = self.connection.open(&mut write, is_empty);
         if self.stream.is_none() {
             return Err(Unsent::Refused);
         }
@@ -99,27 +114,31 @@ impl StreamCarrier {
     /// Sends the next piece of the body.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
         let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Unsent::Refused)) };
-        if let RequestSource::File(slice) = &mut self.source {
-            let mut piece = buffers::lend();
-            let sent = poll_file_piece(cx, stream, slice, &mut piece);
-            buffers::give_back(piece);
-            let sent = ready!(sent)?;
-            slice.start += sent;
-            self.progress.written += sent;
-            self.progress.is_done = slice.is_empty();
-            return Poll::Ready(Ok(()));
-        }
         let mut is_last = true;
-        if let RequestSource::Streamed(streamed) = &mut self.source {
-            if self.piece_sent == streamed.bytes().len() && !streamed.is_last() {
-                self.piece_sent = 0;
-                self.progress.waits_for_client = true;
-                ready!(streamed.poll_read(cx)).map_err(Unsent::Client)?;
-                self.progress.waits_for_client = false;
+        match &mut self.source {
+            RequestSource::File(slice) => {
+                if self.piece_sent == self.file_piece.len() {
+                    read_piece(slice, &mut self.file_piece)?;
+                    self.piece_sent = 0;
+                }
+                is_last = slice.is_empty();
             }
-            is_last = streamed.is_last();
+            RequestSource::Streamed(streamed) => {
+                if self.piece_sent == streamed.bytes().len() && !streamed.is_last() {
+                    self.piece_sent = 0;
+                    self.progress.waits_for_client = true;
+                    ready!(streamed.poll_read(cx)).map_err(Unsent::Client)?;
+                    self.progress.waits_for_client = false;
+                }
+                is_last = streamed.is_last();
+            }
+            RequestSource::Empty | RequestSource::Memory(_) => {}
         }
-        let rest = &self.source.bytes()[self.piece_sent..];
+        let piece = match &self.source {
+            RequestSource::File(_) => &self.file_piece,
+            source => source.bytes(),
+        };
+        let rest = &piece[self.piece_sent..];
         let left = rest.len();
         let sent = ready!(stream.poll_send(cx, rest, is_last)).map_err(unsent)?;
         self.piece_sent += sent;
@@ -129,36 +148,40 @@ impl StreamCarrier {
     }
 }
 
-impl Carry for StreamRequest {
-    type Line = SharedLine;
+impl CarrierFactory for StreamRequest {
+    type Connection = MultiplexedConnection;
     type Carrier = StreamCarrier;
     const SCHEMA: &'static str = "http://";
     const SECURE_SCHEMA: &'static str = "https://";
 
-    fn carry(&self, line: SharedLine, body: RequestSource) -> StreamCarrier {
-        StreamCarrier::new(line, *self, body)
+    fn carrier(&self, connection: MultiplexedConnection, body: RequestSource) -> StreamCarrier {
+        StreamCarrier::new(connection, *self, body)
     }
 }
 
-/// Sends the beginning of a file; how much of it.
-fn poll_file_piece(
-    cx: &mut Context<'_>,
-    stream: &mut ClientStream,
-    slice: &crate::exchange::FileSlice,
-    piece: &mut Vec<u8>,
-) -> Poll<Result<u64, Unsent>> {
+/// Replaces the piece by the next bytes of the file, which leave the slice.
+fn read_piece(slice: &mut FileSlice, piece: &mut Vec<u8>) -> Result<(), Unsent> {
+    if piece.capacity() == 0 {
+        *piece = buffers::lend();
+    }
     let length = slice.len().min(piece.capacity() as u64);
     piece.resize(length as usize, 0);
     let read = slice.file.read_exact_at(piece, slice.start);
     read.map_err(|error| Unsent::Call("pread()", error))?;
-    let is_last = length == slice.len();
-    stream.poll_send(cx, piece, is_last).map_ok(|sent| sent as u64).map_err(unsent)
+    slice.start += length;
+    Ok(())
+}
+
+impl Drop for StreamCarrier {
+    fn drop(&mut self) {
+        buffers::give_back(std::mem::take(&mut self.file_piece));
+    }
 }
 
 fn unsent(failure: StreamFailure) -> Unsent {
     match failure {
         StreamFailure::Unprocessed => Unsent::Refused,
-        // What the server has to say is read first.
+        // The reader reports the cause, or a reply that was sent before.
         _ => Unsent::Call("write()", io::ErrorKind::BrokenPipe.into()),
     }
 }
@@ -241,7 +264,7 @@ fn failure(failure: StreamFailure) -> ReadFailure {
     }
 }
 
-/// Writes the fields of a request: the lines of its head, less those that speak of a connection.
+/// Writes the fields of a request: the lines of its head except those about the connection.
 fn write_head(head: &[u8], scheme: &[u8], writer: &mut FieldWriter<'_>) {
     let mut lines =
         head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -263,7 +286,7 @@ fn write_head(head: &[u8], scheme: &[u8], writer: &mut FieldWriter<'_>) {
     }
 }
 
-/// Whether a field belongs to HTTP/1 (RFC 9113, section 8.2.2), or is `Host`.
+/// Whether a field is specific to a connection (RFC 9113, section 8.2.2), or is `Host`.
 fn is_of_connection(name: &[u8], value: &[u8]) -> bool {
     const NAMES: [&[u8]; 6] = [
         b"host",
@@ -277,7 +300,7 @@ fn is_of_connection(name: &[u8], value: &[u8]) -> bool {
         || name.eq_ignore_ascii_case(b"te") && !value.eq_ignore_ascii_case(b"trailers")
 }
 
-/// Writes the head of a reply as HTTP/1 has it.
+/// Writes the head of a reply as HTTP/1 text.
 fn write_text(head: &ClientHead, out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     match wire::status_text(head.status) {
@@ -295,7 +318,7 @@ fn write_text(head: &ClientHead, out: &mut Vec<u8>) {
 }
 
 impl StreamReplyReader {
-    /// All of it has come.
+    /// The reply has ended.
     fn end(&mut self, trailers: Option<FieldBlock>) {
         self.is_ended = true;
         if self.left.is_some_and(|left| left > 0) {

@@ -19,6 +19,7 @@ use net::LentFuture;
 use std::sync::Arc;
 
 use ::session::backend::SecuredBackend;
+use ::upstream::named::ByName;
 use conf::{Bounded, Error, Result, Size, Template};
 
 use crate::backend::Conf as Family;
@@ -242,7 +243,7 @@ impl LocationBackend for Proxy {
     }
 }
 
-/// The same request as a stream of HTTP/2 carries it.
+/// The properties of the same request as a stream of HTTP/2.
 fn by_stream(request: &http1::Http1Start, is_secured: bool) -> StreamRequest {
     let wants_trailers = request.trailers_max.is_some();
     StreamRequest { to_head: request.to_head, is_secured, wants_trailers }
@@ -252,40 +253,61 @@ impl Proxy {
     async fn pass(&self, x: &mut Exchange) -> Flow {
         self.family.settle_abort(x);
         x.backends.begin_request();
-        let Some(mut computed) = self.name_target(x) else { return Flow::Status(500) };
+        let target = match &self.backend {
+            ProxyBackend::Fixed(target) => target,
+            // Boxed, as HTTP/2 is: most requests do not need that much memory.
+            ProxyBackend::Computed(template, groups) => {
+                return Box::pin(self.pass_computed(x, template, groups)).await;
+            }
+        };
+        x.backends.request_to.name(&target.host, &target.port);
         let can_stream = self.can_stream_body(x);
         let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
             Ok(body) => body,
             Err(flow) => return flow,
         };
-        if let Some(ComputedTarget::Unresolved(unresolved)) = computed.as_deref() {
-            // Boxed: a lookup is large, and most requests need none.
-            match Box::pin(unresolved.resolve(x)).await {
-                Ok(target) => computed = Some(Box::new(ComputedTarget::Target(target))),
-                Err(flow) => return flow,
-            }
-        }
-        let target = match (&self.backend, computed.as_deref()) {
-            (ProxyBackend::Fixed(target), _) => target,
-            (_, Some(ComputedTarget::Target(target))) => target,
-            (_, Some(ComputedTarget::Unresolved(_)) | None) => return Flow::Status(500),
-        };
         if self.conf.http_version == ProxyHttpVersion::Http2 {
-            // Boxed: it is larger than what most requests need.
-            return Box::pin(self.pass_by_stream(x, target, body)).await;
+            return Box::pin(self.pass_to(x, target, body)).await;
         }
         let plan = self.plan(x, target, body, |start, _| start);
         let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }
 
-    async fn pass_by_stream(
+    /// Passes the request on to the server that variables name. As in nginx, it is named before the
+    /// client's body is read, and looked up afterwards.
+    async fn pass_computed(&self, x: &mut Exchange, template: &Template, groups: &ByName) -> Flow {
+        let url = x.render(template);
+        let Some(computed) = pass::evaluate(&url, groups, x) else { return Flow::Status(500) };
+        let (host, port) = computed.host_field();
+        x.backends.request_to.name(&host, &port);
+        let can_stream = self.can_stream_body(x);
+        let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
+            Ok(body) => body,
+            Err(flow) => return flow,
+        };
+        let target = match computed {
+            ComputedTarget::Target(target) => target,
+            ComputedTarget::Unresolved(unresolved) => match unresolved.resolve(x).await {
+                Ok(target) => target,
+                Err(flow) => return flow,
+            },
+        };
+        self.pass_to(x, &target, body).await
+    }
+
+    async fn pass_to(
         &self,
         x: &mut Exchange,
         target: &ProxyTarget,
         body: BackendRequestBody,
     ) -> Flow {
-        let plan = self.plan(x, target, body, |start, is_secured| by_stream(&start, is_secured));
+        if self.conf.http_version == ProxyHttpVersion::Http2 {
+            let plan = self.plan(x, target, body, |start, is_tls| by_stream(&start, is_tls));
+            let Some(mut plan) = plan else { return Flow::Status(500) };
+            return backend::pass(x, &mut plan).await;
+        }
+        let plan = self.plan(x, target, body, |start, _| start);
         let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }
@@ -327,23 +349,6 @@ impl Proxy {
     fn made_body(&self, x: &mut Exchange) -> Option<BackendRequestBody> {
         let template = self.conf.set_body.as_ref()?;
         Some(BackendRequestBody::made(x.render(template)))
-    }
-
-    /// Names whom to ask, for `$proxy_host`. What variables say of it is returned; `None`, with a
-    /// line in the log: it is nobody.
-    fn name_target(&self, x: &mut Exchange) -> Option<Option<Box<ComputedTarget>>> {
-        let (template, groups) = match &self.backend {
-            ProxyBackend::Fixed(target) => {
-                x.backends.request_to.name(&target.host, &target.port);
-                return Some(None);
-            }
-            ProxyBackend::Computed(template, groups) => (template, groups),
-        };
-        let url = x.render(template);
-        let computed = pass::evaluate(&url, groups, x)?;
-        let (host, port) = computed.host_field();
-        x.backends.request_to.name(&host, &port);
-        Some(Some(Box::new(computed)))
     }
 }
 

@@ -278,7 +278,7 @@ impl ComputedTarget {
 
 impl Unresolved {
     /// Finds its addresses; a failure has been logged.
-    pub(super) async fn resolve(&self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
+    pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
         let names = &x.location().core.names;
         let addresses = resolve(x, &self.host, self.port, names).await;
         let addresses = addresses.map_err(|_| Flow::Status(502))?;

@@ -217,7 +217,8 @@ impl FieldWriter<'_> {
 
     /// A field, whose name may have capitals.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        if name == b":method"
+        if self.endpoint.role == Http2Role::Client
+            && name == b":method"
             && value == b"HEAD"
             && let Some(state) = self.endpoint.streams.get(self.stream)
         {

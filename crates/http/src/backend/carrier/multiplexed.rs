@@ -1,58 +1,58 @@
-//! A connection of HTTP/2 to a server, on which requests of this worker are streams.
+//! An HTTP/2 connection to a server that carries many requests of this worker as streams.
 
 use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection, SharedConnection};
 use http2_client::{ClientStream, Http2Client, Http2ClientLimits};
 use net::Stream;
 use wire::http2::FieldWriter;
 
-use super::Line;
+use super::CarrierConnection;
 
-/// Bytes of a reply's head. Each request has its own limit below that.
+/// The largest head of a reply that the connection accepts. Each request's own limit is lower.
 const HEAD_BYTES_MAX: u32 = 256 * 1024;
 
-/// A connection that one request has just opened, or that the pool has for all.
-pub(crate) struct SharedLine {
+/// A connection that was just opened, or one from the pool.
+pub(crate) struct MultiplexedConnection {
     client: PooledClient,
-    /// Where it is kept for others once it has its first stream.
-    kept_by: Option<(GroupPool, PoolKey)>,
+    /// The pool it is added to once its first stream is open.
+    joins: Option<(GroupPool, PoolKey)>,
 }
 
-/// A connection as the pool has it.
+/// The connection as the pool stores it: the trait and the client are of other crates.
 #[derive(Clone)]
 struct PooledClient(Http2Client);
 
-impl SharedLine {
-    /// Opens a stream with the head that is written; `None`: there is no room for one.
+impl MultiplexedConnection {
+    /// Opens a stream, whose head `head` writes; `None`: the connection takes no more streams.
     pub(super) fn open(
         &mut self,
         head: &mut dyn FnMut(&mut FieldWriter<'_>),
         end_stream: bool,
     ) -> Option<ClientStream> {
         let stream = self.client.0.open(head, end_stream);
-        if let Some((pool, key)) = self.kept_by.take() {
+        if let Some((pool, key)) = self.joins.take() {
             pool.keep_shared(key, self.client.clone());
         }
         stream
     }
 }
 
-impl Line for SharedLine {
+impl CarrierConnection for MultiplexedConnection {
     const POOLED_AS: PoolProtocol = PoolProtocol::Http2;
     const PROTOCOLS: &'static [&'static [u8]] = &[b"h2"];
 
     fn take(pool: &GroupPool, key: &PoolKey) -> Option<Self> {
-        Some(Self { client: pool.take_shared(key)?, kept_by: None })
+        Some(Self { client: pool.take_shared(key)?, joins: None })
     }
 
     fn alone(connection: PooledConnection) -> Self {
         let limits = Http2ClientLimits { head_bytes_max: HEAD_BYTES_MAX, ..Default::default() };
         let client = Http2Client::start(connection.stream, limits);
-        Self { client: PooledClient(client), kept_by: None }
+        Self { client: PooledClient(client), joins: None }
     }
 
     fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self {
         let alone = Self::alone(PooledConnection::new(stream));
-        Self { kept_by: Some((*pool, key())), ..alone }
+        Self { joins: Some((*pool, key())), ..alone }
     }
 }
 
