@@ -17,10 +17,11 @@ pub(crate) const HELP: &str = "format, lints, tidy, docs, tests, side by side, p
 
 Usage: cargo xtask check [TIER] [--skip STEP]...
 
-  TIER         lint: no more than reading and compiling
-               quick: the tests as well
-               acceptance: programs beside nginx as well; the default, and what CI runs
-               nightly: what takes long and finds something seldom as well
+  TIER         how much is checked; each tier includes the ones before it:
+               lint: format, lints, tidy and licences
+               quick: documentation and tests
+               acceptance: comparisons with nginx and other programs (the default; CI runs it)
+               nightly: slow checks that rarely find anything
   --skip STEP  leave out this one, may repeat
 
 Each step is timed, all of them run, and any that fails makes the whole fail.
@@ -160,7 +161,7 @@ fn generated_configs() -> Result<StepOutcome, String> {
     generated_from(0, 40)
 }
 
-/// The same, of which none has been tried before.
+/// The same with configurations that no run has had before.
 fn newly_generated_configs() -> Result<StepOutcome, String> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let minutes = now.map_or(0, |since| since.as_secs() / 60);

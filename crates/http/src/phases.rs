@@ -56,7 +56,8 @@ fn log_request(x: &Exchange) {
     x.debug(format_args!("http args: \"{}\"", Text(&x.request.args)));
 }
 
-/// Goes on with what a wait came to.
+/// Goes on with the outcome of a wait.
+#[inline]
 pub(crate) fn resume(x: &mut Exchange, flow: Flow) -> Ran {
     if let Some(feature) = x.stage.waiting.take() {
         decision::record(x, feature, &flow);
@@ -64,7 +65,7 @@ pub(crate) fn resume(x: &mut Exchange, flow: Flow) -> Ran {
     step(x, flow)
 }
 
-/// Goes on with what an outer event came to.
+/// Goes on with the outcome of an event outside of the phases.
 pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
     let generation = x.generation.clone();
     loop {

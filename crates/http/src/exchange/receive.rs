@@ -16,7 +16,7 @@ pub(crate) struct ArrivingBody {
     downstream: Rc<dyn Downstream>,
     rules: BodyRules,
     length: Option<u64>,
-    /// The client's time, once that of its connection is the reply's.
+    /// Limits the time between two reads once the connection's own timer limits the reply.
     timer: Option<Timer>,
     is_timed: bool,
 }
@@ -27,7 +27,7 @@ impl ArrivingBody {
         self.length
     }
 
-    /// The reply is on its way: from now on the body has a time of its own.
+    /// The reply has begun: from now on the body is timed by itself.
     pub(crate) fn go_on_beside_reply(&mut self) {
         self.timer = Some(Timer::new());
     }
@@ -68,14 +68,14 @@ impl Exchange {
         }
     }
 
-    /// The body for who passes it on as it comes; `None`: there is none to come.
+    /// The body, to be passed on as it arrives; `None`: no body will arrive.
     pub(crate) fn arriving_body(&mut self) -> Option<ArrivingBody> {
         let length = self.request.body.length();
         let (downstream, rules) = self.claim_body()?;
         Some(ArrivingBody { downstream, rules, length, timer: None, is_timed: false })
     }
 
-    /// Where a body comes from that nobody has read or thrown away, and how it is taken.
+    /// The source of a body that was neither read nor discarded, and the location's limits for it.
     fn claim_body(&mut self) -> Option<(Rc<dyn Downstream>, BodyRules)> {
         let downstream = self.downstream.clone().filter(|_| self.request.body.is_announced())?;
         match self.request.body.state {

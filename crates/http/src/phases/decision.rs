@@ -1,5 +1,5 @@
-//! Which handler or filter decided about an exchange, for whoever debugs a configuration: one line
-//! of the level `debug`, and nothing where the log does not want it.
+//! Logs which handler or filter decided about an exchange: one line of the level `debug`, for
+//! debugging configurations. Without that level, nothing is formatted.
 //!
 //! The core's own decisions (no location, a body that is too large) have no line here.
 

@@ -48,6 +48,7 @@ impl FieldBlock {
         self.is_cut = false;
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(name);

@@ -26,7 +26,7 @@ pub(crate) struct SocketCarrier<P> {
     protocol: P,
 }
 
-/// How much of a request has been written.
+/// The sending side of a request.
 struct Outgoing {
     source: RequestSource,
     progress: SendProgress,
@@ -88,6 +88,7 @@ impl<P: Protocol> BackendCarrier for SocketCarrier<P> {
         &mut self.protocol
     }
 
+    #[inline]
     fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>> {
         match &mut self.connection {
             Some(connection) => {

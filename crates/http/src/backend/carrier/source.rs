@@ -13,13 +13,13 @@ pub(crate) enum RequestSource {
     Empty,
     /// From memory.
     Memory(Rc<StoredBody>),
-    /// From a file; what has been sent is no longer in the slice.
+    /// From a file; what a carrier has taken of it is no longer in the slice.
     File(FileSlice),
     /// From the client, as it comes.
     Streamed(Box<StreamedSource>),
 }
 
-/// What has come from the client and is not sent yet.
+/// Bytes received from the client that are not sent yet.
 pub(crate) struct StreamedSource {
     body: ArrivingBody,
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ impl RequestSource {
         Self::Streamed(Box::new(StreamedSource { body, bytes: Vec::new(), is_last: false }))
     }
 
-    /// What there is of it in memory.
+    /// The part of it that is in memory.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Memory(body) => match &**body {
@@ -55,7 +55,7 @@ impl RequestSource {
 }
 
 impl StreamedSource {
-    /// What there is of it.
+    /// The bytes received last.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -70,8 +70,8 @@ impl StreamedSource {
         self.body.go_on_beside_reply();
     }
 
-    /// Takes what has come from the client instead of the bytes there are: all of it, so that it
-    /// goes in few pieces. Without any, no buffer is kept.
+    /// Replaces the bytes by what has arrived from the client: all of it, so that few pieces are
+    /// sent. While nothing has arrived, no buffer is kept.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestBodyError>> {
         self.bytes.clear();
         if self.bytes.capacity() == 0 {

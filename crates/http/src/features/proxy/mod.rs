@@ -253,61 +253,63 @@ impl Proxy {
     async fn pass(&self, x: &mut Exchange) -> Flow {
         self.family.settle_abort(x);
         x.backends.begin_request();
-        let target = match &self.backend {
-            ProxyBackend::Fixed(target) => target,
+        let computed;
+        let (target, body) = match &self.backend {
+            ProxyBackend::Fixed(target) => {
+                x.backends.request_to.name(&target.host, &target.port);
+                let can_stream = self.can_stream_body(x);
+                match BackendRequestBody::of_client(x, &self.family, can_stream).await {
+                    Ok(body) => (target, body),
+                    Err(flow) => return flow,
+                }
+            }
             // Boxed, as HTTP/2 is: most requests do not need that much memory.
             ProxyBackend::Computed(template, groups) => {
-                return Box::pin(self.pass_computed(x, template, groups)).await;
+                match Box::pin(self.compute(x, template, groups)).await {
+                    Ok((target, body)) => {
+                        computed = target;
+                        (&*computed, body)
+                    }
+                    Err(flow) => return flow,
+                }
             }
         };
-        x.backends.request_to.name(&target.host, &target.port);
-        let can_stream = self.can_stream_body(x);
-        let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
-            Ok(body) => body,
-            Err(flow) => return flow,
-        };
         if self.conf.http_version == ProxyHttpVersion::Http2 {
-            return Box::pin(self.pass_to(x, target, body)).await;
+            return Box::pin(self.pass_by_stream(x, target, body)).await;
         }
         let plan = self.plan(x, target, body, |start, _| start);
         let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }
 
-    /// Passes the request on to the server that variables name. As in nginx, it is named before the
-    /// client's body is read, and looked up afterwards.
-    async fn pass_computed(&self, x: &mut Exchange, template: &Template, groups: &ByName) -> Flow {
+    /// Finds the server that variables name, and reads the client's body. As in nginx, the server
+    /// is named before the body is read, and looked up afterwards.
+    async fn compute(
+        &self,
+        x: &mut Exchange,
+        template: &Template,
+        groups: &ByName,
+    ) -> std::result::Result<(Box<ProxyTarget>, BackendRequestBody), Flow> {
         let url = x.render(template);
-        let Some(computed) = pass::evaluate(&url, groups, x) else { return Flow::Status(500) };
+        let computed = pass::evaluate(&url, groups, x).ok_or(Flow::Status(500))?;
         let (host, port) = computed.host_field();
         x.backends.request_to.name(&host, &port);
         let can_stream = self.can_stream_body(x);
-        let body = match BackendRequestBody::of_client(x, &self.family, can_stream).await {
-            Ok(body) => body,
-            Err(flow) => return flow,
-        };
+        let body = BackendRequestBody::of_client(x, &self.family, can_stream).await?;
         let target = match computed {
             ComputedTarget::Target(target) => target,
-            ComputedTarget::Unresolved(unresolved) => match unresolved.resolve(x).await {
-                Ok(target) => target,
-                Err(flow) => return flow,
-            },
+            ComputedTarget::Unresolved(unresolved) => unresolved.resolve(x).await?,
         };
-        self.pass_to(x, &target, body).await
+        Ok((Box::new(target), body))
     }
 
-    async fn pass_to(
+    async fn pass_by_stream(
         &self,
         x: &mut Exchange,
         target: &ProxyTarget,
         body: BackendRequestBody,
     ) -> Flow {
-        if self.conf.http_version == ProxyHttpVersion::Http2 {
-            let plan = self.plan(x, target, body, |start, is_tls| by_stream(&start, is_tls));
-            let Some(mut plan) = plan else { return Flow::Status(500) };
-            return backend::pass(x, &mut plan).await;
-        }
-        let plan = self.plan(x, target, body, |start, _| start);
+        let plan = self.plan(x, target, body, |start, is_tls| by_stream(&start, is_tls));
         let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }

@@ -216,15 +216,22 @@ impl FieldWriter<'_> {
     }
 
     /// A field, whose name may have capitals.
+    #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
-        if self.endpoint.role == Http2Role::Client
-            && name == b":method"
+        if self.endpoint.role == Http2Role::Client {
+            self.note_method(name, value);
+        }
+        self.endpoint.encoder.field(name, value, &mut self.endpoint.output);
+    }
+
+    /// A reply to HEAD has no body, whatever its length says.
+    fn note_method(&mut self, name: &[u8], value: &[u8]) {
+        if name == b":method"
             && value == b"HEAD"
             && let Some(state) = self.endpoint.streams.get(self.stream)
         {
             state.asks_for_head = true;
         }
-        self.endpoint.encoder.field(name, value, &mut self.endpoint.output);
     }
 
     /// Completes an interim reply. Returns the length of its frames.
