@@ -19,6 +19,7 @@ use session::listen::agree_on_server_port;
 use session::variables::VariableDoc;
 
 use crate::builtin;
+use crate::exchange::BackgroundTasks;
 use crate::features::{self, Layers, Scope, ssl, upstream};
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
@@ -324,6 +325,7 @@ impl HttpPlan {
         site.listens = sockets.list;
         site.groups = named::all(load)?.values().cloned().collect();
         site.worker_slots = std::mem::take(load.own.of());
+        site.worker_slots.declare::<BackgroundTasks>();
         site.variables = variables::resolve(load)?;
         Ok(site)
     }

@@ -29,7 +29,9 @@ use wire::http1::request::{HeadProgress, RequestHeadParser};
 
 use crate::client::Client;
 use crate::compile;
-use crate::exchange::{Body, BodyError, BodyFilter, Chunk, Exchange, Fields, FilteredBody, Flow};
+use crate::exchange::{
+    BackgroundTasks, Body, BodyError, BodyFilter, Chunk, Exchange, Fields, FilteredBody, Flow,
+};
 use crate::h1;
 use crate::phases::{self, Ran};
 use crate::site::{Exclusive, Generation, Site};
@@ -268,7 +270,7 @@ impl TestSite {
     }
 }
 
-/// Whether there is a reply. What runs beside the exchange has ended, too.
+/// Whether there is a reply. Background tasks have ended when this returns.
 async fn run(x: &mut Exchange, parser: &RequestHeadParser) -> bool {
     let mut ran = match h1::settle(x, parser) {
         Ok(()) => phases::run(x),
@@ -279,7 +281,7 @@ async fn run(x: &mut Exchange, parser: &RequestHeadParser) -> bool {
         let flow = wait.begin(x, &generation).await;
         ran = phases::resume(x, flow);
     }
-    x.background_ended().await;
+    BackgroundTasks::ended(&x.generation).await;
     matches!(ran, Ran::Replied)
 }
 

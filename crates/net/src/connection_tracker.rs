@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::{slots, spawn};
+use crate::{slots, spawn_if_running};
 
 /// The tasks of a worker's connections.
 #[derive(Default)]
@@ -29,10 +29,11 @@ struct Wakers {
 }
 
 impl ConnectionTracker {
-    /// Starts a connection's task. `age` is a number that grows, such as a generation's.
+    /// Starts a task. `age` is a number that grows, such as a generation's. Without a worker the
+    /// task is dropped.
     pub fn spawn(self: &Rc<Self>, age: u64, task: impl Future<Output = ()> + 'static) {
         let index = self.wakers.borrow_mut().add();
-        spawn(TrackedTask { tracker: self.clone(), index, age, task });
+        spawn_if_running(TrackedTask { tracker: self.clone(), index, age, task });
     }
 
     /// Sets the age of the running connection. Its task calls this when it begins other work.

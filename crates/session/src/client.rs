@@ -165,6 +165,15 @@ impl Client {
         }
     }
 
+    /// The same for work that may go on when the connection is closed: its socket's number is
+    /// another socket's then.
+    pub fn without_socket(&self) -> Self {
+        let local = OnceCell::from(self.local());
+        let behind = self.behind.as_ref().map(|behind| Rc::new(behind.without_socket()));
+        let is_plain_by_mistake = self.is_plain_by_mistake.clone();
+        Self { local, behind, is_plain_by_mistake, ..Self::wake(self.rest(), SocketProbe::NONE) }
+    }
+
     /// The client of the connection itself, whoever it speaks for.
     pub fn nearest(&self) -> &Client {
         self.behind.as_deref().unwrap_or(self)

@@ -23,6 +23,7 @@ mod caller;
 mod carrier;
 pub(crate) mod check;
 mod connect;
+mod fetch;
 mod head;
 mod pass;
 pub(crate) mod protocol;

@@ -22,10 +22,11 @@ use super::call::{Answered, BackendCall, Calling, Trouble};
 use super::caller::Caller;
 use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
 use super::connect::{self, CONNECTING, ConnectPlan, Connected};
+use super::fetch;
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{ReplyLength, ReplyReader};
 use super::request::BackendRequestBody;
-use super::store;
+use super::store::StoredReply;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
@@ -313,9 +314,10 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let is_stored = buffering && answered.body != ReplyLength::None;
         let body =
             body::receive(x, server, carrier, answered, Receive { policy, group, buffering, rate });
-        x.reply.body = match is_stored {
-            true => store::store(x, conf, &policy.temp_path, body),
-            false => body,
+        let stored = is_stored.then(|| StoredReply::begin(x, conf, &policy.temp_path)).flatten();
+        x.reply.body = match stored {
+            Some(stored) => fetch::keep(x, stored, body),
+            None => body,
         };
         Flow::Done
     }

@@ -9,7 +9,7 @@ use net::{ConnectionTracker, SparePool, TurnBudget};
 use observe::WorkerCounters;
 
 use crate::client::Client;
-use crate::exchange::Exchange;
+use crate::exchange::{BackgroundTasks, Exchange};
 use crate::site::Generation;
 
 /// Exchanges kept for later.
@@ -45,7 +45,8 @@ pub(crate) struct WorkerContext {
     /// Whether idle connections can be parked.
     pub(crate) can_park: bool,
     leaving: Cell<bool>,
-    /// The tasks of connections, each as old as the generation of the request it serves.
+    /// The tasks of connections, each as old as the generation of the request it serves, and
+    /// background tasks.
     pub(crate) tracker: Rc<ConnectionTracker>,
     /// How many connections that wait for another request are to end.
     wanted_back: Cell<usize>,
@@ -53,6 +54,8 @@ pub(crate) struct WorkerContext {
 
 impl WorkerContext {
     pub(crate) fn new(generation: Rc<Generation>, can_park: bool) -> Rc<Self> {
+        let tracker = Rc::default();
+        BackgroundTasks::track_with(&generation, &tracker);
         let context = Rc::new(Self {
             generation: RefCell::new(generation),
             idle: RefCell::new(SparePool::new(EXCHANGES_KEPT_MAX)),
@@ -61,7 +64,7 @@ impl WorkerContext {
             wait_budget: TurnBudget::new(WAITS_PER_TURN),
             can_park,
             leaving: Cell::new(false),
-            tracker: Rc::default(),
+            tracker,
             wanted_back: Cell::new(0),
         });
         let weak = Rc::downgrade(&context);
@@ -76,6 +79,7 @@ impl WorkerContext {
 
     /// From now on every next request is served by this configuration.
     pub(crate) fn replace_generation(&self, generation: Rc<Generation>) {
+        BackgroundTasks::track_with(&generation, &self.tracker);
         self.generation.replace(generation);
         // They hold the old generation.
         self.idle.borrow_mut().clear();

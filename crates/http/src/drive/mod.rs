@@ -2,7 +2,7 @@
 //! its client speaks.
 //!
 //! ```text
-//! phases --reply--> head, body --> post_action, subrequests beside it --> log
+//! phases --reply--> head, body --> post_action --> log
 //!  ^  |
 //!  +--+ wait
 //! ```

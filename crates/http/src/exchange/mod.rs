@@ -4,6 +4,7 @@
 //! phases and sends the reply. Features read and change it through this type alone.
 
 mod backends;
+mod background;
 mod body;
 mod close;
 mod downstream;
@@ -31,6 +32,9 @@ use net::LentFuture;
 
 pub use backends::Backends;
 pub(crate) use backends::{AskedBackend, UpstreamAttempt};
+#[cfg(test)]
+pub(crate) use background::BACKGROUND_TASKS_MAX;
+pub(crate) use background::BackgroundTasks;
 pub use body::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, FileSlice};
 pub use close::CloseReason;
 pub use downstream::{BodyRules, Downstream, RequestBodyError};
@@ -43,7 +47,6 @@ pub use reply::Reply;
 pub(crate) use request::BadPath;
 pub use request::Request;
 pub use request_body::{Announced, RequestBody, StoredBody};
-use role::Background;
 pub(crate) use role::{Origin, Role};
 pub use session::Captures;
 pub use session::values::{SetValues, TooLong};
@@ -219,8 +222,8 @@ pub struct Exchange {
     pub outlives_client: Rc<Cell<bool>>,
     /// What it is to the client.
     pub(crate) role: Role,
-    /// Its subrequests; most exchanges have none.
-    pub(crate) subrequests: Option<Box<Subrequests>>,
+    /// The memory of its last subrequest.
+    pub(crate) spare_subrequest: Option<Box<Exchange>>,
     /// Where the phases stand.
     pub(crate) stage: Stage,
     scratch: Vec<u8>,
@@ -230,15 +233,6 @@ pub struct Exchange {
 
 /// Bytes of all values of an exchange's variables together.
 const VALUES_MAX: usize = if cfg!(test) { 1 << 20 } else { session::values::VALUES_BYTES_MAX };
-
-/// The subrequests of an exchange.
-#[derive(Default)]
-pub(crate) struct Subrequests {
-    /// The memory of one that is over.
-    pub(crate) spare: Option<Box<Exchange>>,
-    /// Those that run beside it, each in a task of its own.
-    pub(crate) background: Background,
-}
 
 impl Exchange {
     pub(crate) fn new(client: Rc<Client>, generation: Rc<Generation>) -> Self {
@@ -266,7 +260,7 @@ impl Exchange {
             close: Some(CloseReason::NoRequest),
             outlives_client: Rc::default(),
             role: Role::Main,
-            subrequests: None,
+            spare_subrequest: None,
             stage: Default::default(),
             scratch: Vec::new(),
             spare_client: None,
@@ -302,7 +296,7 @@ impl Exchange {
             states: _,
             captures: _,
             backends: _,
-            subrequests: _,
+            spare_subrequest: _,
             scratch: _,
         } = self;
         if !Rc::ptr_eq(client, new_client) {
@@ -388,22 +382,19 @@ impl Exchange {
         self.captures.subject.shrink_to_fit();
         self.scratch = Vec::new();
         self.spare_client = None;
-        if let Some(own) = &mut self.subrequests {
-            own.spare = None;
-        }
+        self.spare_subrequest = None;
     }
 
     /// How much memory it keeps for the next exchange, itself included.
     pub(crate) fn memory(&self) -> usize {
         let captures = self.captures.subject.capacity()
             + self.captures.groups.capacity() * size_of::<Option<(u32, u32)>>();
-        let spare = self.subrequests.as_ref().and_then(|own| own.spare.as_ref());
         size_of::<Self>()
             + self.request.memory()
             + self.reply.memory()
             + self.values.memory()
             + self.backends.memory()
-            + spare.map_or(0, |spare| spare.memory())
+            + self.spare_subrequest.as_ref().map_or(0, |spare| spare.memory())
             + captures
             + self.scratch.capacity()
     }
@@ -411,7 +402,6 @@ impl Exchange {
     /// It is over: forgets it, keeping the memory. What is not forgotten here is set by
     /// [`renew`](Self::renew), or memory alone.
     pub(crate) fn retire(&mut self) {
-        self.stop_background();
         let Self {
             downstream,
             request,
@@ -437,7 +427,7 @@ impl Exchange {
             outlives_client: _,
             role: _,
             stage: _,
-            subrequests: _,
+            spare_subrequest: _,
             scratch: _,
             spare_client: _,
         } = self;

@@ -1,4 +1,4 @@
-//! An exchange and its subrequests: whose it is, and which run beside it.
+//! Whether an exchange is a subrequest, and what it takes from its main request then.
 
 use wire::Method;
 
@@ -24,26 +24,6 @@ impl Exchange {
         match self.role {
             Role::Sub(origin) => origin.location,
             Role::Main | Role::PostAction => self.location,
-        }
-    }
-
-    /// Whether subrequests run beside it.
-    pub(crate) fn has_background(&self) -> bool {
-        self.subrequests.as_ref().is_some_and(|own| !own.background.is_empty())
-    }
-
-    /// Waits for them; whether the connection may be used on.
-    pub(crate) async fn background_ended(&mut self) -> bool {
-        match &mut self.subrequests {
-            Some(own) => own.background.ended().await,
-            None => true,
-        }
-    }
-
-    /// Ends them where they stand.
-    pub(crate) fn stop_background(&mut self) {
-        if let Some(own) = &mut self.subrequests {
-            own.background.stop();
         }
     }
 }

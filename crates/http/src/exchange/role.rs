@@ -1,7 +1,4 @@
-//! What an exchange is to its client, and what runs beside it.
-
-use std::cell::Cell;
-use std::rc::Rc;
+//! What an exchange is to its client.
 
 use wire::Method;
 
@@ -28,47 +25,4 @@ pub struct Origin {
     pub(crate) method: Method,
     /// How many more subrequests may be nested in it.
     pub(crate) deeper: u8,
-}
-
-/// Tasks that end with this, wherever they stand.
-#[derive(Default)]
-pub(crate) struct Background {
-    tasks: Vec<net::Task>,
-    /// Whether one of them asked for the connection to be closed.
-    breaks: Rc<Cell<bool>>,
-}
-
-impl Background {
-    /// Adds a task; it sets the flag to have the connection closed.
-    pub(crate) fn start<F: Future<Output = ()> + 'static>(
-        &mut self,
-        task: impl FnOnce(Rc<Cell<bool>>) -> F,
-    ) {
-        self.tasks.push(net::spawn(task(self.breaks.clone())));
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
-    }
-
-    /// Waits until all have ended; whether the connection may be used on.
-    pub(super) async fn ended(&mut self) -> bool {
-        let mut all_ended = true;
-        for task in &mut self.tasks {
-            all_ended &= task.ended().await;
-        }
-        self.tasks.clear();
-        all_ended && !self.breaks.take()
-    }
-
-    pub(super) fn stop(&mut self) {
-        self.tasks.drain(..).for_each(|task| task.stop());
-        self.breaks.take();
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }

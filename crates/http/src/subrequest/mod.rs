@@ -3,7 +3,7 @@
 //! ```text
 //! subrequest --run--> head of the reply --whoever asked takes it, and pulls the body--> end
 //!     |--into_body--> its body, run when it is pulled, as a part of another ([`part`])
-//!     \--run_aside--> the same beside its parent, and nobody gets the reply
+//!     \--run_in_background--> the same in a task of the worker, and nobody gets the reply
 //! ```
 //!
 //! One has its parent's client, server and request head, and its variables are its parent's. URI,
@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use observe::{Level, Text};
 
-use crate::exchange::{Exchange, Flow, Origin, Role};
+use crate::exchange::{BackgroundTasks, Exchange, Flow, Origin, Role};
 use crate::phases::{self, Ran};
 
 /// Subrequests inside each other.
@@ -54,7 +54,7 @@ impl Exchange {
         self.debug(format_args!("http subrequest \"{shown}?{args_shown}\""));
         let (location, method) = (self.main_location(), self.main_method());
         let outlives_client = self.outlives_client.get();
-        let spare = self.subrequests.as_mut().and_then(|own| own.spare.take());
+        let spare = self.spare_subrequest.take();
         let mut x = spare.unwrap_or_else(|| {
             Box::new(Exchange::new(self.client.clone(), self.generation.clone()))
         });
@@ -79,16 +79,21 @@ impl Exchange {
         self.states.begin_subrequest(&parent.states);
     }
 
-    /// Runs a subrequest beside this exchange, whose driver waits for its end before it goes on
-    /// with the connection. It ends with this exchange, at the latest.
-    pub(crate) fn run_aside(&mut self, mut subrequest: Subrequest) {
+    /// Runs a subrequest that nobody waits for. It belongs to the worker: it delays neither this
+    /// exchange nor the next request of the connection, and ends with neither.
+    pub(crate) fn run_in_background(&mut self, mut subrequest: Subrequest) {
         subrequest.x.outlives_client = Rc::default();
-        self.outlives_client.set(subrequest.outlives_client);
-        let background = &mut self.subrequests.get_or_insert_default().background;
-        background.start(async move |breaks| match subrequest.run().await {
-            Ok(()) => subrequest.log(),
-            Err(_) => breaks.set(true),
+        subrequest.x.client = Rc::new(self.client.without_socket());
+        let generation = self.generation.clone();
+        let started = BackgroundTasks::start(&generation, async move {
+            if subrequest.run().await.is_ok() {
+                subrequest.log();
+            }
         });
+        if started.is_err() {
+            let dropped = "too many background tasks, a subrequest is dropped";
+            self.log(Level::Error, format_args!("{dropped}"));
+        }
     }
 
     /// A subrequest is over: it is logged where it ended, if that location says so.
@@ -98,7 +103,7 @@ impl Exchange {
         let mut x = subrequest.x;
         self.states.end_subrequest(&mut x.states);
         x.retire();
-        self.subrequests.get_or_insert_default().spare = Some(x);
+        self.spare_subrequest = Some(x);
     }
 }
 

@@ -136,12 +136,11 @@ fn how_deep_they_go() {
 }
 
 #[test]
-fn a_subrequest_beside_its_parent_has_its_variables_and_its_body() {
+fn a_background_subrequest_has_its_parents_variables_and_body() {
     fn send_beside(x: &mut Exchange) -> Flow {
         x.request.body.keep(StoredBody::Memory(b"abc".to_vec()));
         let inner = x.subrequest(b"/in", b"").expect("not too deep");
-        x.run_aside(inner);
-        assert!(x.has_background());
+        x.run_in_background(inner);
         Flow::Status(204)
     }
     let http = "log_format it '$uri $x $request_body'; server {

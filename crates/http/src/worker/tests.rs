@@ -1,12 +1,15 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::ptr;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 
 use ::session::WorkerSlot;
 
 use super::Worker;
+use crate::exchange::BackgroundTasks;
 use crate::site::Generation;
-use crate::testing::site_with;
+use crate::testing::{site, site_with};
 
 thread_local! {
     static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -82,4 +85,38 @@ fn slots_are_told_once_when_a_worker_starts_and_leaves_a_generation() {
     // Health checks and certificates with variables have a generation that nothing is served by.
     drop(Generation::new(site.clone(), 3));
     assert_eq!(calls(), "");
+}
+
+#[test]
+fn a_worker_that_leaves_waits_for_background_tasks_or_cuts_them() {
+    let test_site = site("server { location / { return 200; } }");
+    let site = test_site.generation.configuration();
+    for is_cut in [false, true] {
+        net::run(async {
+            let generation = Generation::new(site.clone(), 1);
+            let worker = Worker::new(generation.clone());
+            let [may_end, has_ended] = [(); 2].map(|()| Rc::new(Cell::new(false)));
+            let (wait, end) = (may_end.clone(), has_ended.clone());
+            let task = async move {
+                while !wait.get() {
+                    net::yield_now().await;
+                }
+                end.set(true);
+            };
+            BackgroundTasks::start(&generation, task).unwrap();
+            let mut leaving = pin!(worker.leave());
+            for _ in 0..3 {
+                net::yield_now().await;
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(leaving.as_mut().poll(&mut cx).is_pending());
+            }
+            match is_cut {
+                true => worker.cut_before(u64::MAX),
+                false => may_end.set(true),
+            }
+            leaving.await;
+            assert_eq!(has_ended.get(), !is_cut);
+        })
+        .unwrap();
+    }
 }

@@ -1,4 +1,4 @@
-//! `mirror`: requests are also sent elsewhere, and nobody looks at what is answered there.
+//! `mirror`: requests are also sent elsewhere, and the responses are discarded.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,12 @@ conf::directives! {
 
     /// Sends a copy of each request to this location and ignores the response.
     ///
+    /// Copies delay no client: the next request of the connection does not wait for them. With 4096
+    /// copies under way in a worker, further ones are dropped with an error in the log.
+    ///
     /// Syntax: PATH | off
+    /// Differs: nginx serves the client's next request on the connection only after the copy ends,
+    ///     and ends the copy when the client leaves
     ///
     /// ```nginx
     /// location / {
@@ -95,7 +100,7 @@ impl Conf {
             copy.x.request.header_only = true;
             copy.x.request.has_args = x.request.has_args;
             copy.x.request.head.method = x.request.head.method;
-            x.run_aside(copy);
+            x.run_in_background(copy);
         }
         Flow::Next
     }

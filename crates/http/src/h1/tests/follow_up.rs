@@ -1,4 +1,4 @@
-//! What follows a reply, before the connection goes on: copies, and `post_action`.
+//! What follows a reply: copies of the request in the background, and `post_action`.
 
 use net::LentFuture;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::exchange::StoredBody;
+use crate::exchange::{BACKGROUND_TASKS_MAX, StoredBody};
 
 /// A server whose `/copy` and `/slow` take a moment, and count when they are done with it.
 fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
@@ -36,8 +36,13 @@ fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
     Server::with(http, change, |_| {})
 }
 
+/// What `empty_gif` answers to `DELETE`.
+fn refused() -> String {
+    page("405 Not Allowed").replace("close", "keep-alive")
+}
+
 #[test]
-fn a_copy_holds_up_the_next_request_and_not_the_reply() {
+fn a_copy_delays_neither_the_reply_nor_the_next_request() {
     let done = Arc::default();
     let server = server(
         "server {
@@ -51,34 +56,57 @@ fn a_copy_holds_up_the_next_request_and_not_the_reply() {
     client.head("DELETE /next/../a HTTP/1.1\nHost: a\nContent-Length: 3\n");
     client.send("abc");
     client.head("GET /next HTTP/1.1\nHost: a\n");
-    let refused = page("405 Not Allowed").replace("close", "keep-alive");
-    client.expect(&refused);
-    assert_eq!(done.load(Ordering::SeqCst), 0);
-    server.advance(30);
+    client.expect(&refused());
     client.expect(&text("200 OK", "keep-alive", "next"));
-    assert_eq!(done.load(Ordering::SeqCst), 2 * (1 + 3));
+    assert_eq!(done.load(Ordering::SeqCst), 0);
     assert_eq!(server.logged().0, 405);
+    server.advance(30);
+    assert_eq!(done.load(Ordering::SeqCst), 2 * (1 + 3));
 }
 
 #[test]
-fn copies_end_with_a_request_whose_client_is_gone() {
+fn a_copy_outlives_a_client_that_leaves() {
     let done = Arc::default();
     let server = server("server { location /copy { } location /slow { mirror /copy; } }", &done);
     let mut client = server.connect();
     client.head("GET /slow HTTP/1.1\nHost: a\n");
     drop(client);
     assert_eq!(server.logged(), (499, 0));
-    server.advance(60);
-    assert_eq!(done.load(Ordering::SeqCst), 0);
+    server.advance(30);
+    assert_eq!(done.load(Ordering::SeqCst), 1);
 }
 
 #[test]
-fn a_copy_that_closes_the_connection_does_so_after_the_reply() {
+fn a_copy_that_closes_its_connection_leaves_the_client_its_own() {
     let server = Server::start(
         "server { location / { mirror /copy; empty_gif; } location /copy { return 444; } }",
     );
-    let got = server.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("keep-alive"), "{got}");
+    let mut client = server.connect();
+    for _ in 0..2 {
+        client.head("DELETE / HTTP/1.1\nHost: a\n");
+        client.expect(&refused());
+    }
+}
+
+#[test]
+fn copies_beyond_the_limit_are_dropped_and_logged() {
+    let done = Arc::default();
+    let server = server(
+        "error_log e.log; keepalive_requests 10000; server {
+            location / { mirror /copy; empty_gif; }
+            location /copy { }
+        }",
+        &done,
+    );
+    let mut client = server.connect();
+    for _ in 0..=BACKGROUND_TASKS_MAX {
+        client.head("DELETE / HTTP/1.1\nHost: a\n");
+        client.expect(&refused());
+    }
+    server.advance(30);
+    assert_eq!(done.load(Ordering::SeqCst) as usize, BACKGROUND_TASKS_MAX);
+    let dropped = "too many background tasks, a subrequest is dropped";
+    assert!(server.log().iter().any(|line| line.starts_with(dropped)));
 }
 
 #[test]
