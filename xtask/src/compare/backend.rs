@@ -30,6 +30,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Between the bytes of what is sent one at a time.
 const DRIP: Duration = Duration::from_millis(1);
 
+/// How long after its reply a copy of a request may come.
+const COPY_DELAY_MAX: Duration = Duration::from_millis(25);
+
 /// How long a request that a backend has begun to read may still take.
 const SETTLED_MAX: Duration = Duration::from_secs(5);
 
@@ -107,6 +110,19 @@ impl ScriptedBackends {
         let script = Arc::new(script.clone());
         *self.shared.lock() =
             ForwardedRequest { script, place: Some(place.clone()), ..ForwardedRequest::default() };
+    }
+
+    /// Waits until a copy that follows its reply has come: until nothing has come for a while.
+    pub(super) fn wait_for_copies(&self) {
+        let count = || self.shared.lock().received.len();
+        let mut last = count();
+        loop {
+            thread::sleep(COPY_DELAY_MAX);
+            let now = count();
+            if now == std::mem::replace(&mut last, now) {
+                return;
+            }
+        }
     }
 
     /// What the backends were sent since then, in lines.
