@@ -13,6 +13,7 @@ pub struct TuneResult {
     /// What each candidate adds beside the others, the best first. None: nothing was found.
     pub kept: Vec<TuneEffect>,
     /// What all of them gain together over the baseline; the candidate's number means nothing.
+    /// None as well where the turns ended before these alone were measured together.
     pub together: Option<TuneEffect>,
     /// The candidates that seemed to gain something and are not kept.
     pub dropped: Vec<usize>,
@@ -52,35 +53,52 @@ fn best_of_each(subjects: &[&str], winners: &[usize]) -> Vec<usize> {
 }
 
 /// Measures candidates beside each other within so many turns, and leaves out those that add
-/// nothing. What cannot be measured any more is left out, too.
+/// nothing. The last step is kept for the candidates that are sure by then: they are reported
+/// whatever becomes of the others.
 pub fn confirm(
     winners: &[usize],
     turns: usize,
     blocks: &mut dyn TuneBlocks,
 ) -> Result<TuneResult, String> {
     let mut kept = winners.to_vec();
-    let mut dropped = Vec::new();
-    let mut turns = turns;
-    while !kept.is_empty() {
+    let mut result = TuneResult::default();
+    let (mut turns, mut share) = (turns, STEP_SHARE);
+    while affords(kept.len(), turns) {
         let step = ConfirmationStep::new(&kept);
-        let wanted = (turns as f64 * STEP_SHARE) as usize / step.configurations.len();
-        let count = wanted.max(BLOCKS_MIN);
-        if count * step.configurations.len() > turns {
-            break;
-        }
-        turns -= count * step.configurations.len();
+        let configurations = step.configurations.len();
+        let count = ((turns as f64 * share) as usize / configurations).max(BLOCKS_MIN);
+        turns -= count * configurations;
         let measured = step.measure(count, blocks)?;
         let sure = measured.sure();
         let weak = measured.all_but(&sure);
+        let last = (turns as f64 * (1.0 - STEP_SHARE)) as usize;
+        let leaving = match affords(kept.len() - weak.len().div_ceil(2), turns - last)
+            && (sure.is_empty() || affords(sure.len(), last))
+        {
+            true => &weak[..weak.len().div_ceil(2)],
+            false => {
+                share = 1.0;
+                &weak[..]
+            }
+        };
+        result = measured.into_result(sure, std::mem::take(&mut result.dropped));
         if weak.is_empty() {
-            return Ok(measured.into_result(sure, dropped));
+            return Ok(result);
         }
-        let leaving = &weak[..(weak.len() / 2).max(1)];
         kept.retain(|candidate| !leaving.contains(candidate));
-        dropped.extend(leaving);
+        result.dropped.extend(leaving);
+        // That of a configuration with the weak ones.
+        result.together = None;
     }
-    dropped.extend(kept);
-    Ok(TuneResult { dropped, ..TuneResult::default() })
+    let is_unconfirmed = |number: &usize| result.kept.iter().all(|kept| kept.candidate != *number);
+    result.dropped.extend(kept.into_iter().filter(is_unconfirmed));
+    Ok(result)
+}
+
+/// Whether so many turns make a step for so many candidates, at least one of which is there.
+fn affords(candidates: usize, turns: usize) -> bool {
+    let configurations = candidates + 1 + usize::from(candidates > 1);
+    candidates > 0 && configurations * BLOCKS_MIN <= turns
 }
 
 /// All together, all without each, and the baseline.

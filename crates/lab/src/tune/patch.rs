@@ -26,7 +26,7 @@ pub struct TunePatch {
     /// How many candidates were tried.
     pub tried: usize,
     /// How many seemed to gain something, and could not be confirmed.
-    pub unconfirmed: usize,
+    pub unconfirmed: Vec<&'static str>,
 }
 
 /// A change of a line.
@@ -103,7 +103,8 @@ impl TunePatch {
             changes.into_iter().for_each(|change| note(change, &reason, &mut hunks));
         }
         let together = result.together.map(|effect| PatchEffect::new(goal, effect));
-        let unconfirmed = result.dropped.len();
+        let names = result.dropped.iter().filter_map(|number| candidates.get(*number));
+        let unconfirmed = names.map(TuneCandidate::name).collect();
         Self { goal: goal.figure(), together, hunks, tried: candidates.len(), unconfirmed }
     }
 
@@ -111,16 +112,17 @@ impl TunePatch {
     pub fn text(&self) -> String {
         let mut out = String::new();
         let tried = self.tried;
-        let Some(together) = &self.together else {
-            return match self.unconfirmed {
-                0 => format!("# None of {tried} settings that were tried gains anything here.\n"),
-                some => format!(
-                    "# {some} of {tried} settings seemed to gain something, but not for sure: a \
-                     longer --budget may tell.\n"
-                ),
-            };
-        };
-        let _ = writeln!(out, "# All changes together: {}", together.told);
+        if self.hunks.is_empty() && self.unconfirmed.is_empty() {
+            return format!("# None of {tried} settings that were tried gains anything here.\n");
+        }
+        if let Some(together) = &self.together {
+            let _ = writeln!(out, "# All changes together: {}", together.told);
+        }
+        if !self.unconfirmed.is_empty() {
+            let (names, doubt) = (self.unconfirmed.join(", "), "a longer --budget may tell");
+            let _ =
+                writeln!(out, "# Seemed to gain something, but not for sure: {names} ({doubt})");
+        }
         let mut last: Option<&TuneHunk> = None;
         for hunk in &self.hunks {
             if last.is_none_or(|last| !last.has_heading_of(hunk)) {
@@ -249,12 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_confirmed_is_told() {
+    fn candidates_that_are_not_confirmed_are_named() {
         let tree = tree(TEXT);
         let all = candidates(&tree, TunedServer::Weir);
         let result = TuneResult { dropped: vec![0, 1], ..TuneResult::default() };
         let text = TunePatch::new(&tree, &all, &result, TuneGoal::Rate).text();
-        assert!(text.starts_with("# 2 of ") && text.contains("a longer --budget"), "{text}");
+        let names = [all[0].name(), all[1].name()].join(", ");
+        assert!(text.contains(&names) && text.contains("a longer --budget"), "{text}");
     }
 
     #[test]

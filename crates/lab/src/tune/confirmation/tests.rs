@@ -12,18 +12,18 @@ fn without_subjects(count: usize) -> Vec<&'static str> {
 }
 
 /// The candidates that a search of simulated gains keeps, in order.
-fn found(machine: &mut SimulatedMachine, subjects: &[&str]) -> Vec<usize> {
-    let result = search(subjects, TURNS, machine).unwrap();
-    assert!(machine.turns <= TURNS, "{}", machine.turns);
+fn found(machine: &mut SimulatedMachine, subjects: &[&str], turns: usize) -> Vec<usize> {
+    let result = search(subjects, turns, machine).unwrap();
+    assert!(machine.turns <= turns, "{}", machine.turns);
     let mut kept: Vec<usize> = result.kept.iter().map(|effect| effect.candidate).collect();
     kept.sort_unstable();
     kept
 }
 
 /// What 100 searches have kept, in the order of their seeds; two at a time, because they take long.
-fn searches(gains: [f64; 16]) -> Vec<Vec<usize>> {
+fn searches<const N: usize>(gains: [f64; N], turns: usize) -> Vec<Vec<usize>> {
     let search =
-        move |seed| found(&mut SimulatedMachine::new(&gains, seed), &without_subjects(gains.len()));
+        move |seed| found(&mut SimulatedMachine::new(&gains, seed), &without_subjects(N), turns);
     let half = SIMULATIONS / 2;
     let first = std::thread::spawn(move || (0..half).map(search).collect::<Vec<_>>());
     let second: Vec<_> = (half..SIMULATIONS).map(search).collect();
@@ -36,7 +36,7 @@ fn planted_effects_are_found() {
     const PLANTED: [usize; 3] = [3, 8, 13];
     let mut gains = [1.0; 16];
     [gains[3], gains[8], gains[13]] = [1.05, 1.10, 1.40];
-    let searches = searches(gains);
+    let searches = searches(gains, TURNS);
     let with_all = |kept: &&Vec<usize>| PLANTED.iter().all(|planted| kept.contains(planted));
     let with_no_other = |kept: &&Vec<usize>| kept.iter().all(|kept| PLANTED.contains(kept));
     let all = searches.iter().filter(with_all).count();
@@ -45,9 +45,19 @@ fn planted_effects_are_found() {
     assert!(no_other >= 90, "no other in {no_other} of 100 searches");
 }
 
+/// Candidates of which several gain too little to be confirmed take nothing from one that is sure.
+#[test]
+fn a_large_gain_is_reported_beside_small_ones() {
+    let mut gains = [1.02; 15];
+    gains[0] = 1.40;
+    gains[9..].fill(1.0);
+    let found = searches(gains, 900);
+    assert_eq!(found.iter().filter(|kept| kept.contains(&0)).count(), 100);
+}
+
 #[test]
 fn nothing_is_made_up() {
-    let nothing = searches([1.0; 16]).iter().filter(|kept| kept.is_empty()).count();
+    let nothing = searches([1.0; 16], TURNS).iter().filter(|kept| kept.is_empty()).count();
     assert!(nothing >= 95, "nothing in {nothing} of 100 searches");
 }
 
@@ -57,7 +67,7 @@ fn of_two_that_do_the_same_one_is_kept() {
     for seed in 0..10 {
         let gains = [1.0, 1.3, 1.3, 1.0];
         let mut machine = SimulatedMachine::of_substitutes(&gains, seed);
-        let kept = found(&mut machine, &without_subjects(4));
+        let kept = found(&mut machine, &without_subjects(4), TURNS);
         assert!(kept == [1] || kept == [2], "{seed}: {kept:?}");
     }
 }
