@@ -87,6 +87,13 @@ pub(crate) const CHOICES: &[OptionRow] = &[
          they take turns, in random blocks of ABBA or BAAB",
     ),
     choice('\0', "turn", "T", "length of a turn (default: 1/40 of the duration, at most 1s)"),
+    choice(
+        '\0',
+        "on-demand",
+        "",
+        "for each line of standard input, run a turn of --duration and\n\
+         print its results as a line of JSON; connections stay open",
+    ),
     choice('\0', "json", "FILE", "write all results as JSON; - is standard output"),
     choice('\0', "hlog", "FILE", "write latencies per second as HdrHistogram log"),
     choice('\0', "repeat", "N", "repeat the run N times, to show the noise"),

@@ -67,6 +67,8 @@ pub(crate) struct LoadSettings {
     /// The server that the other is compared with.
     pub(crate) against: Option<LoadTarget>,
     turn: Option<Duration>,
+    /// Whether turns begin when the caller says so.
+    pub(crate) on_demand: bool,
     pub(crate) expectations: Vec<Expectation>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) hlog: Option<PathBuf>,
@@ -138,6 +140,7 @@ impl LoadSettings {
             "latency" => self.latency = true,
             "percentiles" => self.percentiles = percentiles(value)?,
             "against" => self.against = Some(LoadTarget::parse(value)?),
+            "on-demand" => self.on_demand = true,
             "turn" => self.turn = Some(positive(value)?),
             "expect" => self.expectations.push(Expectation::parse(value)?),
             "timeout" => self.timeout = positive(value)?,
@@ -257,9 +260,22 @@ impl LoadSettings {
     /// Options that cannot be combined with `--against`.
     fn checks_in_turns(&self) -> Vec<(bool, &'static str)> {
         let Some(against) = &self.against else {
-            return vec![(self.turn.is_some(), "--turn requires --against")];
+            return vec![
+                (self.turn.is_some(), "--turn requires --against"),
+                (
+                    self.on_demand
+                        && (self.search.is_some() || self.repeat > 1 || self.requests.is_some()),
+                    "--on-demand cannot be combined with --search, --repeat or --requests",
+                ),
+                (
+                    self.on_demand
+                        && (self.script.is_some() || self.json.is_some() || self.hlog.is_some()),
+                    "--on-demand cannot be combined with --script, --json or --hlog",
+                ),
+            ];
         };
         vec![
+            (self.on_demand, "--on-demand cannot be combined with --against"),
             (
                 self.targets.len() > 1
                     || self.targets[0].scheme.is_echo() != against.scheme.is_echo(),
@@ -353,6 +369,11 @@ impl LoadSettings {
             tls: self.tls.transport(target, self.is_http2)?,
             streams: self.is_http2.then(|| self.streams.unwrap_or(1)),
         })
+    }
+
+    /// The same for turns that the caller starts, each as long as the duration.
+    pub(crate) fn plan_on_demand(&self) -> Result<RunPlan, String> {
+        Ok(RunPlan { in_turns: true, ..self.plan()? })
     }
 
     /// Everything that two servers need that take turns: A and B, and how many blocks of four turns
@@ -463,6 +484,7 @@ impl Default for LoadSettings {
             repeat: 1,
             search: None,
             quiet: false,
+            on_demand: false,
             connections: CONNECTIONS,
             threads: THREADS,
             duration: None,

@@ -96,6 +96,9 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
         settings.files().try_for_each(try_file)?;
         return turning::run(settings, against);
     }
+    if settings.on_demand {
+        return turning::run_on_demand(settings);
+    }
     let plan = settings.plan()?;
     settings.files().try_for_each(try_file)?;
     // Where there is no room for some to spare, there are none to spare.

@@ -1,10 +1,12 @@
-//! `--against`: two servers take turns, and what B does differently is shown.
+//! Turns: `--against` has two servers take turns and shows what B does differently; with
+//! `--on-demand` the caller says when a server has its turn.
 
-use super::{CommandError, DESCRIPTORS, answered, expected, is_file, is_output, show, write};
-use crate::results::compare::turns;
-use crate::results::{Results, amounts, json};
+use super::{
+    CommandError, DESCRIPTORS, answered, expected, is_file, is_output, print, show, write,
+};
+use crate::results::{Results, amounts, compare, json};
 use crate::run::plan::RunPlan;
-use crate::run::turns::run_in_turns;
+use crate::run::turns;
 use crate::settings::LoadSettings;
 use crate::target::LoadTarget;
 use crate::tell;
@@ -14,21 +16,21 @@ pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), C
     let (plans, blocks) = settings.plans_in_turns(against)?;
     let _ = net::process::reserve_descriptors(plans[0].connections * 2 + DESCRIPTORS);
     show(settings, &opening(&plans, blocks))?;
-    let mut turns = run_in_turns(&plans, blocks, &mut |block| {
+    let mut measured = turns::run_in_turns(&plans, blocks, &mut |block| {
         if !settings.quiet {
-            tell(&turns::line(block));
+            tell(&compare::turns::line(block));
         }
     })?;
-    let [_, b] = &mut turns.sides;
+    let [_, b] = &mut measured.sides;
     b.judged = expected::judge(&settings.expectations, b);
-    let text = json::write_turns(&turns);
+    let text = json::write_turns(&measured);
     // Before all that can still go wrong.
     let saved =
         settings.json.as_deref().filter(|path| is_file(path)).map(|path| write(path, &text));
-    let [a, b] = &turns.sides;
-    show(settings, &format!("\n{}{}", turns::text(&turns), expected::text(&b.judged)))?;
+    let [a, b] = &measured.sides;
+    show(settings, &format!("\n{}{}", compare::turns::text(&measured), expected::text(&b.judged)))?;
     if !settings.quiet {
-        tell(&turns::notes(&turns));
+        tell(&compare::turns::notes(&measured));
     }
     saved.transpose()?;
     settings
@@ -39,6 +41,20 @@ pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), C
     answered_by("A", a)?;
     answered_by("B", b)?;
     expected::verdict(std::slice::from_ref(b))
+}
+
+/// Runs one turn for each line of standard input, and answers each with a line of JSON: the rate
+/// while every connection was at work, and all that was counted until the last reply.
+pub(super) fn run_on_demand(settings: &LoadSettings) -> Result<(), CommandError> {
+    let plan = settings.plan_on_demand()?;
+    let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
+    let mut lines = std::io::stdin().lines();
+    let mut next = || lines.next().is_some_and(|line| line.is_ok());
+    turns::run_on_demand(&plan, &mut next, &mut |rate, results| {
+        let run = json::write(std::slice::from_ref(results));
+        print(&format!("{{\"steady_replies_per_s\":{rate},\"run\":{}}}\n", run.trim_end()))
+    })?;
+    Ok(())
 }
 
 fn answered_by(name: &str, results: &Results) -> Result<(), String> {

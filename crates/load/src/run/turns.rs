@@ -1,4 +1,5 @@
-//! Two servers, loaded in turns within one run.
+//! Servers that are loaded in turns: two within one run, or one whenever the caller says so, which
+//! has turns of other servers in between.
 //!
 //! ```text
 //! (connect A, connect B, a turn of each to warm up, 4 turns: ABBA or BAAB) for each block
@@ -30,16 +31,9 @@ pub fn run_in_turns(
     watch: &mut dyn FnMut(&TurnBlock),
 ) -> Result<Turns, String> {
     let run = async {
-        let (news, heard) = mailbox();
-        let signals = Signals::take(ENDING)?;
-        let told = news.clone();
-        net::spawn(async move {
-            let _ = signals.each(|_| told.send(News::Interrupt)).await;
-        });
         let alternation = Alternation {
             plans,
-            news,
-            heard,
+            turns: TurnTaker::new()?,
             began: Instant::now(),
             began_unix_ms: unix_ms(),
             sides: Default::default(),
@@ -50,19 +44,46 @@ pub fn run_in_turns(
     net::run(run).and_then(|done| done).map_err(|error| explained(&error, &plans[0]))
 }
 
+/// Loads a server in turns, each when `next` returns `true`; its connections stay open in between.
+/// `report` is given the rate of a turn and all that was counted.
+pub fn run_on_demand(
+    plan: &RunPlan,
+    next: &mut dyn FnMut() -> bool,
+    report: &mut dyn FnMut(f64, &Results) -> Result<(), String>,
+) -> Result<(), String> {
+    let run = async {
+        let mut turns = TurnTaker::new()?;
+        let Some(run) = turns.connect(plan).await? else { return Ok(()) };
+        while next() {
+            let began_unix_ms = unix_ms();
+            let Some(ended) = turns.turn(&run).await? else { break };
+            let mut sum = TurnSum::default();
+            let (rate, _) = sum.add(&ended);
+            report(rate, &sum.results(plan, began_unix_ms, false)).map_err(io::Error::other)?;
+        }
+        Ok(())
+    };
+    net::run(run).and_then(|done| done).map_err(|error| explained(&error, plan))
+}
+
 struct Alternation<'p> {
     plans: &'p [RunPlan; 2],
-    news: MailboxSender<News>,
-    heard: Mailbox<News>,
+    turns: TurnTaker,
     began: Instant,
     began_unix_ms: u64,
-    sides: [Sum; 2],
+    sides: [TurnSum; 2],
     interrupted: bool,
+}
+
+/// Has the threads of a server take turns, until a signal ends the run.
+struct TurnTaker {
+    news: MailboxSender<News>,
+    heard: Mailbox<News>,
 }
 
 /// What a server's turns add up to.
 #[derive(Default)]
-struct Sum {
+struct TurnSum {
     tally: RunStats,
     elapsed: Duration,
     cpu: Duration,
@@ -88,26 +109,50 @@ impl Alternation<'_> {
     /// Four turns; nothing where somebody ended the run. A block that was not completed does not
     /// count at all.
     async fn block(&mut self) -> io::Result<Option<TurnBlock>> {
-        let runs = [self.connect(0).await?, self.connect(1).await?];
+        let [a, b] = self.plans;
+        let runs = [self.turns.connect(a).await?, self.turns.connect(b).await?];
         let [Some(a), Some(b)] = &runs else { return Ok(None) };
         let runs = [a, b];
         for run in runs {
-            if self.turn(run).await?.is_none() {
+            if self.turns.turn(run).await?.is_none() {
                 return Ok(None);
             }
         }
         let mut turns = Vec::new();
         for side in order(net::system::random()) {
-            let Some(ended) = self.turn(runs[side as usize]).await? else { return Ok(None) };
+            let ended = self.turns.turn(runs[side as usize]).await?;
+            let Some(ended) = ended else { return Ok(None) };
             turns.push((side, ended, self.began.elapsed()));
         }
         let turns = turns.into_iter().map(|(side, ended, at)| self.count(side, ended, at));
         Ok(Some(TurnBlock { turns: turns.collect() }))
     }
 
+    fn count(&mut self, side: ComparedSide, ended: Vec<Ended>, at: Duration) -> MeasuredTurn {
+        let (rate, tally) = self.sides[side as usize].add(&ended);
+        let second = Second { at: at.as_secs_f64(), tally };
+        MeasuredTurn { side, rate, moment: Moment::from(&second) }
+    }
+
+    fn results(&self, side: usize, sum: TurnSum) -> Results {
+        sum.results(&self.plans[side], self.began_unix_ms, self.interrupted)
+    }
+}
+
+impl TurnTaker {
+    fn new() -> io::Result<Self> {
+        let (news, heard) = mailbox();
+        let signals = Signals::take(ENDING)?;
+        let told = news.clone();
+        net::spawn(async move {
+            let _ = signals.each(|_| told.send(News::Interrupt)).await;
+        });
+        Ok(Self { news, heard })
+    }
+
     /// Threads of a server, with their connections.
-    async fn connect(&mut self, side: usize) -> io::Result<Option<RunThreads>> {
-        let run = RunThreads::start(&self.plans[side], &self.news)?;
+    async fn connect(&mut self, plan: &RunPlan) -> io::Result<Option<RunThreads>> {
+        let run = RunThreads::start(plan, &self.news)?;
         run.tell_all(|| ThreadOrder::Connect);
         for _ in 0..run.orders.len() {
             loop {
@@ -137,8 +182,12 @@ impl Alternation<'_> {
         }
         Ok(Some(ended))
     }
+}
 
-    fn count(&mut self, side: ComparedSide, ended: Vec<Ended>, at: Duration) -> MeasuredTurn {
+impl TurnSum {
+    /// Adds a turn. Returns its replies a second while every connection was at work, and all that
+    /// its threads counted.
+    fn add(&mut self, ended: &[Ended]) -> (f64, RunStats) {
         let mut tally = RunStats::default();
         ended.iter().for_each(|ended| tally.add(&ended.tally));
         let elapsed = ended.iter().map(|ended| ended.elapsed).max().unwrap_or_default();
@@ -146,17 +195,14 @@ impl Alternation<'_> {
             Some(rate) => rate,
             None => tally.replies as f64 / elapsed.as_secs_f64(),
         };
-        let sum = &mut self.sides[side as usize];
-        sum.tally.add(&tally);
-        sum.elapsed += elapsed;
-        sum.cpu += ended.iter().map(|ended| ended.on_cpu).sum::<Duration>();
-        sum.busiest_thread = ended.iter().map(Ended::busiest).fold(sum.busiest_thread, f64::max);
-        let second = Second { at: at.as_secs_f64(), tally };
-        MeasuredTurn { side, rate, moment: Moment::from(&second) }
+        self.tally.add(&tally);
+        self.elapsed += elapsed;
+        self.cpu += ended.iter().map(|ended| ended.on_cpu).sum::<Duration>();
+        self.busiest_thread = ended.iter().map(Ended::busiest).fold(self.busiest_thread, f64::max);
+        (rate, tally)
     }
 
-    fn results(&self, side: usize, sum: Sum) -> Results {
-        let plan = &self.plans[side];
+    fn results(self, plan: &RunPlan, began_unix_ms: u64, interrupted: bool) -> Results {
         Results {
             urls: plan.urls.clone(),
             threads: plan.threads,
@@ -166,13 +212,13 @@ impl Alternation<'_> {
                 None => LoadKind::Closed,
                 Some(rate) => LoadKind::Open { from: rate.from, to: rate.to },
             },
-            began_unix_ms: self.began_unix_ms,
-            elapsed: sum.elapsed,
-            tally: sum.tally,
+            began_unix_ms,
+            elapsed: self.elapsed,
+            tally: self.tally,
             seconds: Vec::new(),
-            cpu: sum.cpu,
-            busiest_thread: sum.busiest_thread,
-            interrupted: self.interrupted,
+            cpu: self.cpu,
+            busiest_thread: self.busiest_thread,
+            interrupted,
             judged: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ mod expect;
 mod generator;
 mod interrupt;
 mod many;
+mod on_demand;
 mod open;
 mod peer;
 mod replies;
