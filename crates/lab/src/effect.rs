@@ -28,7 +28,8 @@ pub(crate) fn ratio(
     let pair = |(block, turn): (&usize, &&crate::record::TurnRecord)| {
         let other = others.get(block)?;
         let ratio = (measure.of)(&turn.measured) / (measure.of)(&other.measured);
-        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+        // A turn without a reply has a rate of 0, which counts.
+        ratio.is_finite().then_some(ratio)
     };
     interval(&own.iter().filter_map(pair).collect::<Vec<_>>())
 }
@@ -49,18 +50,51 @@ pub(crate) fn effect(
     (to != subject).then(|| ratio(record, subject, to, measure))
 }
 
-/// `+12.3 % [+10.1 +14.0]`, or that nothing was seen.
-pub(crate) fn told(ratio: Option<Interval>) -> String {
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    match ratio {
-        None => "too few turns".to_owned(),
-        Some(ratio) => {
-            let (low, high) = (percent(ratio.low), percent(ratio.high));
-            match ratio.excludes(1.0) {
-                true => format!("{:+.1} % [{low:+.1} {high:+.1}]", percent(ratio.value)),
-                false => format!("no effect seen [{low:+.1} {high:+.1}]"),
-            }
+/// What an interval says of an effect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum EffectVerdict {
+    /// There is one.
+    Effect,
+    /// If there is one, it is smaller than this many per cent, which is at most [`NONE_MAX`].
+    NoneAbove(f64),
+    /// There may be one, and not a small one.
+    Inconclusive,
+}
+
+/// The largest effect, in per cent, that an interval may leave room for if it says that there is
+/// none.
+const NONE_MAX: f64 = 5.0;
+
+/// An effect whose interval ends nearer to none, and would be printed as +0.0 %, is not claimed.
+const DIFFERENCE_MIN: f64 = 0.0005;
+
+impl EffectVerdict {
+    /// The verdict on an interval of a ratio.
+    pub(crate) fn of(ratio: Interval) -> Self {
+        let bound = percent(ratio.low).abs().max(percent(ratio.high).abs());
+        let nearer = (ratio.low - 1.0).abs().min((ratio.high - 1.0).abs());
+        match ratio.excludes(1.0) && nearer >= DIFFERENCE_MIN {
+            true => Self::Effect,
+            false if bound <= NONE_MAX => Self::NoneAbove(bound),
+            false => Self::Inconclusive,
         }
+    }
+}
+
+fn percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+/// An effect with its interval and, if it is none, the verdict: `+12.3 % [+10.1 +14.0]`,
+/// `+0.2 % [-0.9 +1.1], none above 1.1 %`, `+3.0 % [-18.7 +40.1], inconclusive`.
+pub(crate) fn told(ratio: Option<Interval>) -> String {
+    let Some(ratio) = ratio else { return "too few turns".to_owned() };
+    let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(percent);
+    let estimate = format!("{value:+.1} % [{low:+.1} {high:+.1}]");
+    match EffectVerdict::of(ratio) {
+        EffectVerdict::Effect => estimate,
+        EffectVerdict::NoneAbove(bound) => format!("{estimate}, none above {bound:.1} %"),
+        EffectVerdict::Inconclusive => format!("{estimate}, inconclusive"),
     }
 }
 
@@ -116,7 +150,12 @@ mod tests {
     fn effects_are_told_with_their_intervals() {
         let interval = |value, low, high| Some(Interval { value, low, high });
         assert_eq!(told(interval(1.123, 1.101, 1.14)), "+12.3 % [+10.1 +14.0]");
-        assert_eq!(told(interval(0.999, 0.99, 1.01)), "no effect seen [-1.0 +1.0]");
+        let none = told(interval(0.999, 0.99, 1.012));
+        assert_eq!(none, "-0.1 % [-1.0 +1.2], none above 1.2 %");
+        let almost_none = told(interval(1.006, 1.0003, 1.026));
+        assert_eq!(almost_none, "+0.6 % [+0.0 +2.6], none above 2.6 %");
+        let unknown = told(interval(1.03, 0.813, 1.401));
+        assert_eq!(unknown, "+3.0 % [-18.7 +40.1], inconclusive");
         assert_eq!(told(None), "too few turns");
     }
 

@@ -154,7 +154,15 @@ levels = ["2", "3"]
             let drift = 1.0 + block as f64 / 10.0;
             let measured =
                 MeasuredRun { cpu_us: cpu_us * drift, rate: 9.0, ..MeasuredRun::default() };
-            TurnRecord { program: 0, row, block, measured, marks: Vec::new(), repeats: 0 }
+            TurnRecord {
+                program: 0,
+                row,
+                block,
+                measured,
+                marks: Vec::new(),
+                repeats: 0,
+                all_errors: 0,
+            }
         };
         record.turns = (0..8)
             .flat_map(|block| (0..6).map(move |row| (block, row)))

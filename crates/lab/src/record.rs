@@ -75,10 +75,13 @@ pub(crate) struct TurnRecord {
     pub(crate) block: usize,
     #[serde(flatten)]
     pub(crate) measured: MeasuredRun,
-    /// Why it says less than others: `generator`, `stolen`, `others`, `errors`.
+    /// What the machine did that makes it say less than others: `generator`, `stolen`, `others`.
     pub(crate) marks: Vec<String>,
     /// How often it was repeated because of marks.
     pub(crate) repeats: usize,
+    /// Requests that failed or had another status than 2xx, those of repeated turns included.
+    #[serde(default)]
+    pub(crate) all_errors: u64,
 }
 
 impl StudyRecord {

@@ -44,6 +44,7 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         measured: measured.clone(),
         marks: Vec::new(),
         repeats: 0,
+        all_errors: 0,
     };
     StudyRecord {
         format: FORMAT.to_owned(),

@@ -73,7 +73,7 @@ mod tests {
         let mut record = record(8);
         record.turns.iter_mut().for_each(|turn| turn.marks = vec!["errors".to_owned()]);
         let text = super::of(&record);
-        let head = "\n**Most turns are doubtful: \"no effect seen\" says little here.**\n\n\
+        let head = "\n**Most turns were disturbed: repeat this on a quiet machine.**\n\n\
                     - 16 of 16 turns had errors, after repeats\n\n## weir\n";
         assert!(text.contains(head), "{text}");
     }
@@ -108,7 +108,7 @@ mod tests {
             "# A &lt;study>\n\nWhat \\| it is.\n",
             "\nSource: seed 000\n",
             "|  | requests/s | effect | CPU/request | effect | p99 | source |\n|---|---|",
-            "| two | 3333 | no effect seen [+0.0 +0.0] | 5.00 us |",
+            "| two | 3333 | +0.0 % [+0.0 +0.0], none above 0.0 % | 5.00 us |",
             "- repeat it: weir lab run study\n",
             "```nginx\n%%a%% %%listen%%\n```\n",
         ] {

@@ -95,9 +95,9 @@ pub(super) fn warning(record: &StudyRecord) -> Vec<String> {
     }
 }
 
-const DOUBTFUL: &str = "Most turns are doubtful: \"no effect seen\" says little here.";
+const DOUBTFUL: &str = "Most turns were disturbed: repeat this on a quiet machine.";
 
-/// How many turns are marked, by their marks.
+/// The rows whose requests failed, and how many turns are marked, by their marks.
 pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for mark in record.turns.iter().flat_map(|turn| &turn.marks) {
@@ -109,9 +109,24 @@ pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
             "generator" => "were limited by the generator",
             "stolen" => "were disturbed by other machines on the same hardware",
             "others" => "were disturbed by other processes",
+            // Of records that were made when errors were a reason to repeat a turn.
             _ => "had errors",
         };
         format!("{count} of {turns} turns {what}, after repeats")
+    };
+    failures(record).into_iter().chain(counts.into_iter().map(line)).collect()
+}
+
+/// The rows that had errors, unless the study expects them.
+fn failures(record: &StudyRecord) -> Vec<String> {
+    let mut counts = std::collections::BTreeMap::<(usize, usize), u64>::new();
+    for turn in record.turns.iter().filter(|turn| turn.all_errors > 0 && !record.study.load.errors)
+    {
+        *counts.entry((turn.row, turn.program)).or_default() += turn.all_errors;
+    }
+    let line = |((row, program), errors): ((usize, usize), u64)| {
+        let (label, program) = (record.study.label(row), &record.programs[program].name);
+        format!("row \"{label}\" with {program}: {errors} requests failed")
     };
     counts.into_iter().map(line).collect()
 }

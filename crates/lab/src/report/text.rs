@@ -61,16 +61,18 @@ mod tests {
             turn.measured.rate *= 2.0;
         }
         record.turns[3].marks = vec!["stolen".to_owned()];
+        (record.turns[1].all_errors, record.turns[5].all_errors) = (1, 2);
         let text = super::of(&record);
         assert_eq!(
             text,
             "A <study>\n\nweir\n         \
              requests/s  effect                    CPU/request  \
-             effect                      p99      source\n\
+             effect                                p99      source\n\
              default  3333        baseline                  5.00 us      \
-             baseline                    0.10 ms\n\
+             baseline                              0.10 ms\n\
              two      6666        +100.0 % [+100.0 +100.0]  5.00 us      \
-             no effect seen [+0.0 +0.0]  0.10 ms  +92 %\n\n\
+             +0.0 % [+0.0 +0.0], none above 0.0 %  0.10 ms  +92 %\n\n\
+             row \"two\" with weir: 3 requests failed\n\
              1 of 16 turns were disturbed by other machines on the same hardware, after repeats\n\
              8 blocks of turns of 300 ms\n8 connections\nserver and generator on a processor each\n\
              all parts on loopback addresses (as a test)\n\
@@ -86,7 +88,7 @@ mod tests {
             turn.marks = vec!["others".to_owned()];
         }
         let text = super::of(&record);
-        let head = "A <study>\n\nMost turns are doubtful: \"no effect seen\" says little here.\n\
+        let head = "A <study>\n\nMost turns were disturbed: repeat this on a quiet machine.\n\
                     9 of 16 turns were disturbed by other processes, after repeats\n\nweir\n";
         assert!(text.starts_with(head), "{text}");
         record.turns[0].marks.clear();

@@ -42,21 +42,21 @@ const ATTACH: Duration = Duration::from_millis(300);
 const ALL: &str = "raw_syscalls:sys_enter";
 
 /// The calls of each subject; nothing where they cannot be counted.
-pub(super) fn count(subjects: &mut [RunningSubject], weir: &Path) -> Vec<CallsRecord> {
+pub(super) fn count(subjects: &mut [RunningSubject]) -> Vec<CallsRecord> {
     subjects.sort_by_key(|running| (running.subject.program, running.subject.row));
-    let record = |running: &RunningSubject| {
-        let per_request = of_turn(running, weir)?;
+    let record = |running: &mut RunningSubject| {
+        let per_request = of_turn(running)?;
         let (program, row) = (running.subject.program, running.subject.row);
         Some(CallsRecord { program, row, per_request })
     };
-    subjects.iter().filter_map(record).collect()
+    subjects.iter_mut().filter_map(record).collect()
 }
 
-fn of_turn(running: &RunningSubject, weir: &Path) -> Option<BTreeMap<String, f64>> {
+fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
     let perf = attach(running.pid)?;
     // It does not say when it has begun. A turn too early counts too few calls.
     sleep(ATTACH);
-    let turn = running.turn.run(weir);
+    let turn = running.generator.turn();
     let interrupt = ["-INT".to_owned(), perf.id().to_string()];
     let _ = Command::new("kill").args(interrupt).stderr(Stdio::null()).status();
     let output = perf.wait_with_output().ok()?;

@@ -1,7 +1,12 @@
-//! `weir load` as the generator of one turn.
+//! `weir load` as the generator of a row: one process, whose connections stay open between turns.
+//!
+//! It is started before the first turn (`--on-demand`) and begins a turn for each line that it is
+//! sent. A turn's rate is that of the time in which every connection is at work, and a turn ends
+//! when every request has its reply: none is cut off.
 
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
@@ -19,16 +24,40 @@ pub(crate) struct GeneratorTurn {
     pub(crate) url: String,
 }
 
+/// A generator that waits for its next turn. Dropping it ends it.
+pub(crate) struct RunningGenerator {
+    child: Child,
+    /// A line begins a turn. `None` only while this is dropped.
+    orders: Option<ChildStdin>,
+    results: Lines<BufReader<ChildStdout>>,
+    command: String,
+}
+
 impl GeneratorTurn {
-    /// Runs it; what the server's processes have used is not known here.
-    pub(crate) fn run(&self, weir: &Path) -> Result<MeasuredRun, String> {
+    /// Starts a generator for these turns. The server must accept connections by then.
+    pub(crate) fn start(&self, weir: &Path) -> Result<RunningGenerator, String> {
         let extent = [format!("-c{}", self.connections), format!("-d{}ms", self.turn_ms)];
-        self.load(weir, &extent, read)
+        let words = self.words(weir, &extent, &["--on-demand".to_owned()]);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::piped());
+        let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| format!("{}: {error}", words[0]))?;
+        let (orders, results) = (child.stdin.take(), child.stdout.take());
+        let results = results.ok_or("the generator has no standard output")?;
+        let results = BufReader::new(results).lines();
+        Ok(RunningGenerator { child, orders, results, command: words.join(" ") })
     }
 
     /// Sends one request; the status of its reply.
     pub(super) fn probe(&self, weir: &Path) -> Result<String, String> {
-        self.load(weir, &["-c1".to_owned(), "-n1".to_owned()], status)
+        let extent = ["-c1".to_owned(), "-n1".to_owned()];
+        let words = self.words(weir, &extent, &["--json".to_owned(), "-".to_owned()]);
+        let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
+        status(&output.stdout).ok_or_else(|| {
+            let message = String::from_utf8_lossy(&output.stderr);
+            format!("{}\nhad no reply: {}", words.join(" "), message.trim_end())
+        })
     }
 
     /// The path that is requested.
@@ -38,24 +67,55 @@ impl GeneratorTurn {
         slash.map_or("/", |at| &self.url[behind_scheme + at..])
     }
 
-    fn load<T>(
-        &self,
-        weir: &Path,
-        extent: &[String],
-        read: fn(&[u8]) -> Option<T>,
-    ) -> Result<T, String> {
+    fn words(&self, weir: &Path, extent: &[String], output: &[String]) -> Vec<String> {
         let mut words = self.placed.clone();
         words.extend([weir.display().to_string(), "load".into(), "-q".into(), "-t1".into()]);
         words.extend_from_slice(extent);
         words.extend_from_slice(&self.options);
-        words.extend(["--json".into(), "-".into(), self.url.clone()]);
-        let mut command = Command::new(&words[0]);
-        let output = command.args(&words[1..]).stdin(Stdio::null()).output();
-        let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
-        read(&output.stdout).ok_or_else(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            format!("{}\nhad no reply: {}", words.join(" "), said.trim_end())
-        })
+        words.extend_from_slice(output);
+        words.push(self.url.clone());
+        words
+    }
+}
+
+impl RunningGenerator {
+    /// Its process, which is in front of the load generator's if that was placed.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs a turn. What the server's processes have used is not known here.
+    pub(crate) fn turn(&mut self) -> Result<MeasuredRun, String> {
+        let begun = self.orders.as_mut().map(|orders| orders.write_all(b"\n"));
+        if begun.is_some_and(|begun| begun.is_ok())
+            && let Some(Ok(line)) = self.results.next()
+        {
+            return read(line.as_bytes())
+                .ok_or_else(|| format!("{}\nprinted no results: {line}", self.command));
+        }
+        Err(self.failure())
+    }
+
+    /// Why it has ended.
+    fn failure(&mut self) -> String {
+        self.end();
+        let mut message = String::new();
+        if let Some(errors) = &mut self.child.stderr {
+            let _ = errors.read_to_string(&mut message);
+        }
+        format!("{}\nended: {}", self.command, message.trim_end())
+    }
+
+    fn end(&mut self) {
+        self.orders = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for RunningGenerator {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -65,20 +125,20 @@ fn status(json: &[u8]) -> Option<String> {
     run["status_codes"].as_object()?.keys().next().cloned()
 }
 
-/// What the generator's JSON says; docs/load-json.md explains the fields.
+/// The results of a turn; docs/load-json.md explains the fields of its run. A turn without a reply
+/// has figures as well: its rate is 0.
 fn read(json: &[u8]) -> Option<MeasuredRun> {
-    let run: Value = serde_json::from_slice(json).ok()?;
+    let turn: Value = serde_json::from_slice(json).ok()?;
+    let run = &turn["run"];
     let latency = |name: &str| run["latency_us"][name].as_f64().unwrap_or_default();
-    let requests = run["replies"].as_u64().filter(|requests| *requests > 0)?;
-    let seconds = run["elapsed_s"].as_f64()?;
     let errors = run["errors"].as_object()?.values().filter_map(Value::as_u64).sum::<u64>();
     let bad = run["statuses"].as_array()?.iter().enumerate().filter(|(digit, _)| *digit != 2);
     let bad = bad.filter_map(|(_, count)| count.as_u64()).sum::<u64>();
     Some(MeasuredRun {
-        requests,
-        seconds,
+        requests: run["replies"].as_u64()?,
+        seconds: run["elapsed_s"].as_f64()?,
         errors: errors + bad,
-        rate: requests as f64 / seconds,
+        rate: turn["steady_replies_per_s"].as_f64()?,
         mean_us: latency("mean"),
         p50_us: latency("p50"),
         p99_us: latency("p99"),
@@ -95,9 +155,10 @@ mod tests {
 
     #[test]
     fn the_generators_json_is_read() {
-        let json = br#"{"replies": 600, "elapsed_s": 0.3, "busiest_thread": 0.5,
-            "statuses": [0, 0, 590, 0, 10, 0], "errors": {"reset": 2, "timeout": 1},
-            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11}}"#;
+        let json = br#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "elapsed_s": 0.31,
+            "busiest_thread": 0.5, "statuses": [0, 0, 590, 0, 10, 0],
+            "errors": {"reset": 2, "timeout": 1},
+            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11}}}"#;
         let run = read(json).unwrap();
         assert_eq!((run.requests, run.errors, run.rate), (600, 13, 2000.0));
         assert_eq!((run.p50_us, run.p999_us, run.generator_busy), (1.0, 10.0, 0.5));
@@ -120,9 +181,24 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_replies_is_none() {
+    fn a_turn_without_replies_has_a_rate_of_0() {
         assert!(read(b"").is_none() && read(b"{}").is_none());
-        let json = br#"{"replies": 0, "elapsed_s": 0.3, "statuses": [], "errors": {}}"#;
-        assert!(read(json).is_none());
+        let json = br#"{"steady_replies_per_s": 0, "run":
+            {"replies": 0, "elapsed_s": 0.3, "statuses": [], "errors": {"timeout": 4}}}"#;
+        let run = read(json).unwrap();
+        assert_eq!((run.requests, run.errors, run.rate), (0, 4, 0.0));
+    }
+
+    #[test]
+    fn a_generator_that_ends_is_an_error_with_its_message() {
+        let turn = GeneratorTurn {
+            placed: ["sh", "-c", "echo no >&2", "sh"].map(str::to_owned).to_vec(),
+            connections: 1,
+            turn_ms: 50,
+            options: Vec::new(),
+            url: "http://127.0.0.1:1/".to_owned(),
+        };
+        let failure = turn.start(Path::new("weir")).unwrap().turn().unwrap_err();
+        assert!(failure.ends_with("\nended: no"), "{failure}");
     }
 }

@@ -1,7 +1,6 @@
 //! One turn of a subject: what it has done, and what that took.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -18,15 +17,15 @@ const STOLEN: f64 = 0.05;
 const OTHERS: f64 = 0.15;
 
 /// A turn, with all figures.
-pub(super) fn turn(running: &RunningSubject, weir: &Path) -> Result<MeasuredRun, String> {
+pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> {
     let before = Account::now(running)?;
-    let half = Duration::from_millis(running.turn.turn_ms / 2);
+    let (pid, half) = (running.pid, Duration::from_millis(running.turn.turn_ms / 2));
     let (mut measured, sockets) = thread::scope(|scope| {
         let sockets = scope.spawn(|| {
             thread::sleep(half);
-            procfs::socket_counts(running.pid).unwrap_or_default()
+            procfs::socket_counts(pid).unwrap_or_default()
         });
-        let turn = running.turn.run(weir)?;
+        let turn = running.generator.turn()?;
         Ok::<_, String>((turn, sockets.join().unwrap_or_default()))
     })?;
     let after = Account::now(running)?;
@@ -37,13 +36,13 @@ pub(super) fn turn(running: &RunningSubject, weir: &Path) -> Result<MeasuredRun,
     Ok(measured)
 }
 
-/// Why a turn says less than others.
-pub(super) fn marks(measured: &MeasuredRun, pinned: bool, expects_errors: bool) -> Vec<String> {
+/// What the machine did during a turn that makes it say less than others. What the server did is no
+/// reason: errors count.
+pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
     let marks = [
         ("generator", pinned && measured.generator_busy >= GENERATOR_BUSY && measured.busy < 0.9),
         ("stolen", measured.stolen >= STOLEN),
         ("others", measured.others >= OTHERS),
-        ("errors", measured.errors > 0 && !expects_errors),
     ];
     marks.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name.to_owned()).collect()
 }
@@ -72,7 +71,7 @@ impl Account {
             switches: procfs::switches(pid),
             traffic: procfs::traffic(pid, hosts::counts)?,
             machine: MachineTime::now(),
-            own_s: cpu_s + backends_s + procfs::cpu_of_the_ended_s()?,
+            own_s: cpu_s + backends_s + procfs::cpu_s(running.generator.pid())?,
         })
     }
 
@@ -148,19 +147,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_a_turn_doubtful() {
+    fn a_turn_is_marked_for_what_the_machine_did() {
         let run = |change: fn(&mut MeasuredRun)| {
             let mut run = MeasuredRun { busy: 0.5, ..MeasuredRun::default() };
             change(&mut run);
-            marks(&run, true, false)
+            marks(&run, true)
         };
         assert_eq!(run(|_| {}), [""; 0]);
         assert_eq!(run(|run| run.generator_busy = 0.99), ["generator"]);
         assert_eq!(run(|run| (run.generator_busy, run.busy) = (0.99, 0.99)), [""; 0]);
-        assert_eq!(run(|run| (run.stolen, run.errors) = (0.1, 1)), ["stolen", "errors"]);
+        assert_eq!(run(|run| (run.stolen, run.errors) = (0.1, 1)), ["stolen"]);
         assert_eq!(run(|run| run.others = 0.2), ["others"]);
-        let errors = MeasuredRun { errors: 1, ..MeasuredRun::default() };
-        assert_eq!(marks(&errors, true, true), [""; 0]);
     }
 
     #[test]

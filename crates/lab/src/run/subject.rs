@@ -7,7 +7,7 @@ use processes::server::{Cores, MeasuredServer, pinned_to};
 
 use super::backend::StudyBackend;
 use super::folder::ServerFolder;
-use super::generator::GeneratorTurn;
+use super::generator::{GeneratorTurn, RunningGenerator};
 use super::program::ServerProgram;
 use crate::hosts::{HostRole, RowHosts, StudyNetwork};
 use crate::record::Subject;
@@ -28,11 +28,12 @@ pub(super) struct RunningSubject {
     /// Whose CPU time counts.
     pub(super) pid: u32,
     pub(super) turn: GeneratorTurn,
+    pub(super) generator: RunningGenerator,
     // Ends before its backends do.
     _server: Option<(MeasuredServer, ServerFolder)>,
     pub(super) backends: Vec<StudyBackend>,
     // Ends last: all others are on them.
-    pub(super) hosts: RowHosts,
+    _hosts: RowHosts,
 }
 
 impl RunningSubject {
@@ -56,7 +57,9 @@ impl RunningSubject {
             }
         };
         let turn = turn(&setting.load, address, ground.placed(&hosts, HostRole::Client));
-        Ok(Self { subject, pid, turn, backends, _server: server, hosts })
+        hosts.wait_for_links()?;
+        let generator = turn.start(ground.weir)?;
+        Ok(Self { subject, pid, turn, generator, backends, _server: server, _hosts: hosts })
     }
 }
 

@@ -18,6 +18,10 @@ use crate::record::{StudyRecord, Subject, TurnRecord};
 /// Repeats of a turn that was disturbed.
 const REPEATS_MAX: usize = 2;
 
+/// Blocks after which all servers are started anew, so that intervals include what differs from one
+/// start to the next: the layout of memory, the place of connections.
+const BLOCKS_OF_A_START: usize = 8;
+
 /// Takes the turns that the record lacks. After each block the record is kept.
 pub(super) fn take(
     record: &mut StudyRecord,
@@ -33,20 +37,23 @@ pub(super) fn take(
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
     let ground = SubjectGround { study: &record.study, network, weir, cores: cores.as_ref() };
     let mut subjects = start(&ground, programs)?;
-    subjects.iter().try_for_each(|running| running.hosts.wait_for_links())?;
     if !record.study.load.errors {
         probe(record, &subjects, weir)?;
     }
-    warm_up(record, &subjects, weir)?;
-    let rules = TurnRules { weir, pinned: cores.is_some(), errors: record.study.load.errors };
+    let pinned = cores.is_some();
+    warm_up(record, &mut subjects)?;
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
+        if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
+            subjects.clear();
+            subjects = start(&ground, programs)?;
+            warm_up(record, &mut subjects)?;
+        }
         random.shuffle(&mut subjects);
-        for running in &subjects {
-            let of_turn = turn(running, &rules);
-            let (measured, marks, repeats) = of_turn.map_err(|why| named(record, running, &why))?;
-            let Subject { program, row } = running.subject;
-            record.turns.push(TurnRecord { program, row, block, measured, marks, repeats });
+        for running in &mut subjects {
+            let taken =
+                TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
+            record.turns.push(taken.record(running.subject, block));
         }
         keep(record)?;
         let done = (block + 1 - first) as f64;
@@ -55,7 +62,7 @@ pub(super) fn take(
         progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
     }
     progress::show("");
-    record.calls = calls::count(&mut subjects, weir);
+    record.calls = calls::count(&mut subjects);
     Ok(())
 }
 
@@ -98,10 +105,10 @@ fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Resu
 const ERRORS_HINT: &str = "a study that expects this says errors = true below [load]";
 
 /// One turn that does not count: connections, caches and the processor's frequency settle.
-fn warm_up(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
+fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), String> {
     for running in subjects {
-        turn(running, &TurnRules { weir, pinned: false, errors: true })
-            .map_err(|why| named(record, running, &why))?;
+        let turn = TakenTurn::take(running, false);
+        turn.map_err(|why| named(record, running, &why))?;
     }
     Ok(())
 }
@@ -112,35 +119,34 @@ fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
     format!("row \"{}\" with {}: {why}", record.rows()[row].name, record.programs[program].name)
 }
 
-/// How turns are run, and which of them count as disturbed.
-struct TurnRules<'r> {
-    weir: &'r Path,
-    /// Whether server and generator have a processor each.
-    pinned: bool,
-    /// Whether errors are expected.
-    errors: bool,
+/// A turn, repeated while the machine disturbs it. Errors are no reason to repeat it: a turn
+/// without them would be chosen for its result.
+struct TakenTurn {
+    measured: MeasuredRun,
+    marks: Vec<String>,
+    repeats: usize,
+    /// Errors of the repeated turns as well.
+    all_errors: u64,
 }
 
-impl TurnRules<'_> {
-    fn marks(&self, measured: &MeasuredRun) -> Vec<String> {
-        measure::marks(measured, self.pinned, self.errors)
-    }
-}
-
-/// A turn, repeated while it is disturbed or has no reply at all: nginx with accept_mutex may wait
-/// longer than a turn before it accepts.
-fn turn(
-    running: &RunningSubject,
-    rules: &TurnRules<'_>,
-) -> Result<(MeasuredRun, Vec<String>, usize), String> {
-    for repeats in 0..REPEATS_MAX {
-        if let Ok(measured) = measure::turn(running, rules.weir)
-            && rules.marks(&measured).is_empty()
-        {
-            return Ok((measured, Vec::new(), repeats));
+impl TakenTurn {
+    /// `pinned`: server and generator have a processor each.
+    fn take(running: &mut RunningSubject, pinned: bool) -> Result<Self, String> {
+        let (mut repeats, mut all_errors) = (0, 0);
+        loop {
+            let measured = measure::turn(running)?;
+            all_errors += measured.errors;
+            let marks = measure::marks(&measured, pinned);
+            if marks.is_empty() || repeats == REPEATS_MAX {
+                return Ok(Self { measured, marks, repeats, all_errors });
+            }
+            repeats += 1;
         }
     }
-    let measured = measure::turn(running, rules.weir)?;
-    let marks = rules.marks(&measured);
-    Ok((measured, marks, REPEATS_MAX))
+
+    fn record(self, subject: Subject, block: usize) -> TurnRecord {
+        let Self { measured, marks, repeats, all_errors } = self;
+        let Subject { program, row } = subject;
+        TurnRecord { program, row, block, measured, marks, repeats, all_errors }
+    }
 }

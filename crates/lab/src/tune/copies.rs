@@ -22,7 +22,7 @@ use super::placing;
 use super::server::{self, TunedServer};
 use crate::figures::MeasuredRun;
 use crate::run::folder::ServerFolder;
-use crate::run::generator::GeneratorTurn;
+use crate::run::generator::{GeneratorTurn, RunningGenerator};
 
 const TWO_CORES: &str = "two processors are needed: one for the server, one for the load";
 /// The port of addresses without one, and of servers without an address.
@@ -57,8 +57,9 @@ impl TunedProgram {
 struct RunningCopy {
     /// The candidates that it has.
     candidates: Vec<usize>,
+    // Ends before its server does.
+    generator: RunningGenerator,
     server: MeasuredServer,
-    turn: GeneratorTurn,
     folder: ServerFolder,
 }
 
@@ -154,7 +155,7 @@ impl<'t> TuneCopies<'t> {
     pub(super) fn try_baseline(&mut self) -> Result<f64, String> {
         let at = self.at(&[])?;
         let begin = Instant::now();
-        let measured = self.running[at].turn.run(self.weir)?;
+        let measured = self.running[at].generator.turn()?;
         let seconds = begin.elapsed().as_secs_f64();
         let (errors, url) = (measured.errors, &self.arguments.url);
         if errors as f64 > ERRORS * measured.requests as f64 {
@@ -180,9 +181,9 @@ impl<'t> TuneCopies<'t> {
             let oldest = self.running.iter().position(|copy| !copy.candidates.is_empty());
             self.running.remove(oldest.unwrap_or_default());
         }
-        let copy = self.start(candidates)?;
+        let mut copy = self.start(candidates)?;
         // What a server does at first only is over after this.
-        copy.turn.run(self.weir)?;
+        copy.generator.turn()?;
         self.running.push(copy);
         Ok(self.running.len() - 1)
     }
@@ -193,7 +194,8 @@ impl<'t> TuneCopies<'t> {
         let command = self.command(&folder);
         let words = pinned_to(&self.server_cores);
         let server = MeasuredServer::run(&words, &command, &folder.configuration(), port)?;
-        Ok(RunningCopy { candidates: candidates.to_vec(), server, turn, folder })
+        let generator = turn.start(self.weir)?;
+        Ok(RunningCopy { candidates: candidates.to_vec(), generator, server, folder })
     }
 
     /// Writes a copy into a folder.
@@ -282,10 +284,10 @@ impl<'t> TuneCopies<'t> {
         Ok(f64::NAN)
     }
 
-    fn measure(&self, at: usize) -> Result<MeasuredRun, String> {
-        let copy = &self.running[at];
+    fn measure(&mut self, at: usize) -> Result<MeasuredRun, String> {
+        let copy = &mut self.running[at];
         let before = procfs::cpu_s(copy.server.pid())?;
-        let mut measured = copy.turn.run(self.weir)?;
+        let mut measured = copy.generator.turn()?;
         let cpu_s = procfs::cpu_s(copy.server.pid())? - before;
         empty_logs(copy.folder.path());
         measured.cpu_us = cpu_s * 1e6 / measured.requests as f64;

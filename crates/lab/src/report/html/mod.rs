@@ -109,7 +109,7 @@ mod tests {
         for part in [
             "<title>A &lt;study&gt;</title>",
             "<h2>weir</h2>",
-            ">two <tspan x=\"100%\">no effect seen [+0.0 +0.0]</tspan>",
+            ">two <tspan x=\"100%\">+0.0 % [+0.0 +0.0], none above 0.0 %</tspan>",
             &charts[0].drawing("width=\"100%\""),
             &charts[1].drawing("width=\"100%\""),
             &charts[2].drawing("width=\"100%\""),
@@ -127,7 +127,7 @@ mod tests {
         assert!(!super::of(&record).contains("class=\"doubt\""));
         record.turns.iter_mut().for_each(|turn| turn.marks = vec!["stolen".to_owned()]);
         let html = super::of(&record);
-        let warning = html.find("<p class=\"doubt\"><strong>Most turns are doubtful");
+        let warning = html.find("<p class=\"doubt\"><strong>Most turns were disturbed");
         assert!(warning.is_some() && warning < html.find("<svg"), "{html}");
         assert!(html.contains("<br>16 of 16 turns were disturbed by other machines"), "{html}");
     }
