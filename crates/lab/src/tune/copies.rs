@@ -17,7 +17,7 @@ use statistics::SplitMix;
 
 use super::arguments::TuneArguments;
 use super::candidates::TuneCandidate;
-use super::gain::TuneBlocks;
+use super::gain::{FAILED, TuneBlocks};
 use super::placing;
 use super::server::{self, TunedServer};
 use crate::figures::MeasuredRun;
@@ -29,8 +29,11 @@ const TWO_CORES: &str = "two processors are needed: one for the server, one for 
 const DEFAULT_PORT: u16 = 80;
 /// How long a turn is.
 const TURN_MS: u64 = 300;
-/// From this share of errors on, a turn says nothing.
+/// From this share of errors on, the user's own configuration is not worth tuning.
 const ERRORS: f64 = 0.01;
+/// A candidate's share of errors may be this many times that of the user's own configuration, since
+/// few errors differ by chance.
+const ERRORS_GROWTH: f64 = 2.0;
 /// From this size on, a file of a copy is a log that must not grow.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 /// Copies that run at once, though idle: enough for a round of all candidates.
@@ -100,6 +103,8 @@ pub(super) struct TuneCopies<'t> {
     server_cores: Vec<usize>,
     running: Vec<RunningCopy>,
     random: SplitMix,
+    /// The largest share of errors in a turn of the user's own configuration.
+    errors_max: f64,
     /// Called after each turn.
     progress: &'t mut dyn FnMut(),
 }
@@ -126,6 +131,7 @@ impl<'t> TuneCopies<'t> {
             server_cores: server_cores.to_vec(),
             running: Vec::new(),
             random: SplitMix::new(1),
+            errors_max: 0.0,
             progress,
         })
     }
@@ -269,19 +275,19 @@ impl<'t> TuneCopies<'t> {
         command
     }
 
-    /// The goal's figure in a turn; NaN if that was no good. Only the user's own configuration must
+    /// The goal's figure in a turn; `None` if that failed. Only the user's own configuration must
     /// start and answer.
-    fn turn(&mut self, candidates: &[usize]) -> Result<f64, String> {
+    fn turn(&mut self, candidates: &[usize]) -> Result<Option<f64>, String> {
         for last in [false, true] {
             let measured = self.at(candidates).and_then(|at| self.measure(at));
             match measured {
-                Ok(measured) => return Ok(self.figure(&measured)),
+                Ok(measured) => return Ok(self.figure(candidates, &measured)),
                 Err(why) if last && candidates.is_empty() => return Err(why),
                 // A server that has ended is started again.
                 Err(_) => self.running.retain(|copy| copy.candidates != candidates),
             }
         }
-        Ok(f64::NAN)
+        Ok(None)
     }
 
     fn measure(&mut self, at: usize) -> Result<MeasuredRun, String> {
@@ -294,12 +300,15 @@ impl<'t> TuneCopies<'t> {
         Ok(measured)
     }
 
-    /// The goal's figure; NaN of a turn with errors.
-    fn figure(&self, measured: &MeasuredRun) -> f64 {
-        match measured.errors as f64 > ERRORS * measured.requests as f64 {
-            true => f64::NAN,
-            false => self.arguments.goal.of(measured),
+    /// The goal's figure; `None` of a turn with errors where the user's own configuration has none,
+    /// or with a far larger share of them.
+    fn figure(&mut self, candidates: &[usize], measured: &MeasuredRun) -> Option<f64> {
+        let share = measured.errors as f64 / measured.requests.max(1) as f64;
+        if candidates.is_empty() {
+            self.errors_max = self.errors_max.max(share);
         }
+        let has_failed = measured.requests == 0 || share > ERRORS_GROWTH * self.errors_max;
+        (!has_failed).then(|| self.arguments.goal.of(measured))
     }
 }
 
@@ -307,12 +316,18 @@ impl TuneBlocks for TuneCopies<'_> {
     fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String> {
         let mut order: Vec<usize> = (0..configurations.len()).collect();
         self.random.shuffle(&mut order);
-        let mut figures = vec![f64::NAN; configurations.len()];
+        let mut figures = vec![None; configurations.len()];
         for number in order {
             figures[number] = self.turn(&configurations[number])?;
             (self.progress)();
         }
         let Some((first, others)) = figures.split_first() else { return Ok(Vec::new()) };
-        Ok(others.iter().map(|figure| self.arguments.goal.gain(*figure, *first)).collect())
+        let goal = self.arguments.goal;
+        let gain = |figure: &Option<f64>| match (figure, first) {
+            (Some(figure), Some(first)) => goal.gain(*figure, *first),
+            (None, Some(_)) => FAILED,
+            (_, None) => f64::NAN,
+        };
+        Ok(others.iter().map(gain).collect())
     }
 }

@@ -11,12 +11,16 @@ pub(super) const BLOCKS_MIN: usize = 8;
 /// What bootstrap samples are drawn with: the same measurements give the same result.
 const SEED: u64 = 1;
 
+/// The gain of a configuration that fails where the user's own does not.
+pub const FAILED: f64 = 0.0;
+
 /// Whoever measures configurations, one block after another.
 pub trait TuneBlocks {
     /// Measures one more block: one turn of each configuration, in any order. A configuration is
     /// the numbers of the candidates that it has; without any it is the user's own. Answers the
     /// gains of all but the first over the first: ratios of the goal's figure in which more is
-    /// better, NaN where a turn was no good.
+    /// better, [`FAILED`] where a configuration has errors that the user's own has not, NaN where
+    /// the first has.
     fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String>;
 }
 
@@ -33,43 +37,51 @@ pub struct TuneEffect {
 
 /// The gains of one candidate, block by block.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GainSamples(Vec<f64>);
+pub(super) struct GainSamples {
+    gains: Vec<f64>,
+    /// Whether a turn has failed: good turns would be chosen for their result then.
+    has_failed: bool,
+}
 
 impl GainSamples {
     /// Takes one more; what is no ratio is left out.
     pub(super) fn add(&mut self, gain: f64) {
+        self.has_failed |= gain == FAILED;
         if gain.is_finite() && gain > 0.0 {
-            self.0.push(gain);
+            self.gains.push(gain);
         }
     }
 
-    /// The median; of nothing it is below all others.
+    /// The median; of nothing, and after a failure, it is below all others.
     pub(super) fn median(&self) -> f64 {
-        if self.0.is_empty() { 0.0 } else { median(&self.0) }
+        if self.gains.is_empty() || self.has_failed { 0.0 } else { median(&self.gains) }
     }
 
     pub(super) fn effect(&self, candidate: usize) -> Option<TuneEffect> {
-        let gain = median_interval(&self.0, SEED)?;
-        Some(TuneEffect { candidate, gain, blocks: self.0.len() })
+        let gain = median_interval(&self.gains, SEED)?;
+        Some(TuneEffect { candidate, gain, blocks: self.gains.len() })
     }
 
     /// The effect if its interval excludes no effect, on the good side.
     pub(super) fn sure_gain(&self, candidate: usize) -> Option<TuneEffect> {
-        let others = self.0.iter().filter(|gain| **gain <= 1.0).count();
-        let effect = if self.is_sure(others) { self.effect(candidate) } else { None };
+        let others = self.gains.iter().filter(|gain| **gain <= 1.0).count();
+        let effect =
+            if self.is_sure(others) && !self.has_failed { self.effect(candidate) } else { None };
         effect.filter(|effect| effect.gain.low > 1.0)
     }
 
-    /// Whether the interval excludes no effect, on the bad side.
+    /// Whether the interval excludes no effect, on the bad side, or a turn has failed.
     pub(super) fn is_surely_worse(&self) -> bool {
-        let others = self.0.iter().filter(|gain| **gain >= 1.0).count();
-        self.is_sure(others) && self.effect(0).is_some_and(|effect| effect.gain.high < 1.0)
+        let others = self.gains.iter().filter(|gain| **gain >= 1.0).count();
+        let is_worse =
+            || self.is_sure(others) && self.effect(0).is_some_and(|effect| effect.gain.high < 1.0);
+        self.has_failed || is_worse()
     }
 
     /// Whether an interval can exclude no effect while so many samples are on the other side. It is
     /// never narrower than the exact one of the sign test, which is much quicker to compute.
     fn is_sure(&self, others: usize) -> bool {
-        let count = self.0.len();
+        let count = self.gains.len();
         count >= BLOCKS_MIN && 2.0 * at_most(others, count) <= 0.05
     }
 }
@@ -106,11 +118,19 @@ mod tests {
     }
 
     #[test]
+    fn one_failure_outweighs_all_good_turns() {
+        let mut fast = samples([1.5; 20]);
+        fast.add(FAILED);
+        assert!(fast.sure_gain(0).is_none() && fast.is_surely_worse());
+        assert_eq!(fast.median(), 0.0);
+    }
+
+    #[test]
     fn few_samples_give_no_verdict() {
         let few = samples([1.5; BLOCKS_MIN - 1]);
         assert!(few.sure_gain(0).is_none());
         assert!(samples([1.5; BLOCKS_MIN]).sure_gain(0).is_some());
-        assert!(samples([f64::NAN, 0.0, f64::INFINITY]).effect(0).is_none());
+        assert!(samples([f64::NAN, f64::INFINITY]).effect(0).is_none());
         assert_eq!(samples([]).median(), 0.0);
     }
 
