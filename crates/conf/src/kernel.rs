@@ -307,7 +307,7 @@ impl Directive {
     }
 
     /// A line as a default is written: `name default;`.
-    pub(crate) fn sample(name: &str, default: &str) -> Self {
+    pub fn sample(name: &str, default: &str) -> Self {
         let text = format!("{name} {default};");
         let tree = crate::parser::parse_alone(text.as_bytes()).expect("defaults are well-formed");
         tree.root.into_iter().next().expect("one line")

@@ -33,7 +33,6 @@ mod unified_diff;
 pub mod units;
 mod value;
 mod word_set;
-mod zones;
 
 pub use cause::SharedCause;
 pub use cidr::{Cidr, address, address_port, address_v4};
@@ -64,4 +63,3 @@ pub use value::{
     SizeTemplate, Text,
 };
 pub use word_set::add_words;
-pub use zones::Zones;

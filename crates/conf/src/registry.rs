@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::lacking::Lack;
 use crate::subsystem::Namespace;
-use crate::{
-    Directive, Error, ErrorLevel, Files, Result, Sources, Subsystem, VariableNames, Zones,
-};
+use crate::{Directive, Error, ErrorLevel, Files, Result, Sources, Subsystem, VariableNames};
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
@@ -24,8 +22,6 @@ pub struct Load<'a> {
     pub subsystem: Subsystem,
     /// The things that the subsystem's declarations name, by type.
     pub own: Registry,
-    /// Named state that outlives the configuration.
-    pub zones: Zones,
     /// The variables that the subsystem's templates mention.
     pub names: VariableNames,
     /// Messages that do not stop the start, in nginx's words.
@@ -66,7 +62,6 @@ impl<'a> Load<'a> {
             registry: Registry::default(),
             subsystem: Subsystem::Main,
             own: Registry::default(),
-            zones: Zones::default(),
             names: VariableNames::default(),
             warnings: Vec::new(),
             prefix: prefix.to_owned(),

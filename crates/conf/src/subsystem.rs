@@ -35,7 +35,6 @@ impl Load<'_> {
 
     fn enter(&mut self, subsystem: Subsystem) -> Subsystem {
         let outside = std::mem::replace(&mut self.subsystem, subsystem);
-        self.zones.enter(subsystem);
         let next = self.namespaces.remove(&subsystem).unwrap_or_default();
         let names = std::mem::replace(&mut self.names, next.names);
         let own = std::mem::replace(&mut self.own, next.own);

@@ -17,6 +17,7 @@ use conf::{
 use net::Address;
 use session::listen::agree_on_server_port;
 use session::variables::VariableDoc;
+use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
@@ -293,7 +294,7 @@ impl HttpPlan {
     }
 
     fn compile_servers(self, load: &mut Load<'_>) -> Result<Site> {
-        load.zones.check()?;
+        Zones::of(load).check()?;
         upstream::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler {

@@ -9,7 +9,7 @@
 //!
 //! The invariant: a job is told of a configuration before any worker has it.
 
-use conf::Zones;
+use zones::Zones;
 
 /// A job of the control thread. `S` is what it is told of: the configuration of a subsystem
 /// (`Arc<Site>`), or of the whole program.

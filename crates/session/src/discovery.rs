@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::upstream::Discovery;
-use conf::Zones;
+use zones::Zones;
 
 use crate::control_job::ControlJob;
 use crate::generation::Configuration;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ::upstream::StateMemory;
 use ::upstream::limit::{SharedTable, TICK_MS};
-use conf::Zones;
 use net::clock;
+use zones::Zones;
 
 use crate::control_job::ControlJob;
 

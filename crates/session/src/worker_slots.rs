@@ -4,7 +4,7 @@
 //! A feature declares a type while the configuration is compiled ([`WorkerSlotKinds::declare`]).
 //! Every worker then has one value of the type in each generation ([`WorkerSlots::of`]), which is
 //! dropped with the generation's last session in the worker. No other thread sees it, so it needs
-//! no lock. Deliberately absent: state that outlives a generation (`conf::Zones`, thread locals of
+//! no lock. Deliberately absent: state that outlives a generation (`zones::Zones`, thread locals of
 //! what owns them), and what any slot is for.
 
 use std::any::{Any, TypeId};

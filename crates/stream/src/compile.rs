@@ -15,6 +15,7 @@ use conf::{
     Directive, Error, FeatureName, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem,
 };
 use net::Address;
+use zones::Zones;
 
 use crate::builtin;
 use crate::features::{self, Layers, Scope, listen::StreamListenLine, upstream};
@@ -110,7 +111,7 @@ impl StreamPlan {
     }
 
     fn compile_servers(self, load: &mut Load<'_>) -> Result<StreamSite> {
-        load.zones.check()?;
+        Zones::of(load).check()?;
         upstream::build(&self.main.layers, load)?;
         let all_left_out = self.main.is_left_out;
         let main = Scope::outermost(load).child(self.main.layers, false);

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Layered, Load, MAIN, MemoryFiles as Files, Subsystem, UPSTREAM, Zones};
+use conf::{Layered, Load, MAIN, MemoryFiles as Files, Subsystem, UPSTREAM};
 use net::{Address, clock};
+use zones::Zones;
 
 use crate::pool::{PoolKey, PoolOrigin, PoolProtocol, SharedConnection};
 use crate::settings::{Groups, Layer};
@@ -55,7 +56,7 @@ pub(crate) fn load_after(before: &Zones, text: &str) -> Result<(Vec<Arc<Group>>,
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(|error| error.message)?;
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
-    load.zones = Zones::after(before);
+    *Zones::of(&mut load) = Zones::after(before);
     let mut main = Layer::default();
     for line in &tree.root {
         let read = match line.block {
@@ -68,8 +69,8 @@ pub(crate) fn load_after(before: &Zones, text: &str) -> Result<(Vec<Arc<Group>>,
     let blocks = tree.root.iter().filter(|line| line.block.is_some());
     let groups = load.own.of::<Groups>();
     let groups = blocks.map(|block| groups.find(&block.arg(0).text).cloned().unwrap()).collect();
-    load.zones.settle();
-    Ok((groups, load.zones))
+    Zones::of(&mut load).settle();
+    Ok((groups, std::mem::take(Zones::of(&mut load))))
 }
 
 fn set(

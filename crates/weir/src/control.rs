@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use conf::Zones;
 use net::{MailboxSender, listening};
 use observe::{Errno, LogFiles};
 use session::ControlJobs;
+use zones::Zones;
 
 use crate::Reported;
 use crate::acceptor::AcceptLimits;

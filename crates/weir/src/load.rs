@@ -10,11 +10,12 @@ use std::sync::Arc;
 use conf::lacking::{EnclosingBlock, Lack};
 use conf::{
     Directive, Disk, EVENTS, Error, ErrorLevel, Files, Load, MAIN, ParsedConfig, Result,
-    SharedCause, Sources, Tree, Zones,
+    SharedCause, Sources, Tree,
 };
 use http::TempFolder;
 use lab::doctor::{self, NamedCertificates};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
+use zones::Zones;
 
 use crate::command_line::CommandLine;
 use crate::embedded;
@@ -148,7 +149,7 @@ fn load_and(
     warn: bool,
 ) -> Result<LoadedConfig, Reported> {
     let (mut load, tree, error) = begin(origin, files);
-    load.zones = Zones::after(before);
+    *Zones::of(&mut load) = Zones::after(before);
     let loaded = read(&tree.root, error, origin, &mut load);
     let warnings = std::mem::take(&mut load.warnings);
     let sources = load.sources;
@@ -330,8 +331,8 @@ fn compile(
     load.registry.of::<MainLog>().0 = main_log.clone();
     let sites = plans.compile(load)?;
     settings.check(sites.listens().len(), load)?;
-    load.zones.settle();
-    let zones = std::mem::take(&mut load.zones);
+    Zones::of(load).settle();
+    let zones = std::mem::take(Zones::of(load));
     let log_files = load.registry.of::<LogFiles>().clone();
     let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
     let (sources, warnings) = (Sources::default(), 0);

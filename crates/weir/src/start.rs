@@ -5,13 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use std::path::Path;
 
-use conf::{Recorder, Zones};
+use conf::Recorder;
 use net::listening::{self, ListenError as OpenAddressError};
 use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signals,
 };
 use net::{Address, SocketOptions};
 use observe::{Errno, ErrorLog, Level, LogFile, LogFiles, LogOpenError, tell};
+use zones::Zones;
 
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, SignalRequest};

@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Result, Zones};
+use conf::{Directive, Error, Load, Result};
 use net::{Address, SocketOptions};
 use session::limits::LimitSharing;
 use session::{ControlJob, ControlJobs, SubsystemSite};
+use zones::Zones;
 
 /// The subsystems' blocks as far as they have been read.
 #[derive(Default)]

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use conf::{Replay, Zones};
+use conf::Replay;
 use net::channel::{self, Channel};
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::{Errno, tell};
+use zones::Zones;
 
 use crate::Reported;
 use crate::config_snapshot::ConfigSnapshot;

@@ -12,7 +12,7 @@ use super::{Problem, SourceFile};
 const LAYERS: &[&[&str]] = &[
     &["processes", "statistics", "wire"],
     &["conf"],
-    &["observe", "sandbox"],
+    &["observe", "sandbox", "zones"],
     &["net"],
     &["http2_client"],
     &["upstream"],

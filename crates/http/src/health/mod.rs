@@ -18,7 +18,7 @@ use ::session::ControlJob;
 use ::session::health::HealthChecks;
 use ::upstream::Group;
 use ::upstream::health::HealthCheck;
-use conf::Zones;
+use zones::Zones;
 
 use crate::site::{Generation, Site};
 pub(crate) use checkable::Checkable;

@@ -1,6 +1,6 @@
 //! Zones that count by key: what `limit_conn_zone` and `limit_req_zone` have in common.
 //!
-//! What is counted is shared by all workers and outlives configurations ([`conf::Zones`]); which
+//! What is counted is shared by all workers and outlives configurations ([`zones::Zones`]); which
 //! variables make the key belongs to one. Deliberately absent: what is counted.
 
 mod table;
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::{Directive, Error, Load, Result, Template, Word, units};
 use observe::Level;
+use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::Session;
 
@@ -41,8 +42,15 @@ pub struct KeyedCounts<T> {
 pub trait Counted: Any + Send {
     /// How nginx calls the zone where a reload would change its key.
     const KIND: &'static str;
+    /// The directive that declares such zones.
+    const DIRECTIVE: &'static str;
     /// Nothing counted yet, in a zone of that many bytes.
     fn new(zone_bytes: u64) -> Self;
+}
+
+impl<T: Counted> ZoneState for KeyedCounts<T> {
+    const DIRECTIVES: &'static [&'static str] = &[T::DIRECTIVE];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
 }
 
 /// The zones of a kind by name, for one subsystem.
@@ -76,7 +84,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         let Some((name, size)) = zone.filter(|(name, _)| !name.is_empty()) else {
             return Err(missing_zone(from));
         };
-        load.zones.mention::<KeyedCounts<T>>(name, Some(size), from)?;
+        Zones::of(load).mention::<KeyedCounts<T>>(name, Some(size), from)?;
         let declared = load.own.of::<Declared<T, P>>();
         if let Some(other) = declared.0.get(name) {
             let shown = String::from_utf8_lossy;
@@ -84,7 +92,8 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
             let message = format!("{} \"{zone}\" is already bound to key \"{key}\"", from.name);
             return Err(from.error(message));
         }
-        let state = load.zones.open(name, |old| KeyedCounts::open(old, name, size, from.arg(0)))?;
+        let state =
+            Zones::of(load).open(name, |old| KeyedCounts::open(old, name, size, from.arg(0)))?;
         let zone = Self { name: name.into(), parameters, state, key };
         load.own.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
         Ok(())
@@ -92,7 +101,7 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
 
     /// Notes that a line uses the zone of that name.
     pub fn mention(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
-        load.zones.mention::<KeyedCounts<T>>(name, None, from)
+        Zones::of(load).mention::<KeyedCounts<T>>(name, None, from)
     }
 
     /// The zone of that name, once all lines have been read.

@@ -14,6 +14,7 @@ pub struct Counts {
 }
 
 impl Counted for Counts {
+    const DIRECTIVE: &'static str = "limit_conn_zone";
     const KIND: &'static str = "limit_conn_zone";
     fn new(zone_bytes: u64) -> Self {
         Self { table: Table::new(zone_bytes, ENTRY_BYTES) }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use conf::{Directive, Load, Result, Value, units};
 use net::tls::{OcspStatus, OcspVerdict};
 use wire::ocsp::OcspCertificateId;
+use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::lru::Lru;
 
@@ -53,9 +54,14 @@ impl Value for OcspCacheZone {
         if size < SIZE_MIN {
             return Err(from.error_at(word, format!("OCSP cache \"{word}\" is too small")));
         }
-        load.zones.mention::<OcspCache>(name, Some(size), from)?;
+        Zones::of(load).mention::<OcspCache>(name, Some(size), from)?;
         Ok(Self(Some((name.into(), size))))
     }
+}
+
+impl ZoneState for OcspCache {
+    const DIRECTIVES: &'static [&'static str] = &["ssl_ocsp_cache"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
 }
 
 impl OcspCacheZone {
@@ -63,7 +69,7 @@ impl OcspCacheZone {
     pub(super) fn open(&self, load: &mut Load<'_>) -> Result<Option<Arc<OcspCache>>> {
         let Some((name, size)) = &self.0 else { return Ok(None) };
         let new = || Arc::new(OcspCache::new(*size));
-        load.zones.open(name, |before| Ok(before.unwrap_or_else(new))).map(Some)
+        Zones::of(load).open(name, |before| Ok(before.unwrap_or_else(new))).map(Some)
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value, Word, units};
 use net::tls::{TicketKey, TlsSessionCache};
+use zones::{TwoProcesses, ZoneState, Zones};
 
 /// Sessions in a `builtin` cache of no other size, as in nginx.
 const BUILTIN_SESSIONS: u64 = 20_480;
 /// Bytes that a session takes in a `builtin` cache, about.
 const SESSION_BYTES: u64 = 1024;
 /// Bytes of the cache of servers that take early data and have no other.
-const EARLY_DATA_CACHE_BYTES: usize = 4 << 20;
+const EARLY_DATA_CACHE_BYTES: u64 = 4 << 20;
 /// The smallest `shared` cache, as in nginx: eight pages.
 const SHARED_MIN: u64 = 8 * 4096;
 
@@ -64,7 +65,7 @@ fn one(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<KeptSession
                 let message = format!("session cache \"{word}\" is too small");
                 return Err(from.error_at(word, message));
             }
-            load.zones.mention::<TlsSessionCache>(name, Some(size), from)?;
+            Zones::of(load).mention::<SessionZone>(name, Some(size), from)?;
             Ok(KeptSessions::Shared { name: name.into(), size })
         }
         (Some(b"shared"), Some(_), None, None) => {
@@ -74,27 +75,42 @@ fn one(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<KeptSession
     }
 }
 
+/// A cache as a zone has it.
+struct SessionZone(Arc<TlsSessionCache>);
+
+impl ZoneState for SessionZone {
+    const DIRECTIVES: &'static [&'static str] = &["ssl_session_cache", "ssl_early_data"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
+}
+
+impl SessionZone {
+    fn new(bytes: u64) -> Arc<Self> {
+        Arc::new(Self(Arc::new(TlsSessionCache::new(bytes as usize))))
+    }
+}
+
 impl SessionCache {
     /// The cache, which the configuration before may have had.
     pub(super) fn open(&self, load: &mut Load<'_>) -> Result<Option<Arc<TlsSessionCache>>> {
-        let new = |bytes| Arc::new(TlsSessionCache::new(bytes as usize));
-        match &self.kept {
-            KeptSessions::None => Ok(None),
+        let zones = Zones::of(load);
+        let zone = match &self.kept {
+            KeptSessions::None => return Ok(None),
             KeptSessions::Builtin { sessions, line } => {
                 let bytes = sessions.saturating_mul(SESSION_BYTES);
-                Ok(Some(load.zones.keep(line, |before| before.unwrap_or_else(|| new(bytes)))))
+                zones.keep(line, |before| before.unwrap_or_else(|| SessionZone::new(bytes)))
             }
             KeptSessions::Shared { name, size } => {
-                load.zones.open(name, |before| Ok(before.unwrap_or_else(|| new(*size)))).map(Some)
+                zones.open(name, |before| Ok(before.unwrap_or_else(|| SessionZone::new(*size))))?
             }
-        }
+        };
+        Ok(Some(zone.0.clone()))
     }
 }
 
 /// Sessions of servers that take early data and have no cache of their own.
 pub(super) fn early_data_cache(load: &mut Load<'_>) -> Arc<TlsSessionCache> {
-    let new = || Arc::new(TlsSessionCache::new(EARLY_DATA_CACHE_BYTES));
-    load.zones.keep(b"early data", |before| before.unwrap_or_else(new))
+    let new = || SessionZone::new(EARLY_DATA_CACHE_BYTES);
+    Zones::of(load).keep(b"early data", |before| before.unwrap_or_else(new)).0.clone()
 }
 
 /// `ssl_session_ticket_key`; `None`: its file is not on the machine where the configuration is

@@ -21,6 +21,7 @@ use net::tls::{
 };
 use observe::{Level, Text};
 use wire::ocsp::{OcspResponse, OcspResponseError};
+use zones::{TwoProcesses, ZoneState, Zones};
 
 use super::Conf;
 use super::ocsp_checks::now_seconds;
@@ -203,13 +204,18 @@ impl StapleFetcher {
     }
 }
 
+impl ZoneState for StapleState {
+    const DIRECTIVES: &'static [&'static str] = &["ssl_stapling"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
+}
+
 impl StapleState {
     /// The state with this key, which the configuration before may have had.
     fn of(key: Vec<u8>, load: &mut Load<'_>) -> Arc<Self> {
         if let Some(known) = load.registry.of::<StapleStates>().0.get(&key) {
             return known.clone();
         }
-        let state = load.zones.keep::<Self>(&key, Option::unwrap_or_default);
+        let state = Zones::of(load).keep::<Self>(&key, Option::unwrap_or_default);
         load.registry.of::<StapleStates>().0.insert(key, state.clone());
         state
     }

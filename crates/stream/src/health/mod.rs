@@ -21,9 +21,9 @@ use ::session::health::{HealthChecks, HealthProbe, Verdict};
 use ::session::{Client, ControlJob};
 use ::upstream::Server;
 use ::upstream::health::HealthCheck;
-use conf::Zones;
 use net::SocketProbe;
 use observe::{Level, MessageSource};
+use zones::Zones;
 
 use crate::session::StreamSession;
 use crate::site::{StreamGeneration, StreamHealthCheck, StreamServerId, StreamSite};

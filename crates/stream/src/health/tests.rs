@@ -10,7 +10,7 @@ use std::time::Duration;
 use ::session::ControlJob as _;
 use ::session::health::HealthProbe as _;
 use ::upstream::{Ask, Attempt, ServerChoice};
-use conf::Zones;
+use zones::Zones;
 
 use super::{StreamHealth, checks};
 use crate::tests::{Folder, load, refusal};

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Subsystem, Zones};
+use conf::Subsystem;
+use zones::Zones;
 
 use crate::resolver::ResolvedPeer;
 use crate::testing::{ask, group, lease, load, load_after, load_named, load_of, sequence, short};

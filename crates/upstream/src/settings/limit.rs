@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Subsystem, Value, Word, units};
 use observe::Level;
+use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::limit::{Backlog, SLOTS_MAX, WaitQueue};
 use crate::memory::StateMemory;
@@ -37,7 +38,7 @@ pub(super) fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> 
     if bytes < SIZE_MIN {
         return Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is too small")));
     }
-    load.zones.mention::<WaitQueue<Handoff>>(&name.text, Some(bytes), from)?;
+    Zones::of(load).mention::<WaitQueue<Handoff>>(&name.text, Some(bytes), from)?;
     match load.registry.of::<DeclaredZones>().0.insert(name.text.clone(), None) {
         None => Ok(()),
         Some(_) => Err(from.error_at(name, format!("limit_upstream_zone \"{name}\" is duplicate"))),
@@ -77,7 +78,7 @@ impl Value for LimitConn {
             |what| from.error(format!("\"{}\" must have \"{what}\" parameter", from.name));
         let limit = limit.ok_or_else(|| missing("limit"))?;
         let zone: Box<[u8]> = zone.ok_or_else(|| missing("zone"))?;
-        load.zones.mention::<WaitQueue<Handoff>>(&zone, None, from)?;
+        Zones::of(load).mention::<WaitQueue<Handoff>>(&zone, None, from)?;
         Ok(Self { zone, limit, backlog, timeout_ms })
     }
 }
@@ -195,13 +196,23 @@ impl LimitLines<'_> {
     }
 }
 
+impl ZoneState for WaitQueue<Handoff> {
+    const DIRECTIVES: &'static [&'static str] = &["limit_upstream_zone"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Shared;
+}
+
+impl ZoneState for UnnamedQueue {
+    const DIRECTIVES: &'static [&'static str] = &["max_conns", "queue"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Shared;
+}
+
 /// The zone of that name. Whatever its size was before, what is counted stays.
 fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
     if let Some(Some(zone)) = load.registry.of::<DeclaredZones>().0.get(name) {
         return zone.clone();
     }
     let new = || StateMemory::process().queue(&[b"zone ", name].concat());
-    let queue = load.zones.keep::<WaitQueue<Handoff>>(name, |old| old.unwrap_or_else(new));
+    let queue = Zones::of(load).keep::<WaitQueue<Handoff>>(name, |old| old.unwrap_or_else(new));
     let zone = LimitZone::new(queue);
     load.registry.of::<DeclaredZones>().0.insert(name.into(), Some(zone.clone()));
     zone
@@ -214,7 +225,7 @@ fn own(group: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
         Subsystem::Main | Subsystem::Http => b"upstream ",
     };
     let new = || Arc::new(UnnamedQueue(StateMemory::process().queue(&[kind, group].concat())));
-    let own = load.zones.keep(group, |old| old.unwrap_or_else(new));
+    let own = Zones::of(load).keep(group, |old| old.unwrap_or_else(new));
     LimitZone::new(own.0.clone())
 }
 

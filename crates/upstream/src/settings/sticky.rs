@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Template, Value, VariableId, Word, units};
+use zones::{TwoProcesses, ZoneState, Zones};
 
 use super::method::GroupReading;
 use crate::sticky::{Cookie, CookieExpires, Learn, Sessions, Sticky, is_samesite};
@@ -192,6 +193,11 @@ fn zone(text: &[u8]) -> Result<(Box<[u8]>, u64), &'static str> {
 #[derive(Default)]
 struct ClaimedZones(HashMap<Box<[u8]>, Box<[u8]>>);
 
+impl ZoneState for Sessions {
+    const DIRECTIVES: &'static [&'static str] = &["sticky"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
+}
+
 /// The sessions of a zone, which is for one group only.
 fn sessions(
     zone: &[u8],
@@ -201,13 +207,13 @@ fn sessions(
 ) -> Result<Arc<Sessions>> {
     let shown = String::from_utf8_lossy(zone);
     let group = load.own.of::<GroupReading>().group.clone();
-    load.zones.mention::<Sessions>(zone, Some(size), from)?;
+    Zones::of(load).mention::<Sessions>(zone, Some(size), from)?;
     if let Some(group) = load.registry.of::<ClaimedZones>().0.insert(zone.into(), group.clone()) {
         let group = String::from_utf8_lossy(&group);
         let message = format!("sticky zone \"{shown}\" is already used in upstream \"{group}\"");
         return Err(from.error(message));
     }
-    load.zones.open(zone, |before: Option<Arc<Sessions>>| match before {
+    Zones::of(load).open(zone, |before: Option<Arc<Sessions>>| match before {
         None => Ok(Arc::new(Sessions::new(&group, size))),
         Some(sessions) if sessions.group() == &*group => Ok(sessions),
         Some(sessions) => {

@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Value, units};
+use zones::{TwoProcesses, ZoneState, Zones};
 
 /// The least size that nginx accepts: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
@@ -13,6 +14,11 @@ const SIZE_MIN: u64 = 8 * 4096;
 pub struct GroupZone {
     /// Its name.
     pub name: Box<[u8]>,
+}
+
+impl ZoneState for GroupZone {
+    const DIRECTIVES: &'static [&'static str] = &["zone"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
 }
 
 impl Value for GroupZone {
@@ -33,7 +39,7 @@ impl Value for GroupZone {
             }
             Some((_, size)) => size,
         };
-        load.zones.mention::<Self>(&name.text, size, from)?;
+        Zones::of(load).mention::<Self>(&name.text, size, from)?;
         Ok(Self { name: name.text.clone() })
     }
     /// The last one counts.

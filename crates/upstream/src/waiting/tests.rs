@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use conf::Zones;
+use zones::Zones;
 
 use super::{WaitRefused, Waited, WaitingRequest};
 use crate::testing::{FakeConnection, ask, group, lease, load, load_after, shared_key, short};

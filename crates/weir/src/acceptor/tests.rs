@@ -1,9 +1,10 @@
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
-use conf::{MemoryFiles, Zones};
+use conf::MemoryFiles;
 use net::SocketOptions;
 use session::{AdmitClient, LocalFuture, SubsystemSite};
+use zones::Zones;
 
 use super::*;
 use crate::config_snapshot::SlotEntry;

@@ -6,6 +6,8 @@ use conf::MemoryFiles;
 use net::Mailbox;
 use session::ControlJob;
 
+use zones::TwoProcesses;
+
 use super::*;
 use crate::load::{self, ConfigOrigin};
 
@@ -42,7 +44,10 @@ fn toy_jobs(calls: &Calls) -> ControlJobs<Sites> {
 }
 
 fn loaded(before: &Zones) -> LoadedConfig {
-    let text = "worker_processes 2; error_log stderr emerg; events {} http {} stream {}";
+    loaded_from(before, "worker_processes 2; error_log stderr emerg; events {} http {} stream {}")
+}
+
+fn loaded_from(before: &Zones, text: &str) -> LoadedConfig {
     let mut files = MemoryFiles::default().with("/conf", text);
     let origin = ConfigOrigin { conf: b"/conf"[..].into(), ..ConfigOrigin::default() };
     load::load_quietly(before, &origin, &mut files).unwrap()
@@ -83,4 +88,33 @@ fn jobs_adopt_each_configuration_before_the_workers_and_leave_once() {
     let expected = "start, first adopts, second adopts, reload, first adopts, second adopts, quit, \
                     first leaves, second leaves";
     assert_eq!(calls.borrow().join(", "), expected);
+}
+
+/// docs/reload.md has a row for each kind of state, with its rule for two processes.
+#[test]
+fn each_kind_of_zone_is_in_the_document_on_reloads() {
+    const ALL: &str = "events {}
+        http {
+            limit_req_zone $uri zone=r:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;
+            limit_upstream_zone l 1m;
+            upstream a { zone z 1m; server 127.0.0.1:1 max_conns=1; queue 2; }
+            upstream b { server 127.0.0.1:1; sticky learn create=$arg_a lookup=$arg_b zone=s:1m; }
+            upstream d { server 127.0.0.1:1; limit_upstream_conn limit=1 zone=l; }
+            server { listen 1; ssl_session_cache shared:t:1m; ssl_ocsp_cache shared:o:1m; }
+        }";
+    let document = std::fs::read_to_string("../../docs/reload.md").unwrap();
+    let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+    let loaded = loaded_from(&Zones::default(), ALL);
+    let rules: Vec<_> = loaded.zones.rules().collect();
+    for rule in &rules {
+        let is_shared = rule.two_processes == TwoProcesses::Shared;
+        for directive in rule.directives {
+            let name = format!("`{directive}`");
+            let row = rows.iter().find(|row| row.split('|').nth(1).unwrap().contains(&name));
+            let row = row.unwrap_or_else(|| panic!("no row for {name}"));
+            assert_eq!(row.contains("| shared: "), is_shared, "{row}");
+            assert_eq!(row.contains("| each process "), !is_shared, "{row}");
+        }
+    }
+    assert!(rules.len() >= 7, "{rules:?}");
 }

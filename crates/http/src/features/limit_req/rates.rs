@@ -43,6 +43,7 @@ pub enum RateExceeded {
 }
 
 impl Counted for Rates {
+    const DIRECTIVE: &'static str = "limit_req_zone";
     const KIND: &'static str = "limit_req";
     fn new(zone_bytes: u64) -> Self {
         Self { table: Table::new(zone_bytes, ENTRY_BYTES) }

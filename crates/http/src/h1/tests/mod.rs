@@ -22,9 +22,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use conf::Zones;
 use net::testing::{RelaySide, relay};
 use net::{Arrival, LentFuture, Stream};
+use zones::Zones;
 
 use crate::exchange::{Exchange, Flow};
 use crate::features::control_jobs;

@@ -2,17 +2,48 @@
 //!
 //! A reload finds a zone that it names again, unchanged, if name, kind and size are the same. A
 //! zone that it does not name is freed with the last configuration that did. The kind is the type
-//! of the state: this module does not know the purpose of any zone. Deliberately absent: memory
-//! shared by processes. All workers are threads of one process, so an `Arc` is enough, and the
-//! state does its own locking.
+//! of the state ([`ZoneState`]): this crate does not know the purpose of any zone. A state does its
+//! own locking.
+//!
+//! A process has all its workers as threads, so an `Arc` is enough for them. A second process
+//! serves beside it for a while when a reload has to start one, and in an upgrade; each kind says
+//! what becomes of it then ([`TwoProcesses`]), and docs/reload.md has a row for it. A kind that is
+//! rebuilt from files, or handed over as text, adds its rule to that enum together with the code
+//! that does it. Deliberately absent: shared memory itself, which belongs to the kinds that use it.
 //!
 //! The invariant: a configuration that fails leaves the zones of the one before as they were.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::{Directive, Error, Result, Span, Subsystem};
+use conf::{Directive, Error, Load, Result, Span, Subsystem};
+
+/// State that a zone can have.
+pub trait ZoneState: Any + Send + Sync {
+    /// The directives whose state it is.
+    const DIRECTIVES: &'static [&'static str];
+    /// What becomes of it while two processes serve.
+    const TWO_PROCESSES: TwoProcesses;
+}
+
+/// What becomes of state while a second process serves beside the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TwoProcesses {
+    /// Each process has its own; the new one begins without any.
+    Private,
+    /// Both count in memory that they share.
+    Shared,
+}
+
+/// A kind of state, for documents and checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ZoneRule {
+    /// The directives whose state it is.
+    pub directives: &'static [&'static str],
+    /// What becomes of it while two processes serve.
+    pub two_processes: TwoProcesses,
+}
 
 /// The zones of one configuration.
 #[derive(Clone, Default)]
@@ -21,7 +52,9 @@ pub struct Zones {
     named: BTreeMap<Box<[u8]>, NamedZone>,
     /// The directive that names each first, and where.
     lines: HashMap<Box<[u8]>, (Box<str>, Span)>,
-    kept: HashMap<Key, ZoneState>,
+    kept: HashMap<Key, KeptState>,
+    /// The kinds of which there is a zone.
+    rules: BTreeSet<ZoneRule>,
     /// What the configuration before has, while this one is read.
     before: Option<Box<Zones>>,
     /// Whose lines are read: no state is shared between subsystems.
@@ -31,7 +64,7 @@ pub struct Zones {
 type Key = (ZoneKind, Box<[u8]>);
 /// The type of the state, and whose it is.
 type ZoneKind = (Subsystem, TypeId);
-type ZoneState = Arc<dyn Any + Send + Sync>;
+type KeptState = Arc<dyn Any + Send + Sync>;
 
 /// What is said of a zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,20 +82,29 @@ impl Zones {
         Self { before, ..Self::default() }
     }
 
-    /// The lines that follow are of this subsystem.
-    pub(crate) fn enter(&mut self, subsystem: Subsystem) {
-        self.subsystem = subsystem;
+    /// The zones of the configuration that is being read, for the subsystem whose lines are read.
+    pub fn of<'l>(load: &'l mut Load<'_>) -> &'l mut Self {
+        let subsystem = load.subsystem;
+        let zones: &mut Self = load.registry.of();
+        zones.subsystem = subsystem;
+        zones
+    }
+
+    /// The kinds of which the configuration has a zone.
+    pub fn rules(&self) -> impl Iterator<Item = ZoneRule> {
+        self.rules.iter().copied()
     }
 
     /// Notes that a line names a zone of nginx's: one that uses it says no `size`. State of that
     /// type is what it is for, and nothing else.
-    pub fn mention<T: Any>(
+    pub fn mention<T: ZoneState>(
         &mut self,
         name: &[u8],
         size: Option<u64>,
         from: &Directive,
     ) -> Result<()> {
         let kind = self.kind::<T>();
+        self.note_rule::<T>();
         let said = size.unwrap_or(0);
         let (directive, at) = self
             .lines
@@ -91,7 +133,7 @@ impl Zones {
 
     /// The state of a zone of nginx's, which has been mentioned: `open` is given what the
     /// configuration before has under the name, if it is of the same size.
-    pub fn open<T: Any + Send + Sync>(
+    pub fn open<T: ZoneState>(
         &mut self,
         name: &[u8],
         open: impl FnOnce(Option<Arc<T>>) -> Result<Arc<T>>,
@@ -107,30 +149,35 @@ impl Zones {
 
     /// State that no line declares a size for, by type and name: its names are its kind's own.
     /// `make` is given what the configuration before has.
-    pub fn keep<T: Any + Send + Sync>(
+    pub fn keep<T: ZoneState>(
         &mut self,
         name: &[u8],
         make: impl FnOnce(Option<Arc<T>>) -> Arc<T>,
     ) -> Arc<T> {
+        self.note_rule::<T>();
         let state = make(self.before::<T>(name));
         self.kept.insert((self.kind::<T>(), name.into()), state.clone());
         state
     }
 
     /// All state of that type, by subsystem and name.
-    pub fn all<T: Any + Send + Sync>(&self) -> Vec<Arc<T>> {
-        let is_of_kind = |(((_, kind), _), _): &(&Key, &ZoneState)| *kind == TypeId::of::<T>();
+    pub fn all<T: ZoneState>(&self) -> Vec<Arc<T>> {
+        let is_of_kind = |(((_, kind), _), _): &(&Key, &KeptState)| *kind == TypeId::of::<T>();
         let mut found: Vec<_> = self.kept.iter().filter(is_of_kind).collect();
         found.sort_unstable_by_key(|(key, _)| *key);
         found.into_iter().filter_map(|(_, state)| state.clone().downcast().ok()).collect()
     }
 
-    fn before<T: Any + Send + Sync>(&self, name: &[u8]) -> Option<Arc<T>> {
+    fn before<T: ZoneState>(&self, name: &[u8]) -> Option<Arc<T>> {
         let kept = &self.before.as_ref()?.kept;
         kept.get(&(self.kind::<T>(), name.into()))?.clone().downcast().ok()
     }
 
-    fn kind<T: Any>(&self) -> ZoneKind {
+    fn note_rule<T: ZoneState>(&mut self) {
+        self.rules.insert(ZoneRule { directives: T::DIRECTIVES, two_processes: T::TWO_PROCESSES });
+    }
+
+    fn kind<T: ZoneState>(&self) -> ZoneKind {
         (self.subsystem, TypeId::of::<T>())
     }
 
@@ -165,6 +212,16 @@ mod tests {
     struct Counts(AtomicU32);
     struct Other;
 
+    impl ZoneState for Counts {
+        const DIRECTIVES: &'static [&'static str] = &["counts"];
+        const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
+    }
+
+    impl ZoneState for Other {
+        const DIRECTIVES: &'static [&'static str] = &["other"];
+        const TWO_PROCESSES: TwoProcesses = TwoProcesses::Shared;
+    }
+
     fn line() -> Directive {
         Directive::sample("zone", "a")
     }
@@ -189,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_no_longer_is_forgotten() {
+    fn state_that_no_configuration_names_is_freed() {
         let mut first = Zones::default();
         let state = Arc::downgrade(&counts(&mut first, 1));
         first.settle();
@@ -211,15 +268,25 @@ mod tests {
 
     #[test]
     fn all_state_of_a_kind_is_found_in_order() {
-        let mut zones = Zones::default();
-        zones.enter(Subsystem::Stream);
+        let mut zones = Zones { subsystem: Subsystem::Stream, ..Zones::default() };
         let stream = zones.keep(b"a", |_| Arc::new(Other));
-        zones.enter(Subsystem::Http);
+        zones.subsystem = Subsystem::Http;
         let [b, a] = [b"b", b"a"].map(|name| zones.keep(name, |_| Arc::new(Other)));
         zones.keep(b"c", |_| Arc::new(Counts(1.into())));
         let found = zones.all::<Other>();
         assert_eq!(found.len(), 3);
         assert!(found.iter().zip([a, b, stream]).all(|(found, kept)| Arc::ptr_eq(found, &kept)));
+    }
+
+    #[test]
+    fn kinds_of_mentioned_and_kept_zones_are_listed_once() {
+        let mut zones = Zones::default();
+        counts(&mut zones, 1);
+        zones.keep(b"a", |_| Arc::new(Other));
+        zones.keep(b"b", |_| Arc::new(Other));
+        let rules: Vec<_> =
+            zones.rules().map(|rule| (rule.directives[0], rule.two_processes)).collect();
+        assert_eq!(rules, [("counts", TwoProcesses::Private), ("other", TwoProcesses::Shared)]);
     }
 
     #[test]
@@ -236,7 +303,7 @@ mod tests {
         let refused = zones.mention::<Other>(b"a", None, &line()).unwrap_err().message;
         let other = "the shared memory zone \"a\" is already declared for a different use";
         assert_eq!(refused, other);
-        zones.enter(Subsystem::Stream);
+        zones.subsystem = Subsystem::Stream;
         let refused = zones.mention::<Counts>(b"a", None, &line()).unwrap_err().message;
         assert_eq!(refused, other);
     }
@@ -245,12 +312,12 @@ mod tests {
     fn subsystems_share_no_state() {
         let mut zones = Zones::default();
         let new = |old: Option<Arc<Other>>| old.unwrap_or_else(|| Arc::new(Other));
-        zones.enter(Subsystem::Http);
+        zones.subsystem = Subsystem::Http;
         let http = zones.keep(b"a", new);
         let mut next = Zones::after(&zones);
-        next.enter(Subsystem::Stream);
+        next.subsystem = Subsystem::Stream;
         assert!(!Arc::ptr_eq(&next.keep(b"a", new), &http));
-        next.enter(Subsystem::Http);
+        next.subsystem = Subsystem::Http;
         assert!(Arc::ptr_eq(&next.keep(b"a", new), &http));
     }
 }
