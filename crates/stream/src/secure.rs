@@ -114,10 +114,10 @@ async fn agree(
     };
     let certificates = match tls.has_computed_certificates() {
         false => None,
-        true => certificates(tls, x, parsed.as_ref()).map_err(|message| {
-            tls::refuse(stream, RefusedHandshake::InternalError);
-            HandshakeRefusal::BadCertificate(message)
-        })?,
+        true => {
+            let read = Box::pin(certificates(tls, x, parsed.as_ref(), timer)).await;
+            read.inspect_err(|_| tls::refuse(stream, RefusedHandshake::InternalError))?
+        }
     };
     let session = tls.session(parsed.as_ref(), false, received, certificates);
     let failed = |error| HandshakeRefusal::Failed(ProxyRefusal::Connection(error));
@@ -127,16 +127,22 @@ async fn agree(
 }
 
 /// The certificates of this connection alone. Variables know what the client's first message says.
-fn certificates(
+/// Reading them is a part of the handshake's time.
+async fn certificates(
     tls: &ServerTlsSetup,
     x: &mut StreamSession,
     hello: Option<&ClientHello<'_>>,
-) -> Result<Option<Vec<Credential>>, String> {
+    timer: &Timer,
+) -> Result<Option<Vec<Credential>>, HandshakeRefusal> {
     let known = x.client.in_handshake(TlsDetails::of_hello(hello));
     let client = std::mem::replace(&mut x.client, Rc::new(known));
-    let certificates = tls.certificates(x, net::clock::now_ms());
+    let named = tls.certificates(x);
     x.client = client;
-    certificates
+    let Some(named) = named else { return Ok(None) };
+    match timer.limit(named.read()).await {
+        Some(read) => read.map(Some).map_err(HandshakeRefusal::BadCertificate),
+        None => Err(HandshakeRefusal::Failed(ProxyRefusal::TimedOut)),
+    }
 }
 
 /// The session goes on with the server that the client names (SNI).

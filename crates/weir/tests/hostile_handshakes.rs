@@ -7,8 +7,11 @@
 
 mod server;
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::process::Command;
+use std::thread;
 
 use net::testing::tls::{
     ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, der, pem, pem_contents,
@@ -356,4 +359,29 @@ fn early_data_of_any_protocol_and_size_ends_well() {
     }
     served_early(&server);
     assert!(!server.log().contains("assertion failed"));
+}
+
+/// A file that cannot be read at once: reading it waits until the test writes to it.
+#[test]
+fn a_certificate_that_is_slow_to_read_delays_its_own_handshake_only() {
+    let server = start(
+        "} server { listen ADDRESS ssl; server_name slow quick;
+             ssl_certificate $ssl_server_name.crt; ssl_certificate_key own.key;
+             return 200 'by $ssl_server_name';",
+    );
+    let folder = &server.folder;
+    let slow = folder.join("slow.crt");
+    assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
+    folder.write("quick.crt", RSA_CERTIFICATE);
+    let by = |name: &str| ask_host(&server, &TlsClient::new(), name, "/");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| by("slow"));
+        // Once this is open, a thread of the server is reading the other end.
+        let mut certificate = File::options().write(true).open(&slow).unwrap();
+        assert!(by("quick").ends_with("by quick"));
+        assert!(!waiting.is_finished());
+        certificate.write_all(RSA_CERTIFICATE.as_bytes()).unwrap();
+        drop(certificate);
+        assert!(waiting.join().unwrap().ends_with("by slow"));
+    });
 }

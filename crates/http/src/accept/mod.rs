@@ -250,7 +250,7 @@ impl Opening {
                 return Err(ConnectionOver);
             }
         };
-        let (session, ocsp_checks) = self.session(&hello, bytes, stream)?;
+        let (session, ocsp_checks) = self.session(&hello, bytes, stream, timer).await?;
         buffers::give_back(std::mem::take(bytes));
         self.agree(stream, session, timer).await?;
         match ocsp_checks {
@@ -282,11 +282,12 @@ impl Opening {
 
     /// A session with the settings of the server that the client names, and the checks of that
     /// server.
-    fn session(
+    async fn session(
         &self,
         hello: &[u8],
         received: &[u8],
         stream: &mut Stream,
+        timer: &Timer,
     ) -> Result<CheckedSession, ConnectionOver> {
         let generation = self.context.generation();
         let listen = generation.listen(self.client.listen).ok_or(ConnectionOver)?;
@@ -306,9 +307,15 @@ impl Opening {
             self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
             return Err(ConnectionOver);
         };
-        let certificates = self.certificates(tls, id, hello.as_ref()).inspect_err(|_| {
-            tls::refuse(stream, RefusedHandshake::InternalError);
-        })?;
+        let certificates = match tls.has_computed_certificates() {
+            false => None,
+            true => {
+                let read = Box::pin(self.certificates(tls, id, hello.as_ref(), timer));
+                read.await.inspect_err(|_| {
+                    tls::refuse(stream, RefusedHandshake::InternalError);
+                })?
+            }
+        };
         let offers_h2 = offers_h2(listen, server);
         let session = tls.session(hello.as_ref(), offers_h2, received, certificates);
         let session = session.map_err(|error| {
@@ -318,27 +325,33 @@ impl Opening {
         Ok((session, tls.ocsp_checks().cloned()))
     }
 
-    /// The certificates of this connection alone, if their names have variables. These are
-    /// evaluated for an exchange that is never served.
-    fn certificates(
+    /// The certificates of this connection alone, whose names have variables. These are evaluated
+    /// for an exchange that is never served. Reading them is a part of the handshake's time.
+    async fn certificates(
         &self,
         tls: &ServerTlsSetup,
         server: ServerId,
         hello: Option<&ClientHello<'_>>,
+        timer: &Timer,
     ) -> Result<Option<Vec<Credential>>, ConnectionOver> {
-        if !tls.has_computed_certificates() {
-            return Ok(None);
-        }
         let client = Rc::new(self.client.in_handshake(TlsDetails::of_hello(hello)));
         let mut x = self.context.lend(&client).ok_or(ConnectionOver)?;
         x.server = server;
         x.location = x.server().outer;
-        let certificates = tls.certificates(&mut *x, clock::now_ms());
+        let named = tls.certificates(&mut *x);
         self.context.give_back(x);
-        certificates.map_err(|message| {
-            self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
-            ConnectionOver
-        })
+        let Some(named) = named else { return Ok(None) };
+        match timer.limit(named.read()).await {
+            Some(Ok(certificates)) => Ok(Some(certificates)),
+            Some(Err(message)) => {
+                self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
+                Err(ConnectionOver)
+            }
+            None => {
+                self.log_refusal(ProxyRefusal::TimedOut, Vec::new(), HANDSHAKE);
+                Err(ConnectionOver)
+            }
+        }
     }
 
     /// Agrees on keys.

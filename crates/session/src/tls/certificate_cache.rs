@@ -162,6 +162,17 @@ impl CertificateCache {
         Ok(object)
     }
 
+    /// An object that was compared with its file not long ago.
+    pub(super) fn find_young<T: CachedObject>(&self, name: &[u8], now_ms: u64) -> Option<T> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = objects.get_mut(&(T::KIND, Box::from(name)))?;
+        if now_ms.saturating_sub(file.checked_ms) > self.valid_ms {
+            return None;
+        }
+        file.used_ms = now_ms;
+        T::of_object(&file.object)
+    }
+
     /// What is cached and still holds. Anything else under this name is removed.
     fn find<T: CachedObject>(
         &self,

@@ -107,6 +107,18 @@ impl LoadedCertificates {
         })
     }
 
+    /// The certificate with these names if it is cached and need not be compared with its files.
+    pub(super) fn cached(&self, certificate: &[u8], key: &[u8], now_ms: u64) -> Option<Credential> {
+        let cache = self.rules.cache()?;
+        let name = |name: &[u8]| match name.starts_with(b"data:") {
+            true => name.into(),
+            false => self.path(name).as_os_str().as_bytes().to_vec(),
+        };
+        let chain = cache.find_young(&name(certificate), now_ms)?;
+        let private = cache.find_young(&name(key), now_ms)?;
+        Credential::new(&chain, &private).ok()
+    }
+
     /// A file's contents, from the cache if it has them. `parse` says whether they may be cached.
     fn object<T: CachedObject>(
         &self,

@@ -44,31 +44,53 @@ pub struct ServerTlsSetup {
 struct ComputedCertificates {
     /// The names of certificates and their keys.
     pairs: Vec<(Template, Template)>,
-    loaded: LoadedCertificates,
+    loaded: Arc<LoadedCertificates>,
+}
+
+/// The certificates of one connection, by name, still to be read.
+pub struct NamedCertificates {
+    /// The names of certificates and their keys.
+    names: Vec<(Vec<u8>, Vec<u8>)>,
+    loaded: Arc<LoadedCertificates>,
+}
+
+impl NamedCertificates {
+    /// Reads them. Files are read by threads beside the worker, so that other connections do not
+    /// wait for a disk; what is cached is there at once. The error is a line for the log.
+    pub async fn read(self) -> std::result::Result<Vec<Credential>, String> {
+        let now_ms = net::clock::now_ms();
+        let Self { names, loaded } = self;
+        let cached = |(chain, key): &(Vec<u8>, Vec<u8>)| loaded.cached(chain, key, now_ms);
+        if let Some(all) = names.iter().map(cached).collect() {
+            return Ok(all);
+        }
+        let load = move || {
+            let load = |(chain, key): &(Vec<u8>, Vec<u8>)| loaded.load(chain, key, now_ms);
+            names.iter().map(load).collect()
+        };
+        net::offload(load).await
+    }
 }
 
 impl ServerTlsSetup {
     /// Whether the server's certificates depend on the connection: then each session needs those
-    /// that [`certificates`](Self::certificates) reads.
+    /// of [`certificates`](Self::certificates).
     pub fn has_computed_certificates(&self) -> bool {
         self.computed.is_some()
     }
 
-    /// Reads the certificates of one connection, whose variables these are. The error is a line for
-    /// the log.
-    pub fn certificates(
-        &self,
-        values: &mut impl Values,
-        now_ms: u64,
-    ) -> std::result::Result<Option<Vec<Credential>>, String> {
-        let Some(computed) = &self.computed else { return Ok(None) };
-        let load = |(chain, key): &(Template, Template)| {
+    /// The certificates of one connection, whose variables these are; `None`: they are the same for
+    /// all connections.
+    pub fn certificates(&self, values: &mut impl Values) -> Option<NamedCertificates> {
+        let ComputedCertificates { pairs, loaded } = self.computed.as_ref()?;
+        let name = |(chain, key): &(Template, Template)| {
             let (mut chain_name, mut key_name) = (Vec::new(), Vec::new());
             chain.render(values, &mut chain_name);
             key.render(values, &mut key_name);
-            computed.loaded.load(&chain_name, &key_name, now_ms)
+            (chain_name, key_name)
         };
-        computed.pairs.iter().map(load).collect::<std::result::Result<_, _>>().map(Some)
+        let names = pairs.iter().map(name).collect();
+        Some(NamedCertificates { names, loaded: loaded.clone() })
     }
 
     /// What to ask about clients' certificates after the handshake, if anything.
@@ -186,7 +208,7 @@ impl Conf {
         let pairs = pairs.map(|(chain, key)| (chain.template.clone(), key.template.clone()));
         let (folder, passwords) = (load.conf_path(b""), self.password_file.clone());
         let rules = self.certificate_cache.clone();
-        let loaded = LoadedCertificates::new(rules, passwords, folder);
+        let loaded = Arc::new(LoadedCertificates::new(rules, passwords, folder));
         Some(ComputedCertificates { pairs: pairs.collect(), loaded })
     }
 
