@@ -12,6 +12,7 @@ mod layers;
 mod manifest;
 mod named_tests;
 mod papers;
+mod paths;
 mod size;
 mod text;
 pub(crate) mod translations;
@@ -30,8 +31,8 @@ Long lines, stray characters, leftovers, files and functions that have grown too
 without a header, crates that depend on crates above them, modules that import from the
 layers above them, cycles of imports, types with the name of another type, the system or
 unsafe code outside `net`, features that are not listed, dependencies that
-docs/dependencies.md does not explain, tests that the documentation names and that do not exist,
-translations that are older than their page.
+docs/dependencies.md does not explain, tests and files that the documentation names and that do
+not exist, translations that are older than their page.
 ";
 
 /// The folder of http's features.
@@ -49,6 +50,7 @@ const RULES: &[Rule] = &[
     features::check,
     layers::check,
     papers::check,
+    paths::check,
     named_tests::check,
     type_names::check,
     translations::check,

@@ -48,13 +48,13 @@ struct ComputedCertificates {
 }
 
 /// The certificates of one connection, by name, still to be read.
-pub struct NamedCertificates {
+pub struct ConnectionCertificates {
     /// The names of certificates and their keys.
     names: Vec<(Vec<u8>, Vec<u8>)>,
     loaded: Arc<LoadedCertificates>,
 }
 
-impl NamedCertificates {
+impl ConnectionCertificates {
     /// Reads them. Files are read by threads beside the worker, so that other connections do not
     /// wait for a disk; what is cached is there at once. The error is a line for the log.
     pub async fn read(self) -> std::result::Result<Vec<Credential>, String> {
@@ -81,7 +81,7 @@ impl ServerTlsSetup {
 
     /// The certificates of one connection, whose variables these are; `None`: they are the same for
     /// all connections.
-    pub fn certificates(&self, values: &mut impl Values) -> Option<NamedCertificates> {
+    pub fn certificates(&self, values: &mut impl Values) -> Option<ConnectionCertificates> {
         let ComputedCertificates { pairs, loaded } = self.computed.as_ref()?;
         let name = |(chain, key): &(Template, Template)| {
             let (mut chain_name, mut key_name) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl ServerTlsSetup {
             (chain_name, key_name)
         };
         let names = pairs.iter().map(name).collect();
-        Some(NamedCertificates { names, loaded: loaded.clone() })
+        Some(ConnectionCertificates { names, loaded: loaded.clone() })
     }
 
     /// What to ask about clients' certificates after the handshake, if anything.
