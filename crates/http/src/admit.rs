@@ -1,10 +1,10 @@
-//! What a location asks of a request before any of its handlers sees it.
+//! Checks of a location that precede its handlers.
 
 use observe::Level;
 
 use crate::exchange::{CloseReason, Exchange, Flow};
 
-/// Lets the connection end with this request where the location's limits say so.
+/// Closes the connection after this request if the limits of the location demand it.
 pub(crate) fn limit_keepalive(x: &mut Exchange) {
     let keepalive = &x.location().core.keepalive;
     if x.keeps_connection() && !keepalive.admits(&x.client, &x.request) {
@@ -20,7 +20,7 @@ pub(crate) fn admit_body(x: &mut Exchange) -> Flow {
             let message = format_args!("client intended to send too large body: {length} bytes");
             x.log(Level::Error, message);
             x.reply.without_continue = true;
-            // Wherever `error_page` leads, it is not looked at again.
+            // Discarded, so that the location of `error_page` does not check the length again.
             let _ = x.discard_body();
             Flow::Status(413)
         }

@@ -1,11 +1,11 @@
-//! The way of an exchange through its location's handlers, in nginx's order.
+//! Runs an exchange through its location's handlers, in nginx's order.
 //!
 //! ```text
 //! postread -> server rewrite -> find location -> rewrite -> (changed? find again) -> preaccess
 //!   -> access -> precontent -> content -> filters
 //! ```
 //!
-//! One loop runs phases and jumps. It stops where a handler waits, and goes on from there. The
+//! One loop runs phases and jumps. It stops when a handler waits, and resumes from there. The
 //! debug log says which handler or filter decided ([`decision`]).
 
 mod decision;
@@ -25,14 +25,14 @@ use crate::exchange::{
 use crate::site::{Exclusive, LocationId, Site};
 use crate::{admit, answer, site};
 
-/// Where subrequests begin.
+/// The stage at which subrequests begin.
 pub(crate) fn after_postread() -> Stage {
     Stage::of(Phase::ServerRewrite)
 }
 
-/// Where a run ended.
+/// Why a run stopped.
 pub(crate) enum Ran {
-    /// The reply stands, filters included.
+    /// The reply is complete, filters included.
     Replied,
     /// The connection is to be closed without a reply; the status is for the log.
     Dropped(u16),
@@ -40,7 +40,7 @@ pub(crate) enum Ran {
     Waits(Wait),
 }
 
-/// Runs the phases until the reply stands or somebody waits.
+/// Runs the phases until the reply is complete or a handler waits.
 pub(crate) fn run(x: &mut Exchange) -> Ran {
     if x.logs(Level::DebugHttp) {
         log_request(x);
@@ -48,7 +48,7 @@ pub(crate) fn run(x: &mut Exchange) -> Ran {
     step(x, Flow::Next)
 }
 
-/// What was asked for, for whoever debugs a configuration.
+/// Logs the request, for debugging configurations.
 #[cold]
 fn log_request(x: &Exchange) {
     x.debug(format_args!("http request line: \"{}\"", Text(x.request.line())));
@@ -56,7 +56,7 @@ fn log_request(x: &Exchange) {
     x.debug(format_args!("http args: \"{}\"", Text(&x.request.args)));
 }
 
-/// Goes on with the outcome of a wait.
+/// Continues with the outcome of a wait.
 #[inline]
 pub(crate) fn resume(x: &mut Exchange, flow: Flow) -> Ran {
     if let Some(feature) = x.stage.waiting.take() {
@@ -65,7 +65,7 @@ pub(crate) fn resume(x: &mut Exchange, flow: Flow) -> Ran {
     step(x, flow)
 }
 
-/// Goes on with the outcome of an event outside of the phases.
+/// Continues with an outcome from outside the phases.
 pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
     let generation = x.generation.clone();
     loop {
@@ -94,7 +94,7 @@ pub(crate) fn step(x: &mut Exchange, mut flow: Flow) -> Ran {
     }
 }
 
-/// Runs phase after phase, as long as they let the exchange pass.
+/// Runs phases until a handler decides about the exchange.
 fn go_on(site: &Site, x: &mut Exchange) -> Flow {
     while x.stage.phase != Phase::Filters {
         match run_phase(site, x) {
@@ -109,7 +109,7 @@ fn go_on(site: &Site, x: &mut Exchange) -> Flow {
     Flow::Next
 }
 
-/// Calls what the present phase still has of handlers.
+/// Calls the remaining handlers of the current phase.
 fn run_phase(site: &Site, x: &mut Exchange) -> Flow {
     let here = site.location(x.location);
     let outer = || site.server(x.server).outer;
@@ -117,11 +117,11 @@ fn run_phase(site: &Site, x: &mut Exchange) -> Flow {
         Phase::Postread => &site.location(outer()).postread,
         Phase::ServerRewrite => &site.location(outer()).rewrite,
         Phase::FindLocation => return find_location(site, x),
-        // The server's own lines have been run.
+        // The server's own rewrite rules have run in the phase before.
         Phase::Rewrite if x.location == outer() => return Flow::Next,
         Phase::Rewrite => &here.rewrite,
         Phase::Preaccess => &here.preaccess,
-        // Whoever may see the one may see the other.
+        // Access was checked for the main request.
         Phase::Access if x.is_subrequest() => return Flow::Next,
         Phase::Access => &here.access,
         Phase::Precontent => &here.precontent,
@@ -153,7 +153,7 @@ fn run_exclusive(exclusive: &Exclusive, feature: FeatureName, x: &mut Exchange) 
     flow
 }
 
-/// The phase has no more handlers: enters the next that has any.
+/// Leaves a phase that has no more handlers, and enters the next one that has any.
 fn leave(site: &Site, x: &mut Exchange) -> Flow {
     match x.stage.phase {
         Phase::Access if x.stage.refusal != 0 => {
@@ -189,8 +189,8 @@ fn find_location(site: &Site, x: &mut Exchange) -> Flow {
     }
 }
 
-/// Makes a location the exchange's, or its `limit_except` block for a method that it limits. Every
-/// way into a location comes through here, also that into a named one.
+/// Sets the exchange's location, or its `limit_except` block if that limits the method. Named
+/// locations are entered here as well.
 fn enter_location(site: &Site, x: &mut Exchange, location: LocationId) {
     x.location = match site.location(location).limit_except {
         Some((allowed, block)) if allowed & x.request.head.method.bit() == 0 => block,
@@ -199,7 +199,7 @@ fn enter_location(site: &Site, x: &mut Exchange, location: LocationId) {
     admit::limit_keepalive(x);
 }
 
-/// Sends the client to the name of a location, which it has asked for without its slash.
+/// Redirects a client that requested the name of a location without its final slash.
 fn add_slash(site: &Site, x: &mut Exchange, location: LocationId) -> Flow {
     let mut target = Vec::new();
     wire::uri::escape(wire::uri::EscapeSet::Uri, &site.location(location).name, &mut target);
@@ -211,7 +211,8 @@ fn add_slash(site: &Site, x: &mut Exchange, location: LocationId) -> Flow {
     Flow::Status(301)
 }
 
-/// One check is passed: enough where any is, else the others are asked, too.
+/// Access was granted by one check. With `satisfy any` that is enough; otherwise the other checks
+/// follow.
 fn granted(x: &mut Exchange) -> Flow {
     if x.location().core.satisfy_any {
         x.reply.fields.remove_known(challenge(x));
@@ -220,7 +221,7 @@ fn granted(x: &mut Exchange) -> Flow {
     Flow::Next
 }
 
-/// The field by which the client is asked for a password.
+/// The field that challenges the client for a password.
 fn challenge(x: &Exchange) -> FieldName {
     if credentials::are_for_proxy(x) {
         FieldName::ProxyAuthenticate
@@ -229,7 +230,8 @@ fn challenge(x: &Exchange) -> FieldName {
     }
 }
 
-/// A refusal of access: final, unless `satisfy any` lets others speak. 401 outlasts 403.
+/// Access was refused by one check. With `satisfy any` the other checks follow, and a final 401 or
+/// 407 takes precedence over 403.
 fn refused(x: &mut Exchange, status: u16) -> Flow {
     if !x.location().core.satisfy_any || !matches!(status, 401 | 403 | 407) {
         return refuse(x, status);
@@ -240,7 +242,7 @@ fn refused(x: &mut Exchange, status: u16) -> Flow {
     Flow::Next
 }
 
-/// Answers with a refusal, an unauthorized one after `auth_delay`.
+/// Answers with a refusal; one with 401 or 407 after `auth_delay`.
 fn refuse(x: &mut Exchange, status: u16) -> Flow {
     let delay = Duration::from_millis(x.location().core.auth_delay_ms);
     if !matches!(status, 401 | 407) || delay.is_zero() {
@@ -281,7 +283,7 @@ fn jump_to(x: &mut Exchange, jump: Jump) -> Flow {
             x.request.uri_unchanged = false;
             x.internal = true;
             x.action = "";
-            x.location = outer(x);
+            x.location = server_location(x);
             x.states.redirected();
             x.varies = false;
             x.backends.request_to.begun = false;
@@ -312,8 +314,8 @@ fn log_cycle(x: &Exchange, jump: &Jump) {
     x.log(Level::Error, format_args!("{cycle} while {doing} \"{target}\""));
 }
 
-/// Lets the filters see the head, and add filters of the body. Where nobody gets the reply, they do
-/// not.
+/// Runs the filters, which may change the head and add filters of the body. `post_action`, whose
+/// reply is not sent, has none.
 fn filters(site: &Site, x: &mut Exchange) -> Flow {
     if x.error_status != 0 {
         x.reply.status = x.error_status;
@@ -339,7 +341,7 @@ fn filters(site: &Site, x: &mut Exchange) -> Flow {
     Flow::Next
 }
 
-/// Does what a filter wants instead of the reply.
+/// Replaces the reply as a filter demands.
 fn replace(x: &mut Exchange, filtered: Filtered) -> Flow {
     match filtered {
         Filtered::Pass => Flow::Next,
@@ -352,7 +354,7 @@ fn replace(x: &mut Exchange, filtered: Filtered) -> Flow {
     }
 }
 
-/// Tells the loggers of the location where the exchange ended.
+/// Runs the loggers of the exchange's last location.
 pub(crate) fn log(x: &mut Exchange) {
     x.action = "logging request";
     x.debug(format_args!("http log handler"));
@@ -362,7 +364,7 @@ pub(crate) fn log(x: &mut Exchange) {
     }
 }
 
-/// All of the body has been given: what is to follow it is settled.
+/// Computes the trailers, after the whole body was produced.
 pub(crate) fn end_body(x: &mut Exchange) {
     let generation = x.generation.clone();
     for end in &generation.location(x.location).ends {
@@ -370,7 +372,7 @@ pub(crate) fn end_body(x: &mut Exchange) {
     }
 }
 
-/// The location that answers what has no location: the server's own settings.
-pub(crate) fn outer(x: &Exchange) -> LocationId {
+/// The location of the server's own settings, for requests that have no other location.
+pub(crate) fn server_location(x: &Exchange) -> LocationId {
     x.server().outer
 }

@@ -1,7 +1,8 @@
-//! Answers that stand for a status: where `error_page` leads, or the built-in page.
+//! Answers to an exchange that ends with a status: the target of `error_page`, or the built-in
+//! page.
 //!
-//! A handler that ends with a status comes here. The fields it has set stay, as in nginx; what
-//! describes a body goes, since the body will be another.
+//! As in nginx, the fields that a handler has set are kept, except those that describe the body,
+//! because the body is replaced.
 
 mod page;
 
@@ -10,12 +11,12 @@ use observe::{Level, Text};
 use crate::exchange::{Bytes, CloseReason, Exchange, FieldName, Flow, Jump, JumpArgs};
 use crate::site::policy::ErrorPage;
 
-/// Answers with a status: by `error_page`, or with the built-in page.
+/// Answers with a status, by `error_page` or with the built-in page.
 pub(crate) fn with_status(x: &mut Exchange, status: u16) -> Flow {
     if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
         x.close_after(CloseReason::Status);
     }
-    x.error_status = seen_outside(status);
+    x.error_status = public_status(status);
     forget_body(x);
     let generation = x.generation.clone();
     let rules = &generation.location(x.location).core.error_pages;
@@ -31,7 +32,7 @@ pub(crate) fn with_status(x: &mut Exchange, status: u16) -> Flow {
     built_in(x, status)
 }
 
-/// No content handler wanted the exchange.
+/// Answers an exchange that no content handler answered.
 pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
     if !x.request.uri.ends_with(b"/") {
         x.log(Level::Error, format_args!("no handler found"));
@@ -46,8 +47,7 @@ pub(crate) fn nothing_answered(x: &mut Exchange) -> Flow {
     Flow::Status(403)
 }
 
-/// Answers with the built-in page instead of a reply that has passed the filters and cannot be
-/// sent.
+/// Replaces a reply that has passed the filters and cannot be sent by the built-in page.
 pub(crate) fn instead_of_reply(x: &mut Exchange, status: u16) {
     x.close_after(CloseReason::Status);
     x.error_status = status;
@@ -56,17 +56,17 @@ pub(crate) fn instead_of_reply(x: &mut Exchange, status: u16) {
     built_in(x, status);
 }
 
-/// Whether `error_page` has an answer for a status here.
+/// Whether `error_page` of the exchange's location has a page for a status.
 pub(crate) fn has_page(x: &Exchange, status: u16) -> bool {
     x.location().core.error_pages.page(status).is_some()
 }
 
-/// nginx's own statuses about a request that it could not read are 400 to the client.
-fn seen_outside(status: u16) -> u16 {
+/// The status that the client sees: nginx's own statuses of invalid requests become 400.
+fn public_status(status: u16) -> u16 {
     if matches!(status, 494..=497) { 400 } else { status }
 }
 
-/// Forgets what was said of the body that will not be sent.
+/// Clears the body, and the fields that describe it.
 fn forget_body(x: &mut Exchange) {
     let reply = &mut x.reply;
     reply.clear_body();
@@ -110,7 +110,7 @@ fn internal(mut uri: Vec<u8>) -> Jump {
     Jump::Internal { uri, args }
 }
 
-/// On to the location `@name`. That it is there is known only here, as in nginx.
+/// Continues in the location `@name`. As in nginx, a missing location is only noticed here.
 pub(crate) fn to_named(x: &mut Exchange, name: &[u8]) -> Flow {
     let location = x.server().locations.named(name);
     let complaint = match location {
@@ -124,16 +124,16 @@ pub(crate) fn to_named(x: &mut Exchange, name: &[u8]) -> Flow {
     with_status(x, 500)
 }
 
-/// A redirect to another site: 302, unless `=` asks for another redirect.
+/// A redirect to another site, with status 302 unless `=` sets another redirect.
 fn elsewhere(x: &mut Exchange, url: Vec<u8>, overwrite: Option<u16>) -> Flow {
-    let asked = overwrite.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
-    let status = asked.unwrap_or(302);
+    let redirect = overwrite.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
+    let status = redirect.unwrap_or(302);
     x.error_status = status;
     x.reply.set_location(url);
     if refreshes(x) { refresh(x) } else { built_in(x, status) }
 }
 
-/// The page that says no more than the status.
+/// Answers with the built-in page.
 fn built_in(x: &mut Exchange, status: u16) -> Flow {
     x.reply.without_continue = true;
     x.reply.status = x.error_status;
@@ -158,7 +158,7 @@ fn refreshes(x: &Exchange) -> bool {
     x.location().core.error_pages.msie_refresh && page::is_msie(x)
 }
 
-/// A redirect for browsers that do not go on to a place within a page when told to in the head.
+/// A redirect by a page, for browsers that ignore a fragment in the `Location` field.
 fn refresh(x: &mut Exchange) -> Flow {
     x.error_status = 200;
     x.reply.status = 200;

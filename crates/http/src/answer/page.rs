@@ -1,4 +1,4 @@
-//! The built-in pages, byte by byte nginx's, and the browsers they make concessions to.
+//! The built-in pages, byte for byte those of nginx, and the browsers that need special ones.
 
 use memchr::memmem;
 use wire::Known;
@@ -6,7 +6,7 @@ use wire::uri::{EscapeSet, escape};
 
 use crate::exchange::Exchange;
 
-/// Browsers that show a page of their own instead of a short one get six lines of this.
+/// Added to pages for browsers that replace a short page by their own.
 pub(super) const PADDING: &[u8] = b"\
 <!-- a padding to disable MSIE and Chrome friendly error page -->\r\n\
 <!-- a padding to disable MSIE and Chrome friendly error page -->\r\n\
@@ -15,7 +15,7 @@ pub(super) const PADDING: &[u8] = b"\
 <!-- a padding to disable MSIE and Chrome friendly error page -->\r\n\
 <!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
 
-/// Writes the page of a status; false where nginx has none, and answers with an empty body.
+/// Writes the page of a status. Returns false if nginx has none, and answers with an empty body.
 pub(super) fn write(status: u16, server_token: &str, out: &mut Vec<u8>) -> bool {
     let Some(title) = title(status) else { return false };
     let detail = matches!(status, 494..=497).then(|| &title["400 ".len()..]);
@@ -36,7 +36,7 @@ pub(super) fn write(status: u16, server_token: &str, out: &mut Vec<u8>) -> bool 
     true
 }
 
-/// For two statuses this is not the reason of the status line.
+/// The title of a page. For 302 and 401 it differs from the reason of the status line.
 fn title(status: u16) -> Option<&'static str> {
     match status {
         302 => Some("302 Found"),
@@ -51,14 +51,14 @@ fn title(status: u16) -> Option<&'static str> {
     }
 }
 
-/// Writes a page that leads on to `url`.
+/// Writes a page that redirects to `url`.
 pub(super) fn write_refresh(url: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=");
     escape(EscapeSet::Refresh, url, out);
     out.extend_from_slice(b"\"></head><body></body></html>\r\n");
 }
 
-/// Whether the browser shows a page of its own instead of a short one.
+/// Whether the browser replaces a short page by its own.
 pub(super) fn shows_its_own(x: &Exchange) -> bool {
     let Some(agent) = x.request.field(Known::UserAgent) else { return false };
     if memmem::find(agent, b"Opera").is_some() {
@@ -68,13 +68,13 @@ pub(super) fn shows_its_own(x: &Exchange) -> bool {
         || memmem::find(agent, b"Gecko/").is_none() && memmem::find(agent, b"Chrome/").is_some()
 }
 
-/// Whether the browser is MSIE, and not Opera that says so.
+/// Whether the browser is MSIE, and not Opera that claims to be.
 pub(super) fn is_msie(x: &Exchange) -> bool {
     let agent = x.request.field(Known::UserAgent).unwrap_or_default();
     names_msie(agent) && memmem::find(agent, b"Opera").is_none()
 }
 
-/// `MSIE `, followed by as much as a version has.
+/// Whether the agent contains `MSIE ` and the length of a version.
 fn names_msie(agent: &[u8]) -> bool {
     memmem::find(agent, b"MSIE ").is_some_and(|at| at + 7 < agent.len())
 }

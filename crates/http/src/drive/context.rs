@@ -1,6 +1,6 @@
-//! What the drivers of one worker share: the newest configuration, and exchanges to lend.
+//! State that the drivers of one worker share: the newest configuration, and exchanges to lend.
 //!
-//! Absent: sockets, and whatever starts a driver. That is the worker's (`worker`).
+//! Absent: sockets, and starting drivers, which `worker` does.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,35 +12,35 @@ use crate::client::Client;
 use crate::exchange::{BackgroundTasks, Exchange};
 use crate::site::Generation;
 
-/// Exchanges kept for later.
+/// The most exchanges to keep for reuse.
 const EXCHANGES_KEPT_MAX: usize = 1024;
 
-/// Memory of an exchange that is kept for later: one that needed more for its variables, its fields
-/// or its text is not kept.
+/// The most memory of an exchange to keep. One that needed more for its variables, fields or text
+/// is freed.
 const EXCHANGE_MEMORY_MAX: usize = 96 * 1024;
 
-/// Memory of all exchanges that a worker keeps.
+/// The most memory of all kept exchanges of a worker.
 const EXCHANGES_MEMORY_MAX: usize = 8 * 1024 * 1024;
 
-/// Exchanges that begin to wait, for a backend mostly, before others are given what they wait for.
-/// With some hundred clients at once these few stay in the processor's cache, and fewer connections
-/// to backends are in use.
+/// How many exchanges may begin to wait, mostly for a backend, before the worker handles the events
+/// that others wait for. With some hundred clients at once, these few stay in the processor's
+/// cache, and fewer connections to backends are in use.
 const WAITS_PER_TURN: usize = 64;
 
-/// The age of a connection that serves no request, or several: only the end of the worker cuts it.
+/// The age of a connection that serves no request, or several. Only the end of the worker cuts it.
 pub(crate) const OF_ANY_GENERATION: u64 = u64::MAX - 1;
 
-/// What a driver asks of its worker.
+/// The worker, as its drivers see it.
 pub(crate) struct WorkerContext {
     generation: RefCell<Rc<Generation>>,
-    /// Exchanges to lend, and how much memory each keeps. Boxed, since they go back and forth and
-    /// are large.
+    /// Exchanges to lend, and the memory that each keeps. Boxed, because they are large and are
+    /// moved often.
     idle: RefCell<SparePool<(Box<Exchange>, usize)>>,
     /// The memory of `idle`.
     idle_memory: Cell<usize>,
-    /// What this worker counts for `stub_status`.
+    /// The worker's counters for `stub_status`.
     pub(crate) counts: &'static WorkerCounters,
-    /// Before exchanges of which many may wait at a time.
+    /// Limits how many exchanges begin to wait per turn; requests are read only while it lasts.
     pub(crate) wait_budget: Rc<TurnBudget>,
     /// Whether idle connections can be parked.
     pub(crate) can_park: bool,
@@ -48,7 +48,7 @@ pub(crate) struct WorkerContext {
     /// The tasks of connections, each as old as the generation of the request it serves, and
     /// background tasks.
     pub(crate) tracker: Rc<ConnectionTracker>,
-    /// How many connections that wait for another request are to end.
+    /// How many idle connections are to end, because others need their places.
     wanted_back: Cell<usize>,
 }
 
@@ -77,48 +77,48 @@ impl WorkerContext {
         self.generation.borrow().clone()
     }
 
-    /// From now on every next request is served by this configuration.
+    /// Makes this the configuration of all requests that begin from now on.
     pub(crate) fn replace_generation(&self, generation: Rc<Generation>) {
         BackgroundTasks::track_with(&generation, &self.tracker);
         self.generation.replace(generation);
-        // They hold the old generation.
+        // Kept exchanges hold the old generation.
         self.idle.borrow_mut().clear();
         self.idle_memory.set(0);
     }
 
-    /// From now on connections end with the reply under way.
+    /// Makes every connection end after its current reply.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
     }
 
-    /// The connection that runs serves a request of the newest generation from now on.
+    /// The running connection begins a request of the newest generation.
     pub(crate) fn begin_request(&self) {
         self.tracker.set_age(self.generation.borrow().number);
     }
 
-    /// The connection that runs waits for another request, whatever its generation.
+    /// The running connection has no request any more.
     pub(crate) fn end_request(&self) {
         self.tracker.set_age(OF_ANY_GENERATION);
     }
 
-    /// Wants so many of the connections that wait for another request to end.
+    /// Makes `count` idle connections end.
     pub(crate) fn want_back(&self, count: usize) {
         self.wanted_back.set(count);
     }
 
-    /// Asked by a connection that waits for another request: whether it is to end for others.
+    /// Whether the calling connection, which is idle, is to end because others need its place.
     pub(crate) fn wants_back(&self) -> bool {
         let wanted = self.wanted_back.get();
         self.wanted_back.set(wanted.saturating_sub(1));
         wanted > 0
     }
 
-    /// Whether a connection may wait for a further request.
+    /// Whether a connection may wait for another request.
     pub(crate) fn keeps(&self, client: &Client) -> bool {
         self.keeps_socket(client.listen)
     }
 
-    /// The same, for a connection that came by this listening socket.
+    /// The same, for a connection that was accepted by this listening socket.
     pub(crate) fn keeps_socket(&self, listen: u32) -> bool {
         !self.leaving.get() && self.listens(listen)
     }
@@ -128,8 +128,8 @@ impl WorkerContext {
         self.generation.borrow().listen(slot).is_some()
     }
 
-    /// An exchange for the next request of a connection; `None` where the newest configuration no
-    /// longer has the socket that it came by.
+    /// An exchange for the next request of a connection. `None` if the newest configuration no
+    /// longer has the listening socket that accepted it.
     pub(crate) fn lend(&self, client: &Rc<Client>) -> Option<Box<Exchange>> {
         let generation = self.generation.borrow();
         generation.listen(client.listen)?;
@@ -176,8 +176,8 @@ mod tests {
     const VALUES: &str = "large_client_header_buffers 4 512k; server { location / { return 200; } \
                           location /a { set $a $args; set $b \"$a$a$a$a\"; return 200; } }";
 
-    /// How many exchanges a worker keeps, and their memory, after `count` at once, each with
-    /// values as long as `length`.
+    /// Lends `count` exchanges at once, each with values of `length` bytes. Returns how many of
+    /// them the worker keeps, and their memory.
     fn kept(count: usize, length: usize) -> (usize, usize) {
         let site = site(VALUES);
         let worker =
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_variables_took_is_not_kept_for_ever() {
+    fn memory_of_variables_is_limited() {
         assert_eq!(kept(100, 100).0, 100);
         assert_eq!(kept(3, EXCHANGE_MEMORY_MAX), (0, 0));
         let (count, memory) = kept(1000, EXCHANGE_MEMORY_MAX / 8);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_is_not_counted() {
+    fn memory_of_lent_exchanges_is_not_counted() {
         let site = site(VALUES);
         let worker =
             net::run(async { WorkerContext::new(site.generation.clone(), false) }).unwrap();

@@ -1,18 +1,18 @@
-//! Replies that do not reach their end.
+//! Replies that end early.
 
 use observe::Level;
 
 use crate::exchange::Exchange;
 
-/// How what the reply goes to ends before the reply does: a connection, or a stream on one.
+/// How the connection or stream of an incomplete reply ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CutReply {
     Close,
-    /// By a reset, as `reset_timedout_connection` asks for.
+    /// By a reset, as `reset_timedout_connection` demands.
     Reset,
 }
 
-/// Nothing is replied.
+/// Ends an exchange without a reply.
 pub(crate) fn dropped(x: &mut Exchange, status: u16) -> CutReply {
     if x.reply.status == 0 || x.reply.bytes_sent == 0 {
         x.reply.status = status;

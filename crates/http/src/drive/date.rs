@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-/// Gives the date as it stands in replies: it changes once a second.
+/// Calls `take` with the text of the `Date` field, which is formatted once a second.
 pub(crate) fn with_date<T>(take: impl FnOnce(&[u8]) -> T) -> T {
     DATE.with_borrow_mut(|date| {
         let second = net::clock::unix_ms() / 1000;

@@ -4,7 +4,7 @@ use super::{CutReply, dropped};
 use crate::exchange::Exchange;
 use crate::subrequest::post_action;
 
-/// Closed without a word, and without what would follow a reply.
+/// nginx's status that closes the connection without a reply, and without `post_action`.
 const CLOSED: u16 = 444;
 
 /// Whether a location asks for it.

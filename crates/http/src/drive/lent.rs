@@ -8,16 +8,16 @@ use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::phases;
 
-/// An exchange that is lent by the worker. When this is dropped the exchange is over, be it that
-/// the connection is cut: it is logged and given back.
+/// An exchange that the worker lends. Dropping it ends the exchange, even if the connection was
+/// cut: the exchange is logged and given back.
 pub(crate) struct LentExchange<'c> {
     context: &'c WorkerContext,
-    /// There until the drop.
+    /// `Some` until the drop.
     x: Option<Box<Exchange>>,
 }
 
 impl<'c> LentExchange<'c> {
-    /// `None`: no configuration serves the client any more.
+    /// `None` if the newest configuration no longer serves the client.
     pub(crate) fn new(context: &'c WorkerContext, client: &Rc<Client>) -> Option<Self> {
         let x = context.lend(client)?;
         Some(Self { context, x: Some(x) })
@@ -27,13 +27,13 @@ impl<'c> LentExchange<'c> {
 impl Deref for LentExchange<'_> {
     type Target = Exchange;
     fn deref(&self) -> &Exchange {
-        self.x.as_ref().expect("it is not over")
+        self.x.as_ref().expect("the exchange is not over")
     }
 }
 
 impl DerefMut for LentExchange<'_> {
     fn deref_mut(&mut self) -> &mut Exchange {
-        self.x.as_mut().expect("it is not over")
+        self.x.as_mut().expect("the exchange is not over")
     }
 }
 

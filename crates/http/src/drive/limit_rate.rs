@@ -1,11 +1,11 @@
-//! How fast an exchange's reply is sent.
+//! The rate at which an exchange's reply is sent.
 
 use conf::SizeTemplate;
 use observe::Level;
 
 use crate::exchange::Exchange;
 
-/// Settles how fast the exchange's reply is sent, unless `$limit_rate` or a backend did.
+/// Determines the rate of the exchange's reply, unless `$limit_rate` or a backend has set it.
 pub(crate) fn settle(x: &mut Exchange) -> u64 {
     if let Some(rate) = x.reply.limit_rate {
         return rate;
@@ -22,7 +22,7 @@ pub(crate) fn settle(x: &mut Exchange) -> u64 {
     rate
 }
 
-/// The bytes that are not limited.
+/// The number of bytes that are sent without a limit first (`limit_rate_after`).
 pub(crate) fn settle_after(x: &mut Exchange) -> u64 {
     let generation = x.generation.clone();
     size(&generation.location(x.location).core.limit_rate.after, x)

@@ -1,5 +1,5 @@
-//! The driver of an exchange: what happens to a request once its head is there, whatever protocol
-//! its client speaks.
+//! The driver of an exchange: handles a request after its head was read, whatever protocol its
+//! client speaks.
 //!
 //! ```text
 //! phases --reply--> head, body --> post_action --> log
@@ -7,9 +7,9 @@
 //!  +--+ wait
 //! ```
 //!
-//! A driver of connections (`h1`) reads heads, borrows a [`LentExchange`] for each, and gives
-//! [`run`] an [`Outlet`] for the reply. Several exchanges of one connection may run side by side.
-//! Cancelling is dropping: an exchange whose future is dropped is logged, and given back.
+//! A driver of connections (`h1`, `h2`) reads heads, borrows a [`LentExchange`] for each, and gives
+//! [`run`] an [`Outlet`] for the reply. Several exchanges of one connection may run at the same
+//! time. Cancelling is dropping: an exchange whose future is dropped is logged and given back.
 //!
 //! Absent: sockets, framing, and whether the connection is kept.
 
@@ -37,11 +37,11 @@ pub(crate) use outlet::{BodyBound, Framing, Outlet};
 pub(crate) use run::run;
 pub(crate) use server::choose_server;
 
-/// What a driver is given of a connection whose first bytes have been read.
+/// The first bytes of a connection, which were read before its driver was chosen.
 #[derive(Default)]
 pub(crate) struct Preread {
-    /// Bytes that have arrived and are the protocol's.
+    /// Bytes of the protocol.
     pub(crate) bytes: Vec<u8>,
-    /// The rest of the time for the first head, where some of it is over.
+    /// What is left of the time for the first head, if some of it has passed.
     pub(crate) left_ms: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! Where a reply goes: what the driver of an exchange asks of its client's protocol.
+//! The destination of a reply: the interface between the driver of an exchange and the client's
+//! protocol.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -6,72 +7,73 @@ use std::task::{Context, Poll};
 use crate::exchange::{Bytes, Exchange, Fields, FileSlice, TunnelEnd};
 use crate::site::policy::Output;
 
-/// The client's end of one exchange. What is put into it is gathered until it is flushed.
+/// The client's end of one exchange. It gathers what is put into it until it is flushed.
 pub(crate) trait Outlet: TunnelEnd {
-    /// Puts the head of the exchange's reply, which has a body or not. How the body is framed.
+    /// Puts the head of the exchange's reply. Returns the framing of the body.
     fn put_head(&mut self, x: &mut Exchange, has_body: bool, output: &Output) -> Framing;
 
-    /// Whether a piece of the body of that length fits in before what is gathered is flushed.
+    /// Whether a piece of the body of that length can be added before the next flush.
     fn takes(&self, length: usize) -> bool;
 
-    /// Whether a piece is gathered that is large enough to be worth a write.
+    /// Whether a gathered piece is large enough to be worth a write.
     fn has_large(&self) -> bool;
 
-    /// Puts a piece of the body, which is not empty. Gives it back where it was copied.
+    /// Puts a piece of the body, which is not empty. Returns the piece if it was copied.
     fn put_bytes(&mut self, bytes: Bytes) -> Option<Bytes>;
 
-    /// Whether it sends ranges of files, so that they need not be read.
+    /// Whether the outlet sends ranges of files, so that they need not be read.
     fn sends_files(&self) -> bool;
 
     /// Puts a range of a file, which is not empty.
     fn put_file(&mut self, slice: FileSlice);
 
-    /// Puts the end of the reply, with the fields that follow the body, if any can.
+    /// Puts the end of the reply, with trailers if the framing allows them.
     fn put_end(&mut self, trailers: &Fields);
 
-    /// How many bytes are gathered and not yet written.
+    /// The number of bytes that are gathered and not written.
     fn gathered(&self) -> u64;
 
-    /// Nothing can be written for now: holds no more memory than what is gathered needs.
-    fn settle(&mut self);
+    /// Shrinks the memory to what the gathered bytes need, because nothing can be written now.
+    fn shrink(&mut self);
 
-    /// What is gathered is about to be written to its end.
+    /// Called before the gathered bytes are written, up to the last.
     fn begin_flush(&mut self);
 
-    /// Writes some of what is gathered, at most so many bytes. An error comes with the name of the
-    /// call.
+    /// Writes at most `most` gathered bytes. Errors come with the name of the system call.
     fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
         most: usize,
     ) -> Poll<Result<usize, (&'static str, io::Error)>>;
 
-    /// All that was gathered is written: makes room. Gives the last large piece back.
+    /// Called after everything was written. Returns the last large piece, whose memory can be
+    /// reused.
     fn end_flush(&mut self) -> Option<Bytes>;
 
-    /// Ready once the client has taken nothing for so long.
+    /// Ready once the client has read nothing for that time.
     fn poll_stalled(&self, cx: &mut Context<'_>, timeout_ms: u64) -> Poll<()>;
 
     /// Ready after a pause of that length.
     fn poll_pause(&self, cx: &mut Context<'_>, delay_ms: u64) -> Poll<()>;
 
-    /// A wait is over; the next one has its whole time.
+    /// Ends a wait; the next one has a deadline of its own.
     fn end_wait(&self);
 
-    /// Before something is polled that may read the request's body.
+    /// Called before polling something that may read the request's body.
     fn forget_reader(&self);
 
-    /// Ready once the client is gone. While somebody reads the request's body, that is seen there.
+    /// Ready once the client is gone. While the exchange reads the request's body, the read notices
+    /// it instead.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Throws away what comes of a request body that nobody wants: the client may send all of it
-    /// before it reads the reply. Ready where there is no more.
+    /// Discards a request body that the exchange does not read, because the client may send all of
+    /// it before it reads the reply. Ready once nothing is left.
     fn poll_unwanted(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// The reply is over, or cut: gives back the memory for what is gathered.
+    /// Releases the memory after a complete or incomplete reply.
     fn release(&mut self);
 
-    /// The head is sent, and a tunnel begins.
+    /// Called when a tunnel begins, after the head was sent.
     fn begin_tunnel(&mut self);
 }
 
@@ -79,17 +81,17 @@ pub(crate) trait Outlet: TunnelEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Framing {
     pub(crate) body: BodyBound,
-    /// Whether fields can follow the body.
+    /// Whether trailers can follow the body.
     pub(crate) has_trailers: bool,
 }
 
-/// How much of a body is to come.
+/// The length of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyBound {
-    /// Nothing.
+    /// There is no body.
     None,
-    /// So many bytes: the head has said so.
+    /// The number of bytes still to come, of the length that the head announced.
     Length(u64),
-    /// Whatever its source gives.
+    /// Unknown: the body ends when its source does.
     Open,
 }

@@ -1,10 +1,11 @@
-//! From the path in a redirect to the URL that the client is sent to.
+//! Turns the path in a redirect into the URL for the client.
 
 use net::Address;
 
 use crate::exchange::Exchange;
 
-/// Makes a `Location` that is a path a URL, where the location says so. Whether it did.
+/// Turns a `Location` that is a path into a URL, if `absolute_redirect` is on. Returns whether it
+/// did.
 pub(crate) fn complete(x: &mut Exchange) -> bool {
     let rules = x.location().core.redirect;
     if !rules.absolute || x.reply.location.first() != Some(&b'/') {

@@ -1,4 +1,4 @@
-//! Running an exchange: its phases, its waits, its reply.
+//! Runs an exchange: its phases, its waits, its reply.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,9 +14,9 @@ use super::{CutReply, Outlet, WorkerContext, follow_up, secure};
 use crate::exchange::{Exchange, Flow, Wait};
 use crate::phases::{self, Ran};
 
-/// Runs an exchange whose request's head is there, sends its reply, and does what follows it. Where
-/// the head was `refused` with a status, the reply is that of the status. `Err`: the reply was not
-/// sent, or not to its end.
+/// Runs an exchange after its head was read, sends the reply, and does the work after it. If the
+/// head was `refused` with a status, that status is the reply. `Err` means that the reply was not
+/// sent completely.
 pub(crate) async fn run<O: Outlet>(
     context: &WorkerContext,
     x: &mut Exchange,
@@ -30,7 +30,7 @@ pub(crate) async fn run<O: Outlet>(
     sent
 }
 
-/// Where little memory is left no request begins: those under way need it.
+/// Refuses new requests while memory is scarce, because active ones need it.
 fn lacks_memory(x: &Exchange) -> Option<u16> {
     net::memory::is_scarce().then(|| {
         x.log(Level::Emerg, format_args!("malloc() failed"));
@@ -38,7 +38,7 @@ fn lacks_memory(x: &Exchange) -> Option<u16> {
     })
 }
 
-/// Runs the phases until the reply stands, and sends it.
+/// Runs the phases until the reply is complete, and sends it.
 async fn reply<O: Outlet>(
     context: &WorkerContext,
     x: &mut Exchange,
@@ -73,7 +73,7 @@ async fn reply<O: Outlet>(
     }
 }
 
-/// Waits with an exchange, and watches the client meanwhile: `None` once it is gone.
+/// Waits for an exchange and watches the client meanwhile. `None` once the client is gone.
 async fn attend<O: Outlet>(
     context: &WorkerContext,
     x: &mut Exchange,

@@ -1,4 +1,4 @@
-//! Requests that are refused for how their connection is secured.
+//! Refuses requests because of the TLS state of their connection.
 
 use ::session::tls::ClientRefusal;
 use net::tls::TlsDetails;
@@ -9,16 +9,16 @@ use crate::exchange::{Captures, Exchange};
 use crate::phases;
 use crate::site::ServerId;
 
-/// nginx's status of a request that is not encrypted where it should be.
+/// nginx's status of a plain HTTP request to an HTTPS port.
 const TO_HTTPS: u16 = 497;
-/// nginx's status of a request whose client has a certificate that is not trusted.
+/// nginx's status of a request whose client certificate is not trusted.
 const CERTIFICATE_ERROR: u16 = 495;
-/// nginx's status of a request whose client has no certificate and needs one.
+/// nginx's status of a request without the required client certificate.
 const NO_CERTIFICATE: u16 = 496;
 /// The request is for another connection (RFC 9110 section 15.5.20).
 const MISDIRECTED_REQUEST: u16 = 421;
 
-/// The status that a request is refused with, if it is.
+/// The status to refuse the request with, if any.
 pub(super) fn refusal(x: &mut Exchange) -> Option<u16> {
     if let Some(tls) = x.client.tls.get() {
         // Few servers ask for certificates.
@@ -34,16 +34,16 @@ pub(super) fn refusal(x: &mut Exchange) -> Option<u16> {
     None
 }
 
-/// The status that a request to a server that asks clients for certificates is refused with.
+/// The status to refuse a request with if its server verifies clients.
 #[cold]
 fn client_refusal(x: &mut Exchange, tls: &TlsDetails) -> Option<u16> {
     if let Some(negotiated) = other_server(x, tls) {
         let what = "client attempted to request the server name different from the one that was \
                     negotiated";
         x.log(Level::Info, format_args!("{what}"));
-        // As in nginx, the reply is that of the server whose handshake it was.
+        // As in nginx, the server of the handshake answers.
         x.server = negotiated;
-        x.location = phases::outer(x);
+        x.location = phases::server_location(x);
         return Some(MISDIRECTED_REQUEST);
     }
     let refusal = x.server().tls.clients.as_ref()?.refusal(tls)?;
@@ -54,7 +54,7 @@ fn client_refusal(x: &mut Exchange, tls: &TlsDetails) -> Option<u16> {
     })
 }
 
-/// The server that the handshake named, if the request names another host or none.
+/// The server named in the handshake, if the request names another host or none.
 fn other_server(x: &Exchange, tls: &TlsDetails) -> Option<ServerId> {
     let negotiated = negotiated_name(tls)?;
     if x.request.host == negotiated {

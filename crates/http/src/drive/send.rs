@@ -1,16 +1,16 @@
-//! Sending a reply: pieces of the body are pulled as the client takes them, and written with their
-//! head in as few calls as there can be.
+//! Sends a reply: pieces of the body are pulled as the client reads them, and written with the head
+//! in as few calls as possible.
 //!
 //! ```text
 //! body --pull--> piece --put--> outlet --flush--> client
 //! ```
 //!
-//! A piece waits until the outlet has room for it, the body until there is no piece: the client's
-//! pace is felt as far back as the source goes.
+//! A piece waits until the outlet has room, and the next one is pulled only after that, so that a
+//! slow client slows down the source.
 //!
-//! Most replies are there in full, and their client takes them at once: [`Opened::send_at_once`]
-//! puts and flushes such a reply with the same calls, in the same order, as [`Sending`] would, and
-//! leaves the rest to it.
+//! Most replies are complete in memory, and the socket has room for them. [`SentHead::send_fast`]
+//! puts and flushes such a reply with the same calls in the same order as [`Sending`], and leaves
+//! any rest to it.
 
 use std::future::poll_fn;
 use std::io;
@@ -31,7 +31,7 @@ use crate::phases;
 use crate::rate::{Allowance, Rate};
 use crate::site::policy::Output;
 
-/// Files up to this are read ahead anyway.
+/// The kernel reads smaller files ahead anyway.
 const READ_AHEAD_MIN: u64 = 128 * 1024;
 
 /// A reply on its way to the client.
@@ -42,17 +42,17 @@ struct Sending<'o, O> {
     rate: Rate,
     body: Option<FilteredBody>,
     piece: Option<ReplyPiece>,
-    /// Whether the outlet is being flushed, and nothing gathered meanwhile.
+    /// Whether the outlet is being flushed; nothing is gathered meanwhile.
     flushes: bool,
-    /// How it ends, once the outlet is flushed.
+    /// The result of the reply, once the outlet is flushed.
     end: Option<Result<(), SendError>>,
     /// Memory of a piece that was written.
     returned: Option<Vec<u8>>,
-    /// How long nothing may be written.
+    /// The pause before the next write.
     delay_ms: Option<u64>,
-    /// Bytes written since others had their turn.
+    /// Bytes written since other connections had their turn.
     turn: u64,
-    /// Whether the reply ends when its client is gone.
+    /// Whether the reply ends when the client is gone.
     watches: bool,
 }
 
@@ -62,32 +62,32 @@ enum ReplyPiece {
     File(FileSlice),
 }
 
-/// Why a reply does not reach its end.
+/// Why a reply is incomplete.
 enum SendError {
     /// The client is gone.
     Gone,
     TimedOut,
-    /// A system call.
+    /// A system call failed.
     Call(&'static str, io::Error),
-    /// The body ended before its end.
+    /// The source of the body failed.
     Body(BodyError),
     /// There is no memory for the next piece.
     NoMemory(OutOfMemory),
-    /// The body is longer than its head says.
+    /// The body is longer than announced.
     TooLong,
 }
 
-/// What came of gathering.
+/// The result of gathering.
 enum Gathered {
-    /// There may be more at once.
+    /// There may be more.
     More,
-    /// What is gathered is to be written before there can be more.
+    /// The outlet must be flushed first.
     Enough,
-    /// There is no more.
+    /// The body has ended.
     End,
 }
 
-/// Before anything of a reply is sent: one whose head would not be one is an error instead.
+/// Replaces a reply whose fields contain a line break by an error, before anything is sent.
 pub(super) fn check(x: &mut Exchange) {
     if let Err(name) = x.reply.unfold() {
         let name = Text(&name);
@@ -96,14 +96,14 @@ pub(super) fn check(x: &mut Exchange) {
     }
 }
 
-/// Sends the reply. An error has been logged.
+/// Sends the reply. Errors are logged here.
 pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<(), CutReply> {
-    let at_once = poll_fn(|cx| Poll::Ready(Opened::new(outlet, x).send_at_once(cx, x, outlet)));
-    let result = match at_once.await {
-        AtOnce::Sent => Ok(()),
-        AtOnce::Cut(cut) => Err(cut),
-        AtOnce::Not(opened) => {
-            let mut sending = Sending::new(outlet, x, opened);
+    let fast = poll_fn(|cx| Poll::Ready(SentHead::new(outlet, x).send_fast(cx, x, outlet)));
+    let result = match fast.await {
+        FastSend::Sent => Ok(()),
+        FastSend::Cut(cut) => Err(cut),
+        FastSend::Rest(head) => {
+            let mut sending = Sending::new(outlet, x, head);
             let result = poll_fn(|cx| sending.poll(cx, x)).await;
             sending.end(x, result)
         }
@@ -114,28 +114,28 @@ pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<
     result
 }
 
-/// A reply whose head is put.
-struct Opened {
+/// A reply whose head was put into the outlet.
+struct SentHead {
     has_body: bool,
     framing: Framing,
-    /// Whether there is a limit to how fast it is sent.
+    /// Whether its rate is limited.
     is_limited: bool,
-    /// Bytes that may be written before others get their turn; 0: all.
+    /// The most bytes to write before other connections get their turn; 0: no limit.
     turn_max: u64,
-    /// Whether all of it is in the outlet.
+    /// Whether the whole reply was put into the outlet.
     is_put: bool,
 }
 
-/// How sending a reply at once ended.
-enum AtOnce {
+/// The result of sending a reply in one call.
+enum FastSend {
     Sent,
-    /// It has failed, and that is logged.
+    /// It failed, which was logged.
     Cut(CutReply),
-    /// The rest is [`Sending`]'s.
-    Not(Opened),
+    /// [`Sending`] has to send the rest.
+    Rest(SentHead),
 }
 
-impl Opened {
+impl SentHead {
     fn new(outlet: &mut impl Outlet, x: &mut Exchange) -> Self {
         let has_body = settle_head(x);
         let generation = x.generation.clone();
@@ -149,13 +149,13 @@ impl Opened {
         Self { has_body, framing, is_limited, turn_max: output.sendfile_max_chunk, is_put: false }
     }
 
-    /// Sends a reply that is there in full, unless the outlet or the client does not take it.
-    fn send_at_once(
+    /// Sends a reply that is complete in memory, as far as outlet and socket have room.
+    fn send_fast(
         mut self,
         cx: &mut Context<'_>,
         x: &mut Exchange,
         outlet: &mut impl Outlet,
-    ) -> AtOnce {
+    ) -> FastSend {
         if self.has_body && x.reply.has_filters() {
             filter_whole(cx, x);
         }
@@ -167,10 +167,10 @@ impl Opened {
             Body::File(_) | Body::Stream(_) => false,
         };
         if !fits || self.is_limited || cfg!(feature = "never-at-once") {
-            return AtOnce::Not(self);
+            return FastSend::Rest(self);
         }
         if let Err(failed) = self.put_body(x, outlet) {
-            return AtOnce::Cut(failed.settle(x));
+            return FastSend::Cut(failed.settle(x));
         }
         self.framing.put_end(x, outlet);
         self.is_put = true;
@@ -181,17 +181,17 @@ impl Opened {
                 outlet.end_wait();
             }
             Poll::Ready(Err((call, error))) => {
-                return AtOnce::Cut(SendError::Call(call, error).settle(x));
+                return FastSend::Cut(SendError::Call(call, error).settle(x));
             }
             Poll::Pending => {}
         }
         if outlet.gathered() > 0 {
-            return AtOnce::Not(self);
+            return FastSend::Rest(self);
         }
         take_back(x, outlet.end_flush());
         match self.framing.end() {
-            Ok(()) => AtOnce::Sent,
-            Err(failed) => AtOnce::Cut(failed.settle(x)),
+            Ok(()) => FastSend::Sent,
+            Err(failed) => FastSend::Cut(failed.settle(x)),
         }
     }
 
@@ -207,7 +207,7 @@ impl Opened {
     }
 }
 
-/// Filters a body that is in memory in full, so that the result can be sent in one call.
+/// Filters a body that is completely in memory, so that the result can be sent in one call.
 fn filter_whole(cx: &mut Context<'_>, x: &mut Exchange) {
     if !matches!(x.reply.body, Body::Empty | Body::Bytes(_)) {
         return;
@@ -218,14 +218,14 @@ fn filter_whole(cx: &mut Context<'_>, x: &mut Exchange) {
     }
 }
 
-/// What was made for this reply serves for the next.
+/// Keeps the memory of a written piece for the next reply.
 fn take_back(x: &mut Exchange, bytes: Option<Bytes>) {
     if let Some(bytes @ Bytes::Owned(_)) = bytes {
         x.reply.body = Body::Bytes(bytes);
     }
 }
 
-/// How much may be written at once.
+/// The most bytes to write in one call.
 fn flush_max(turn_max: u64) -> usize {
     match turn_max {
         0 => usize::MAX,
@@ -233,10 +233,10 @@ fn flush_max(turn_max: u64) -> usize {
     }
 }
 
-/// Settles what a status says of the head, and whether there is a body.
+/// Adapts the head to the status. Returns whether there is a body.
 fn settle_head(x: &mut Exchange) -> bool {
     let reply = &mut x.reply;
-    // What a backend says of a reply without a body is passed on, as in nginx.
+    // As in nginx, the fields of a backend's reply without a body are passed on.
     if reply.status == 204 && reply.reason.is_empty() {
         reply.content_type.clear();
         reply.content_length = None;
@@ -249,7 +249,7 @@ fn settle_head(x: &mut Exchange) -> bool {
 }
 
 impl SendError {
-    /// Logs it.
+    /// Logs the error. Returns how the connection ends.
     fn settle(self, x: &mut Exchange) -> CutReply {
         match self {
             Self::Gone => return gone(x),
@@ -269,7 +269,7 @@ impl SendError {
             }
             Self::Body(error) => {
                 if error.is_of_backend() {
-                    // As nginx sees it: the request is done, the connection is not kept.
+                    // As in nginx, the request counts as complete, and the connection is closed.
                     x.reply.complete = true;
                     x.close_after(CloseReason::Over);
                 }
@@ -284,7 +284,7 @@ impl SendError {
     }
 }
 
-/// How fast the reply is sent.
+/// The rate of the reply.
 fn rate_of(x: &mut Exchange) -> Rate {
     match limit_rate::settle(x) {
         0 => Rate::default(),
@@ -293,7 +293,7 @@ fn rate_of(x: &mut Exchange) -> Rate {
 }
 
 impl Framing {
-    /// Holds the body to the length that the head has given.
+    /// Checks the body against the announced length.
     fn count(&mut self, length: u64) -> Result<(), SendError> {
         if let BodyBound::Length(left) = &mut self.body {
             *left = left.checked_sub(length).ok_or(SendError::TooLong)?;
@@ -301,7 +301,7 @@ impl Framing {
         Ok(())
     }
 
-    /// How a reply ends whose body has ended.
+    /// The result of a reply whose body has ended.
     fn end(&self) -> Result<(), SendError> {
         match self.body {
             BodyBound::Length(1..) => Err(SendError::Body(BodyError::Truncated)),
@@ -314,7 +314,7 @@ impl Framing {
         if self.end().is_err() {
             return;
         }
-        // nginx computes the values where they cannot be sent, too: variables have them.
+        // As in nginx, trailers are computed even if they cannot be sent: variables show them.
         let has_body = !matches!(self.body, BodyBound::None);
         if self.has_trailers || has_body && x.reply.expect_trailers {
             phases::end_body(x);
@@ -328,20 +328,20 @@ impl Framing {
 }
 
 impl<'o, O: Outlet> Sending<'o, O> {
-    fn new(outlet: &'o mut O, x: &mut Exchange, opened: Opened) -> Self {
-        let body = match opened.has_body && !opened.is_put {
+    fn new(outlet: &'o mut O, x: &mut Exchange, head: SentHead) -> Self {
+        let body = match head.has_body && !head.is_put {
             true => FilteredBody::take(&mut x.reply),
             false => FilteredBody::default(),
         };
         Self {
             outlet,
             output: x.location().core.output,
-            framing: opened.framing,
+            framing: head.framing,
             rate: rate_of(x),
             body: (!body.is_empty()).then_some(body),
             piece: None,
-            flushes: opened.is_put,
-            end: opened.is_put.then(|| opened.framing.end()),
+            flushes: head.is_put,
+            end: head.is_put.then(|| head.framing.end()),
             returned: None,
             delay_ms: None,
             turn: 0,
@@ -351,7 +351,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
 
     fn end(mut self, x: &mut Exchange, result: Result<(), SendError>) -> Result<(), CutReply> {
         take_back(x, self.returned.take().map(Bytes::Owned));
-        // What the body has under way is told of while it is.
+        // Log lines of the body's source need the body, which `self` still holds.
         result.map_err(|failed| failed.settle(x))
     }
 
@@ -375,7 +375,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
                     Some(self.framing.end())
                 }
                 Err(SendError::Body(error)) if !error.spoils() => Some(Err(SendError::Body(error))),
-                // What was read of a file before its end goes out, as it does by sendfile().
+                // As with sendfile(), bytes that were read before the error are sent.
                 Err(failed @ SendError::Call(..)) => Some(Err(failed)),
                 Err(failed) => return Poll::Ready(Err(failed)),
             };
@@ -400,14 +400,14 @@ impl<'o, O: Outlet> Sending<'o, O> {
         }
     }
 
-    /// Asks the body for its next piece.
+    /// Pulls the next piece of the body.
     fn poll_pull(
         &mut self,
         cx: &mut Context<'_>,
         x: &mut Exchange,
     ) -> Poll<Result<Gathered, SendError>> {
         self.outlet.forget_reader();
-        let body = self.body.as_mut().expect("asked while it is there");
+        let body = self.body.as_mut().expect("called while there is a body");
         let pulled = match body.poll_chunk(x, cx) {
             Poll::Ready(pulled) => pulled.map_err(SendError::Body)?,
             Poll::Pending if self.outlet.gathered() >= self.output.postpone_output.max(1) => {
@@ -415,7 +415,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             }
             Poll::Pending => {
                 if self.outlet.gathered() == 0 {
-                    self.outlet.settle();
+                    self.outlet.shrink();
                 }
                 return self.poll_client(cx).map(Err);
             }
@@ -465,7 +465,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
         Ok(())
     }
 
-    /// Reads the next buffer of a file that the kernel does not send.
+    /// Reads the next buffer of a file that is not sent by sendfile().
     fn put_read(&mut self, mut slice: FileSlice) -> Result<(), SendError> {
         self.advise(&slice);
         let mut buffer = self.returned.take().unwrap_or_default();
@@ -485,7 +485,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
         self.put_bytes(Bytes::Owned(buffer))
     }
 
-    /// nginx does this when it opens the file; the kernel remembers it as long.
+    /// Applies `read_ahead`. nginx does this when it opens the file, with the same effect.
     fn advise(&self, slice: &FileSlice) {
         if self.output.read_ahead > 0 && slice.start == 0 && slice.len() > READ_AHEAD_MIN {
             net::file::read_ahead(&slice.file);
@@ -501,7 +501,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             let most = match self.poll_allowance(cx, x.reply.bytes_sent) {
                 Poll::Ready(most) => most?,
                 Poll::Pending => {
-                    self.outlet.settle();
+                    self.outlet.shrink();
                     self.fill(cx, x);
                     return Poll::Pending;
                 }
@@ -512,7 +512,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
                     return Poll::Ready(Err(SendError::Call(call, error)));
                 }
                 Poll::Pending => {
-                    self.outlet.settle();
+                    self.outlet.shrink();
                     self.fill(cx, x);
                     return self.poll_stalled(cx).map(Err);
                 }
@@ -520,7 +520,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             let chunk = self.output.sendfile_max_chunk;
             if chunk > 0 && self.turn >= chunk && self.outlet.gathered() > 0 {
                 self.turn = 0;
-                self.outlet.settle();
+                self.outlet.shrink();
                 net::defer(cx.waker());
                 return Poll::Pending;
             }
@@ -528,7 +528,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
         Poll::Ready(Ok(()))
     }
 
-    /// How much may be written; ready when that is more than nothing.
+    /// The number of bytes that may be written; ready when it is not 0.
     fn poll_allowance(
         &mut self,
         cx: &mut Context<'_>,
@@ -567,14 +567,14 @@ impl<'o, O: Outlet> Sending<'o, O> {
         }
     }
 
-    /// Nothing can be sent: the source may read ahead.
+    /// Lets the source read ahead while nothing can be sent.
     fn fill(&mut self, cx: &mut Context<'_>, x: &mut Exchange) {
         if let Some(body) = &mut self.body {
             body.fill(x, cx);
         }
     }
 
-    /// The client takes nothing.
+    /// Waits for a client that reads nothing.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<SendError> {
         if self.outlet.poll_stalled(cx, self.output.send_timeout_ms).is_ready() {
             return Poll::Ready(SendError::TimedOut);
@@ -582,8 +582,8 @@ impl<'o, O: Outlet> Sending<'o, O> {
         self.poll_client(cx)
     }
 
-    /// While nothing can be sent: a body that nobody wants is read, so that the client comes to
-    /// read the reply; else it is watched.
+    /// While nothing can be sent, discards an unread request body, so that the client comes to read
+    /// the reply, and then watches the client.
     fn poll_client(&self, cx: &mut Context<'_>) -> Poll<SendError> {
         match self.outlet.poll_unwanted(cx) {
             Poll::Ready(()) if self.watches => self.outlet.poll_gone(cx).map(|()| SendError::Gone),

@@ -3,8 +3,8 @@
 use crate::exchange::Exchange;
 use crate::phases;
 
-/// Chooses the virtual server by the host of the request. One that names none, which HTTP/1.0 may,
-/// goes to the default server, whatever name the handshake had: so nginx has it.
+/// Chooses the virtual server by the host of the request. As in nginx, a request without a host,
+/// which HTTP/1.0 allows, goes to the default server, whatever name the handshake had.
 pub(crate) fn choose_server(x: &mut Exchange) {
     let request = &mut x.request;
     let host = request.head.host.of(&request.received);
@@ -23,5 +23,5 @@ pub(crate) fn choose_server(x: &mut Exchange) {
         Some(listen) => x.server = listen.names.default,
         None => {}
     }
-    x.location = phases::outer(x);
+    x.location = phases::server_location(x);
 }

@@ -1,7 +1,7 @@
-//! A reply that ended HTTP: a tunnel has the client's end.
+//! A tunnel, which follows a reply that ends HTTP on the connection.
 //!
-//! It may last for days with nothing to do, so the exchange, which is kept for its log line, gives
-//! back what memory it does not need for that.
+//! A tunnel may be idle for days. The exchange is kept for its log line, and releases the memory
+//! that it does not need for that.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,11 +12,11 @@ use observe::{Errno, Level};
 use super::{CutReply, Outlet, timed_out};
 use crate::exchange::{CloseReason, Exchange, Tunnel, TunnelEnd, TunnelError};
 
-/// The client's end.
+/// The client's end of the tunnel.
 struct End<'o, O> {
     outlet: &'o mut O,
     sent: &'o mut u64,
-    /// Whether the client takes nothing at the moment.
+    /// Whether the last write found no room.
     stalled: bool,
 }
 

@@ -1,10 +1,11 @@
-//! What is written next: text, and at most one piece of a body inside it that is not worth copying.
+//! The bytes to write next: text, and inside it at most one piece of a body that is too large to
+//! copy.
 //!
 //! ```text
 //! text[..cut]  large  text[cut..]
 //! ```
 //!
-//! All of it goes out in one call, but for a range of a file, which has a call of its own.
+//! One system call writes all of it, except that a range of a file needs a call of its own.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -14,7 +15,7 @@ use net::{Stream, buffers};
 
 use crate::exchange::{Bytes, FileSlice};
 
-/// Pieces up to this are copied into the text: cheaper than a slice of their own.
+/// Pieces up to this size are copied into the text, which is cheaper than a slice of their own.
 const COPIED_MAX: usize = 2048;
 
 /// Bytes on their way out.
@@ -36,12 +37,12 @@ enum Large {
     File(FileSlice),
 }
 
-/// How a batch is to be written.
+/// Limits of one write.
 #[derive(Clone, Copy)]
 pub(super) struct WriteLimits {
-    /// Bytes at most.
+    /// The most bytes to write.
     pub(super) most: usize,
-    /// Whether text waits in the kernel for the file behind it.
+    /// Whether the kernel holds text back until the file that follows it is sent.
     pub(super) nopush: bool,
 }
 
@@ -58,22 +59,22 @@ impl Batch {
         &mut self.text
     }
 
-    /// Whether a piece fits in before what is there is written.
+    /// Whether a piece of this length can be added before anything is written.
     pub(super) fn takes(&self, length: usize) -> bool {
         matches!(self.large, Large::None) && self.text.len() + length.min(COPIED_MAX) < self.limit()
     }
 
-    /// Whether it has a piece that is not copied.
+    /// Whether it contains a piece that is not copied.
     pub(super) fn has_large(&self) -> bool {
         !matches!(self.large, Large::None)
     }
 
-    /// More text than this is not gathered.
+    /// The most text to gather.
     fn limit(&self) -> usize {
         buffers::BUFFER_SIZE
     }
 
-    /// Adds a piece; gives it back where it was copied.
+    /// Adds a piece. Returns it if it was copied.
     pub(super) fn push(&mut self, bytes: Bytes) -> Option<Bytes> {
         if bytes.len() <= COPIED_MAX {
             self.text().extend_from_slice(bytes.as_ref());
@@ -93,8 +94,8 @@ impl Batch {
         self.large = large;
     }
 
-    /// Nothing can be written now: holds no more memory than what is still to be written needs.
-    pub(super) fn settle(&mut self) {
+    /// Shrinks the memory to what the unwritten bytes need, because nothing can be written now.
+    pub(super) fn shrink(&mut self) {
         if self.text.capacity() < buffers::BUFFER_SIZE {
             return;
         }
@@ -104,7 +105,7 @@ impl Batch {
         self.written = 0;
     }
 
-    /// Nothing more is written: gives back what memory it has.
+    /// Releases the memory, because nothing more is written.
     pub(super) fn release(&mut self) {
         if self.text.capacity() > 0 {
             buffers::give_back(std::mem::take(&mut self.text));
@@ -112,7 +113,7 @@ impl Batch {
         self.large = Large::None;
     }
 
-    /// How many bytes are still to be written.
+    /// The number of unwritten bytes.
     pub(super) fn len(&self) -> u64 {
         let large = match &self.large {
             Large::None => 0,
@@ -122,7 +123,7 @@ impl Batch {
         (self.text.len() - self.written) as u64 + large
     }
 
-    /// Everything is written: makes room for what follows, and gives the bytes back.
+    /// Empties a batch that is completely written, and returns its bytes.
     pub(super) fn clear(&mut self) -> Option<Bytes> {
         if self.text.capacity() < buffers::BUFFER_SIZE {
             self.text = Vec::new();
@@ -136,7 +137,7 @@ impl Batch {
         }
     }
 
-    /// Writes some of it. An error comes with the name of the call.
+    /// Writes part of the batch. Errors come with the name of the system call.
     pub(super) fn poll_write(
         &mut self,
         stream: &mut Stream,
@@ -224,7 +225,7 @@ impl Drop for Batch {
     }
 }
 
-/// The beginning of `part` that fits into what is left of the limit.
+/// The beginning of `part`, up to the limit, which it reduces by that length.
 fn cut_off<'p>(part: &'p [u8], most: &mut usize) -> &'p [u8] {
     let part = &part[..part.len().min(*most)];
     *most -= part.len();
@@ -240,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_settled_goes_out_as_it_would_have() {
+    fn a_shrunk_batch_writes_the_same_bytes() {
         for most in 1..20 {
             let (near, mut far) = UnixStream::pair().unwrap();
             near.set_nonblocking(true).unwrap();
@@ -254,7 +255,7 @@ mod tests {
             let mut cx = Context::from_waker(Waker::noop());
             while batch.len() > 0 {
                 let before = batch.len();
-                batch.settle();
+                batch.shrink();
                 assert_eq!(batch.len(), before);
                 assert!(batch.text.capacity() < buffers::BUFFER_SIZE);
                 assert!(batch.poll_write(&mut stream, &mut cx, manner).is_ready());

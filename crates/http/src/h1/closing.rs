@@ -1,6 +1,6 @@
-//! How a connection goes on after a reply, or ends: what is left of the body is thrown away first,
-//! and a client that may be sending still is read from for a while, so that it gets the reply and
-//! not a reset.
+//! What happens to a connection after a reply. The rest of the request's body is discarded first. A
+//! connection whose client may still be sending is read for a while before it is closed, so that
+//! the client receives the reply and not a reset.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -15,31 +15,31 @@ use crate::drive;
 use crate::exchange::{CloseReason, Exchange};
 use crate::site::policy::{Close, Keepalive, Lingering};
 
-/// How throwing away the rest of a body ended.
+/// How discarding the rest of a body ended.
 enum DiscardedBody {
     Ended,
     Broken,
     TimedOut,
 }
 
-/// A time to read on, at most as long as the rules allow.
-struct Patience {
+/// How long a connection is still read, according to `lingering_time` and `lingering_timeout`.
+struct LingerDeadline {
     rules: Lingering,
     until_ms: u64,
 }
 
 impl Connection {
-    /// The reply is sent.
+    /// Called once the reply is sent.
     pub(super) async fn keep_or_close(&self, x: &mut Exchange, request: &RequestStream) -> After {
         let generation = x.generation.clone();
         let here = &generation.location(x.location).core;
         let (keepalive, lingering) = (here.keepalive, here.lingering);
         let (was_announced, is_ended) = {
             let body = request.body();
-            if body.lost || (body.claimed && !body.is_ended()) {
+            if body.abandoned || (body.claimed && !body.is_ended()) {
                 x.close_after(CloseReason::RequestBody);
             }
-            (body.lost || body.claimed, body.is_ended())
+            (body.abandoned || body.claimed, body.is_ended())
         };
         if !was_announced && !is_ended {
             match self.discard_rest(request, lingering).await {
@@ -70,43 +70,44 @@ impl Connection {
     }
 
     async fn discard_rest(&self, request: &RequestStream, rules: Lingering) -> DiscardedBody {
-        let patience = Patience::new(rules);
+        let deadline = LingerDeadline::new(rules);
         poll_fn(|cx| match request.poll_discard(cx) {
             Poll::Ready(Ok(true)) => Poll::Ready(DiscardedBody::Ended),
             Poll::Ready(_) => Poll::Ready(DiscardedBody::Broken),
-            Poll::Pending => patience.poll_over(cx, &self.link).map(|()| DiscardedBody::TimedOut),
+            Poll::Pending => deadline.poll_over(cx, &self.link).map(|()| DiscardedBody::TimedOut),
         })
         .await
     }
 
-    /// Closes this side, and reads what the client still sends, until others need the place.
+    /// Closes this side and reads what the client still sends, until another connection needs the
+    /// place.
     pub(super) async fn linger(&self, rules: Lingering) {
-        let patience = Patience::new(rules);
+        let deadline = LingerDeadline::new(rules);
         let mut is_shut = false;
         poll_fn(|cx| {
             if !is_shut {
                 match self.link.stream.borrow_mut().poll_shutdown(cx) {
                     Poll::Ready(Ok(())) => is_shut = true,
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Pending => return patience.poll_over(cx, &self.link),
+                    Poll::Pending => return deadline.poll_over(cx, &self.link),
                 }
             }
-            match self.link.poll_nowhere(cx) {
-                Poll::Pending if !self.context.wants_back() => patience.poll_over(cx, &self.link),
+            match self.link.poll_discard_all(cx) {
+                Poll::Pending if !self.context.wants_back() => deadline.poll_over(cx, &self.link),
                 _ => Poll::Ready(()),
             }
         })
         .await;
     }
 
-    /// Makes the end of the connection a reset.
+    /// Makes the close of the connection a reset.
     pub(super) fn reset(&self) {
-        // Where the kernel refuses, it is closed as any other.
+        // If the kernel refuses, the connection is closed normally.
         let _ = self.link.stream.borrow().reset_on_close();
     }
 }
 
-impl Patience {
+impl LingerDeadline {
     fn new(rules: Lingering) -> Self {
         Self { rules, until_ms: clock::now_ms().saturating_add(rules.time_ms) }
     }

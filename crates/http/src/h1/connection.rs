@@ -1,4 +1,4 @@
-//! What a connection consists of, and what becomes of it between two requests.
+//! The parts of a connection, and its state between two requests.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,17 +13,17 @@ use crate::client::{Client, Resting};
 use crate::drive::{CutReply, WorkerContext};
 use crate::site::policy::Lingering;
 
-/// A connection.
+/// An HTTP/1 connection that has a task.
 pub(super) struct Connection {
     pub(super) context: Rc<WorkerContext>,
     pub(super) client: Rc<Client>,
     pub(super) link: Rc<Link>,
-    /// The last request's, where nobody holds it: memory for the next one.
+    /// The stream of the last request, whose memory the next one reuses unless it is still shared.
     spare: Cell<Option<Rc<RequestStream>>>,
     held: ConnectionState,
 }
 
-/// An idle connection that has no task: all that is left of it but its socket.
+/// The state of a parked connection, without its socket.
 pub(crate) struct Parked {
     pub(crate) client: Resting,
     pub(crate) held: ConnectionState,
@@ -31,26 +31,26 @@ pub(crate) struct Parked {
     pub(super) _waiting: WaitingConnection,
 }
 
-/// A connection that is worth parking for the rest of its time.
+/// A connection to park, with its socket.
 pub(crate) struct ParkableConnection {
     pub(crate) stream: Stream,
     pub(crate) parked: Parked,
     pub(crate) left_ms: u64,
 }
 
-/// What a connection has for as long as it is open, parked or not.
+/// State of a connection that lasts while it is open, parked or not.
 pub(crate) struct ConnectionState {
-    /// Counts it among the open ones.
+    /// Counts the connection as open.
     pub(crate) _open: OpenConnection,
     /// Its place among the worker's connections.
     pub(crate) _permit: ConnectionPermit,
 }
 
-/// What becomes of a connection after an exchange.
+/// What happens to a connection after an exchange.
 pub(super) enum After {
-    /// Another request may come.
+    /// It waits for another request.
     Keep(Idle),
-    /// It is closed, and what the client still sends is read for a while.
+    /// Its sending side is closed, and it is read for a while.
     Linger(Lingering),
     /// It is closed.
     Close,
@@ -68,7 +68,7 @@ impl Connection {
         Self { context, client, link: Rc::new(Link::new(stream)), spare: Cell::default(), held }
     }
 
-    /// Lets the task end, and keeps no more than what the next request needs.
+    /// Ends the task and keeps only what the next request needs.
     pub(super) fn park(
         self,
         idle: Idle,
@@ -82,19 +82,19 @@ impl Connection {
         ParkableConnection { stream, parked, left_ms }
     }
 
-    /// What the next request has for itself.
+    /// Begins a request; returns its stream.
     pub(super) fn begin_request(&self) -> Rc<RequestStream> {
         self.context.begin_request();
         let mut spare = self.spare.take();
         if let Some(request) = spare.as_mut().and_then(Rc::get_mut) {
-            request.renew();
+            request.reset();
         } else {
             spare = None;
         }
         spare.unwrap_or_else(|| Rc::new(RequestStream::new(self.link.clone())))
     }
 
-    /// A request is over.
+    /// Ends a request.
     pub(super) fn end_request(&self, request: Rc<RequestStream>) {
         self.spare.set(Some(request));
         self.context.end_request();

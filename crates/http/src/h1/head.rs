@@ -1,5 +1,5 @@
-//! From bytes to a request: the head is read within its limits, and the server is chosen as soon as
-//! the client has named it, so that it answers what is wrong with the head, too.
+//! Turns bytes into a request. The head is read within its limits. The server is chosen as soon as
+//! the client has named it, so that its settings also apply to the reply to an invalid head.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,22 +21,22 @@ use crate::exchange::{Announced, BadPath, CloseReason, Exchange, Request};
 
 /// Why there is no request to run.
 pub(super) enum NoRequest {
-    /// The head is wrong: this status is the answer.
+    /// The head is invalid, which is answered with this status.
     Refused(u16),
-    /// No head came.
+    /// No complete head was received.
     Over(After),
 }
 
-/// What is wrong with a head.
+/// Why a head is refused.
 enum BadHead {
     Head(HeadError),
     /// The path cannot be decoded, or leads above the root.
     Path,
-    /// There is no memory for more of it.
+    /// There is no memory to read more of it.
     NoMemory(OutOfMemory),
 }
 
-/// How reading more of a head ended.
+/// Why no more of a head could be read.
 enum ReadHeadError {
     Closed,
     TimedOut,
@@ -48,7 +48,7 @@ const READING_PIPELINED: &str = "reading client pipelined request line";
 const READING_FIELDS: &str = "reading client request headers";
 
 impl Connection {
-    /// Reads a head into the exchange, and settles what it says of its body.
+    /// Reads a head into the exchange, and prepares the stream for the body that it announces.
     pub(super) async fn read_head(
         &self,
         x: &mut Exchange,
@@ -75,14 +75,14 @@ impl Connection {
                 Ok(())
             }
             Err(refused) => {
-                // What follows it is no request's.
-                request.lose_body();
+                // The bytes after it belong to no request.
+                request.abandon_body();
                 Err(NoRequest::Refused(refuse(x, &parser, refused)))
             }
         }
     }
 
-    /// Reads until the head is complete, or known not to be one.
+    /// Reads until the head is complete or found invalid.
     async fn complete_head(
         &self,
         x: &mut Exchange,
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// Closes a connection whose request does not come.
+    /// Logs why a head did not arrive; the connection is closed.
     fn give_up(
         &self,
         x: &mut Exchange,
@@ -151,7 +151,7 @@ impl Connection {
     }
 }
 
-/// Makes room for more of a head; before its first byte a buffer is lent.
+/// Makes room for more of a head. An empty buffer is left alone: reading lends one.
 fn make_room(x: &mut Exchange) -> Result<(), BadHead> {
     let received = &mut x.request.received;
     if received.is_empty() || received.len() < received.capacity() {
@@ -160,7 +160,7 @@ fn make_room(x: &mut Exchange) -> Result<(), BadHead> {
     memory::try_reserve(received, buffers::BUFFER_SIZE).map_err(BadHead::NoMemory)
 }
 
-/// Parses what has arrived; whether the head is complete.
+/// Parses the received bytes. Returns whether the head is complete.
 fn parse(x: &mut Exchange, parser: &mut RequestHeadParser) -> Result<bool, BadHead> {
     loop {
         let mut limits = x.server().reading.head;
@@ -177,7 +177,7 @@ fn parse(x: &mut Exchange, parser: &mut RequestHeadParser) -> Result<bool, BadHe
         let Request { head, received, .. } = &mut x.request;
         match parser.parse(head, received, &limits).map_err(BadHead::Head)? {
             HeadProgress::Partial => return Ok(false),
-            // What follows is read as the server says that was named.
+            // The limits of the named server apply to the rest of the head.
             HeadProgress::Host => choose_server(x),
             HeadProgress::Complete { len } => {
                 x.request.head_bytes = len;
@@ -187,7 +187,7 @@ fn parse(x: &mut Exchange, parser: &mut RequestHeadParser) -> Result<bool, BadHe
     }
 }
 
-/// The request line is there: its path in normal form, and the server where the line names it.
+/// After the request line: normalises the path, and chooses the server if the line names it.
 fn settle_target(x: &mut Exchange) -> Result<(), BadHead> {
     let merge_slashes = x.server().reading.merge_slashes;
     x.request.decode_target(merge_slashes).map_err(|BadPath| BadHead::Path)?;
@@ -198,7 +198,7 @@ fn settle_target(x: &mut Exchange) -> Result<(), BadHead> {
     Ok(())
 }
 
-/// The head is complete: what it says of the connection and of the body.
+/// After the last field: determines the length of the body and whether the connection is kept.
 fn settle_framing(x: &mut Exchange) -> Result<RequestFraming, BadHead> {
     let head = &x.request.head;
     x.request.length = x.request.head_bytes as u64 - u64::from(head.line.start);
@@ -222,14 +222,14 @@ fn settle_framing(x: &mut Exchange) -> Result<RequestFraming, BadHead> {
     Ok(framing)
 }
 
-/// Settles a request whose head a test has parsed. `Err`: the status that is the answer.
+/// Completes a request whose head a test has parsed. `Err` is the status to answer with.
 #[cfg(test)]
 pub(crate) fn settle(x: &mut Exchange, parser: &RequestHeadParser) -> Result<(), u16> {
     let settled = settle_target(x).and_then(|()| settle_framing(x));
     settled.map(drop).map_err(|refused| refuse(x, parser, refused))
 }
 
-/// Notes what is known of a request that is refused. The status.
+/// Logs a refused request and records what is known of it. Returns the status.
 fn refuse(x: &mut Exchange, parser: &RequestHeadParser, refused: BadHead) -> u16 {
     let status = match refused {
         BadHead::Head(error) => {
@@ -256,7 +256,7 @@ fn refuse(x: &mut Exchange, parser: &RequestHeadParser, refused: BadHead) -> u16
     status
 }
 
-/// What is left of a head that is refused, for its page and its log lines.
+/// Records the parts of a refused head that its error page and log lines may show.
 fn settle_refused(x: &mut Exchange, parser: &RequestHeadParser, error: HeadError) {
     if parser.expects_line() {
         return settle_refused_line(x, error);
@@ -268,8 +268,9 @@ fn settle_refused(x: &mut Exchange, parser: &RequestHeadParser, error: HeadError
     note_length(x, parsed_to);
 }
 
-/// Of a line without an end no more is shown than nginx would have read; of one that was not
-/// understood to its end nothing else is believed but that `HEAD` wants no body.
+/// The same for a request line. Of a line without an end, as much is shown as nginx would have
+/// read. Of a line that was not parsed to its end, only a `HEAD` method counts: the reply has no
+/// body.
 fn settle_refused_line(x: &mut Exchange, error: HeadError) {
     let shown_max = x.server().reading.head.client_header_buffer_size;
     let request = &mut x.request;
@@ -290,12 +291,12 @@ fn settle_refused_line(x: &mut Exchange, error: HeadError) {
     }
 }
 
-/// `$request_length` of a head that is not complete: the lines that were read.
+/// Sets `$request_length` of an incomplete head to the length of the lines that were read.
 fn note_length(x: &mut Exchange, parsed_to: u32) {
     x.request.length = parsed_to.saturating_sub(x.request.head.line.start).into();
 }
 
-/// Of a head that is not complete: the host, if it was said by then.
+/// Chooses the server of an incomplete head, if it names its host.
 fn note_host(x: &mut Exchange) {
     if x.request.host.is_empty() && !x.request.head.host.is_empty() {
         choose_server(x);

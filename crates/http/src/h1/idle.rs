@@ -1,11 +1,11 @@
-//! What a connection waits for between two requests, and how long.
+//! The wait of a connection for its next request.
 
 use net::clock;
 use observe::WaitingConnection;
 
 use crate::site::policy::Keepalive;
 
-/// What a connection waits for, and how long.
+/// The request that a connection waits for, and how long it waits.
 #[derive(Clone, Copy)]
 pub(super) enum Idle {
     /// Its first request.
@@ -14,13 +14,13 @@ pub(super) enum Idle {
     Kept { timeout_ms: u64, min_timeout_ms: u64, since_ms: u64 },
 }
 
-/// What a wait came to.
+/// How a wait ended.
 pub(super) enum WaitOutcome {
-    /// A request begins; `pipelined`: it had arrived before the reply to the last one was sent.
+    /// A request begins; `pipelined` if it arrived before the reply to the last one was sent.
     Request { pipelined: bool },
-    /// There will be none.
+    /// No further request will come.
     Over,
-    /// It is worth parking for the rest of its time.
+    /// The connection is to be parked for the rest of its time.
     Park { waiting: WaitingConnection, left_ms: u64 },
 }
 
@@ -33,7 +33,7 @@ impl Idle {
         }
     }
 
-    /// How long it may still wait.
+    /// The remaining time.
     pub(super) fn left_ms(self) -> u64 {
         match self {
             Self::First { timeout_ms } => timeout_ms,

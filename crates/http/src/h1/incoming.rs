@@ -1,7 +1,7 @@
-//! The body of the request in progress, as bytes of HTTP/1: how much of it there is still to come.
+//! Decodes the body of the current request from bytes of HTTP/1, and tracks how much of it is still
+//! to come.
 //!
-//! Bytes go through in order, and none of them is kept here. What is not wanted by anybody goes
-//! through as well, to nowhere.
+//! It keeps no bytes. A body that is discarded is decoded as well, to find its end.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use wire::http1::framing::BodyLength;
 
 use crate::exchange::RequestBodyError;
 
-/// A body on its way.
+/// The body of a request while it is received.
 #[derive(Default)]
 pub(super) struct BodyInput {
     coding: BodyCoding,
-    /// Bytes of the body so far.
+    /// Decoded bytes of the body so far.
     received: u64,
-    /// Bytes of the connection that they took, as far as somebody wanted them.
+    /// Encoded bytes read so far, without discarded ones.
     pub(super) read: u64,
-    /// Whether the client waits to be told that it may go on.
+    /// Whether the client waits for `100 Continue`.
     pub(super) expects_continue: bool,
-    /// Whether somebody reads it, or has.
+    /// Whether the exchange reads the body, or has read some of it.
     pub(super) claimed: bool,
-    /// Whether nobody knows where it ends: the connection cannot be used after it.
-    pub(super) lost: bool,
+    /// Whether the end of the body cannot be found, so that the connection cannot be reused.
+    pub(super) abandoned: bool,
 }
 
 #[derive(Default)]
 enum BodyCoding {
     #[default]
     Ended,
-    /// So many bytes are to come.
+    /// This many bytes are still to come.
     Length(u64),
     Chunked(ChunkedDecoder),
 }
@@ -45,17 +45,17 @@ impl BodyInput {
         Self { coding, expects_continue, ..Self::default() }
     }
 
-    /// Bytes that are no request's.
-    pub(super) fn lost() -> Self {
-        Self { lost: true, ..Self::default() }
+    /// A body whose end cannot be found.
+    pub(super) fn abandoned() -> Self {
+        Self { abandoned: true, ..Self::default() }
     }
 
-    /// Whether all of it has come.
+    /// Whether the whole body was received.
     pub(super) fn is_ended(&self) -> bool {
         matches!(self.coding, BodyCoding::Ended)
     }
 
-    /// Whether `input`, which follows what was taken before, has all that is still to come.
+    /// Whether `input`, which continues what was taken before, contains the rest of the body.
     pub(super) fn is_whole_in(&self, input: &[u8]) -> bool {
         match &self.coding {
             BodyCoding::Ended => true,
@@ -70,7 +70,8 @@ impl BodyInput {
         }
     }
 
-    /// How many bytes of the connection surely belong to it: they may be read past this machine.
+    /// The number of bytes that belong to a body with a length. They may be read without
+    /// decoding.
     pub(super) fn plain_length(&self) -> Option<u64> {
         match self.coding {
             BodyCoding::Length(left) => Some(left),
@@ -78,10 +79,10 @@ impl BodyInput {
         }
     }
 
-    /// Notes that so many bytes were read past this machine.
+    /// Records that `count` bytes of such a body were read without decoding.
     pub(super) fn advance(&mut self, count: usize) {
         let BodyCoding::Length(left) = &mut self.coding else {
-            unreachable!("asked for its length")
+            unreachable!("the body has a length")
         };
         *left -= count as u64;
         self.received += count as u64;
@@ -91,8 +92,8 @@ impl BodyInput {
         }
     }
 
-    /// Gives the body's bytes in `input`, which follows what was taken before, to `out`; at most
-    /// `room` of them. How many bytes of `input` belong to the body.
+    /// Decodes `input`, which continues what was taken before, and passes at most `room` bytes to
+    /// `out`. Returns how many bytes of `input` belong to the body.
     pub(super) fn take(
         &mut self,
         input: &[u8],
@@ -103,7 +104,7 @@ impl BodyInput {
         let (mut used, mut gained) = (0, 0);
         while gained < room && used < input.len() && !self.is_ended() {
             let rest = &input[used..];
-            // No more than `room` is shown to the machine, so no more can come out of it.
+            // The decoder is given no more than `room` bytes, so no more can come out of it.
             let rest = &rest[..rest.len().min(room - gained)];
             let (step, data) = self.step(rest, size_max)?;
             self.received += data.len() as u64;
@@ -115,7 +116,7 @@ impl BodyInput {
         Ok(used)
     }
 
-    /// How many bytes of `rest` are used up, and which of them are the body's.
+    /// Returns how many bytes of `rest` are consumed, and the range of decoded bytes in them.
     fn step(
         &mut self,
         rest: &[u8],

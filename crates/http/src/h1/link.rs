@@ -1,6 +1,6 @@
-//! A connection: the socket, the one deadline, and the bytes that arrived and are nobody's yet.
+//! The link to the client: the socket, the one deadline, and received bytes that are not used yet.
 //!
-//! What belongs to one request is in [`RequestStream`](super::request_stream::RequestStream).
+//! The state of a request is in [`RequestStream`](super::request_stream::RequestStream).
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -8,39 +8,39 @@ use std::task::{Context, Poll, ready};
 
 use net::{Stream, Timer, buffers, memory};
 
-/// What a connection and the request on it share.
+/// State that a connection and its request share.
 pub(super) struct Link {
     pub(super) stream: RefCell<Stream>,
-    /// Bytes that arrived after the last head, or after what was taken of its body.
+    /// Bytes received after the last head, or after the part of its body that was taken.
     pub(super) input: RefCell<Vec<u8>>,
     timer: Timer,
     waits_for: Cell<WaitsFor>,
-    /// Steps since others had their turn.
+    /// Steps since other connections had their turn.
     steps: Cell<u32>,
-    /// Batches written; counted up to two.
+    /// The number of batches written, counted up to two.
     writes: Cell<u8>,
 }
 
-/// Reads of a body, or requests that have arrived already, before other connections get their turn.
+/// Reads of a body, or pipelined requests, before other connections get their turn.
 const STEPS_PER_TURN: u32 = 16;
 
-/// What the deadline is for. There is one: a connection does one thing at a time.
+/// The wait that the deadline limits. A connection waits for one thing at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitsFor {
     Nothing,
     /// The first bytes of a request.
     Request,
-    /// The same, until it is worth parking.
+    /// The same, until the connection is parked.
     Parking,
-    /// The least time that the connection is kept although the worker is about to stop.
+    /// The end of `keepalive_min_timeout`, while the worker stops.
     Shutdown,
     /// The rest of a head.
     Head,
-    /// More of a body that somebody reads.
+    /// More of a body that the exchange reads.
     Body,
-    /// More of a body that nobody wants, or whatever comes while lingering.
+    /// More bytes to discard: the rest of a body, or anything while lingering.
     Rest,
-    /// Room in the socket.
+    /// Room in the socket's send buffer.
     Room,
     /// The time when more may be sent.
     Rate,
@@ -58,7 +58,6 @@ impl Link {
         }
     }
 
-    /// The socket, which nobody else has.
     pub(super) fn into_stream(self) -> Stream {
         self.stream.into_inner()
     }
@@ -74,32 +73,32 @@ impl Link {
         self.timer.poll(cx)
     }
 
-    /// Sets the deadline of a wait, unless it goes on already.
+    /// Sets the deadline of a wait, unless that wait has begun before.
     pub(super) fn begin_wait(&self, waits_for: WaitsFor, timeout_ms: u64) {
         if self.waits_for.replace(waits_for) != waits_for {
             self.timer.set(timeout_ms);
         }
     }
 
-    /// The wait is over; the next one has a deadline of its own.
+    /// Ends the wait; the next one has a deadline of its own.
     pub(super) fn progress(&self) {
         self.waits_for.set(WaitsFor::Nothing);
     }
 
-    /// The same, if it was a wait for this. Others go on: a client that sends without reading does
-    /// not gain time for reading.
+    /// Ends the wait if it is this one. A client that sends without reading gains no time for
+    /// reading.
     pub(super) fn progress_of(&self, waits_for: WaitsFor) {
         if self.waits_for.get() == waits_for {
             self.progress();
         }
     }
 
-    /// Whether bytes of the next request are there already.
+    /// Whether bytes of the next request were received.
     pub(super) fn has_input(&self) -> bool {
         !self.input.borrow().is_empty()
     }
 
-    /// Keeps what arrived behind a head.
+    /// Moves the bytes that follow a head to the input.
     pub(super) fn keep_rest(&self, received: &mut Vec<u8>, head_bytes: usize) {
         if received.len() > head_bytes {
             let mut rest = buffers::lend();
@@ -109,7 +108,7 @@ impl Link {
         }
     }
 
-    /// Ready; now and then only after others had their turn.
+    /// Ready, except that after [`STEPS_PER_TURN`] steps other connections get their turn first.
     pub(super) fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() <= STEPS_PER_TURN {
@@ -120,7 +119,7 @@ impl Link {
         Poll::Pending
     }
 
-    /// Reads what is there behind what has arrived. 0 is the end.
+    /// Reads more into the input. Returns 0 at the end of the connection.
     pub(super) fn poll_input(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         ready!(self.poll_turn(cx));
         let mut input = self.input.borrow_mut();
@@ -134,7 +133,7 @@ impl Link {
         read
     }
 
-    /// Moves what has arrived into the buffer's spare room. How much that is.
+    /// Moves input into the spare capacity of `buffer`. Returns the number of bytes.
     pub(super) fn take_input(&self, buffer: &mut Vec<u8>) -> usize {
         let mut input = self.input.borrow_mut();
         let count = input.len().min(buffer.capacity() - buffer.len());
@@ -145,8 +144,8 @@ impl Link {
         count
     }
 
-    /// Reads and forgets whatever comes. Ready once the connection has ended.
-    pub(super) fn poll_nowhere(&self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Reads and discards everything. Ready once the connection has ended.
+    pub(super) fn poll_discard_all(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             consume(&mut self.input.borrow_mut(), usize::MAX);
             match ready!(self.poll_input(cx)) {
@@ -156,8 +155,9 @@ impl Link {
         }
     }
 
-    /// Before a write: from the second one on, what the client has not acknowledged yet must not
-    /// hold back what follows (RFC 896 meets delayed acknowledgements).
+    /// Called before a write. From the second one on, data that the client has not acknowledged
+    /// must not delay what follows (Nagle's algorithm, RFC 896, and delayed acknowledgements), so
+    /// TCP_NODELAY is set.
     pub(super) fn note_write(&self) {
         match self.writes.get() {
             0 => self.writes.set(1),
@@ -169,18 +169,18 @@ impl Link {
         }
     }
 
-    /// An interim reply goes out: the reply is not the first write any more.
+    /// Called before an interim reply: the reply will not be the first write.
     pub(super) fn note_interim(&self) {
         self.writes.set(self.writes.get().max(1));
     }
 
-    /// Whether the client has sent more, or may have.
+    /// Whether the client has sent more, or may have sent more.
     pub(super) fn may_have_more(&self) -> bool {
         self.has_input() || self.stream.borrow().may_have_unread()
     }
 }
 
-/// Removes what was used; an empty buffer is not kept.
+/// Removes the first `used` bytes; an empty buffer is given back.
 pub(super) fn consume(input: &mut Vec<u8>, used: usize) {
     if used < input.len() {
         input.drain(..used);

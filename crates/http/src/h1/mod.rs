@@ -4,12 +4,12 @@
 //! idle --bytes--> head --complete--> drive::run --> rest of the body --> idle | close
 //!  ^                |              ^
 //!  |                +--- wrong ----+ (answers with a status)
-//!  +-- at once, where the next request has arrived already
+//!  +-- immediately, if the next request was already received
 //! ```
 //!
-//! What happens to a request between its head and the end of its reply is `drive`'s. A
-//! [`RequestStream`] gives it the body, a [`ReplyWriter`] takes the reply. A connection that waits
-//! for its next request holds no buffer and no exchange.
+//! `drive` runs a request from its head to the end of its reply. A [`RequestStream`] provides the
+//! body, a [`ReplyWriter`] sends the reply. A connection that waits for its next request holds no
+//! buffer and no exchange.
 
 mod batch;
 mod closing;
@@ -58,7 +58,7 @@ pub(crate) fn serve(
     connection.serve(idle)
 }
 
-/// Goes on with a connection that was parked.
+/// Resumes a parked connection.
 pub(crate) async fn resume(
     context: Rc<WorkerContext>,
     stream: Stream,
@@ -84,7 +84,7 @@ impl Connection {
             let after = self.exchange(&request, pipelined).await;
             self.end_request(request);
             if !matches!(after, After::Keep(_)) {
-                // Who sees the connection end may look for its line in the log.
+                // Writes the access log: a client may look for its line once the connection ends.
                 observe::end_turn();
             }
             match after {
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// One request and its reply.
+    /// Serves one request.
     async fn exchange(&self, request: &Rc<RequestStream>, pipelined: bool) -> After {
         net::clock::pass();
         let mut counted = self.context.counts.request();
@@ -122,7 +122,8 @@ impl Connection {
             Err(cut) => cut.into(),
         };
         if let After::Keep(_) = after {
-            // So nginx's loggers see it: `$sent_http_connection` is "close" where it was not.
+            // As in nginx's loggers: `$sent_http_connection` is "close" after the reply, even
+            // though "keep-alive" was sent.
             x.close_after(CloseReason::Over);
         }
         after

@@ -1,4 +1,4 @@
-//! The head of a reply, its fields in nginx's order.
+//! Writes the head of a reply, with its fields in nginx's order.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use crate::drive::{BodyBound, Framing, redirect, with_date};
 use crate::exchange::{CloseReason, Exchange, FieldName, Reply};
 use crate::site::policy::Policy;
 
-/// Settles what depends on the version, and writes the head.
+/// Chooses the framing of the body and writes the head. HTTP/0.9 has none.
 pub(super) fn write(x: &mut Exchange, has_body: bool, out: &mut Vec<u8>) -> Framing {
     let body = if has_body { settle_body(x) } else { BodyBound::None };
     if x.request.head.version >= Version::HTTP_10 {
@@ -115,7 +115,7 @@ fn write_opening(reply: &Reply, server: &'static str, out: &mut Vec<u8>) {
         _ if !reply.reason.is_empty() => out.extend_from_slice(&reply.reason),
         Some(text) => out.extend_from_slice(text.as_bytes()),
         None => {
-            // nginx writes codes without a phrase with three digits at least, and a space.
+            // nginx writes a status without a phrase with at least three digits, and a space.
             decimal::write_three(reply.status.into(), out);
             out.push(b' ');
         }
@@ -129,7 +129,7 @@ fn write_opening(reply: &Reply, server: &'static str, out: &mut Vec<u8>) {
     }
 }
 
-/// The opening of most replies: it changes once a second, as the date does.
+/// Writes the opening of most replies. It is cached, because it changes only with the date.
 fn write_usual_opening(server: &'static str, out: &mut Vec<u8>) {
     OPENING.with_borrow_mut(|opening| {
         let second = net::clock::unix_ms() / 1000;
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_opening_is_that_of_any_reply() {
+    fn the_cached_opening_equals_any_other() {
         let text = |reply: &Reply, server: &'static str| {
             let mut out = Vec::new();
             write_opening(reply, server, &mut out);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_phrase_has_its_space() {
+    fn a_status_without_a_phrase_ends_in_a_space() {
         let mut out = Vec::new();
         let mut reply = Reply::default();
         reply.status = 299;

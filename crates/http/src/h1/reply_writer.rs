@@ -1,4 +1,4 @@
-//! A reply on its way out, as bytes of HTTP/1: the head's text, the body in chunks or as it is.
+//! Writes a reply as bytes of HTTP/1: the text of the head, and the body, in chunks or unchanged.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -98,8 +98,8 @@ impl Outlet for ReplyWriter<'_> {
         self.batch.len()
     }
 
-    fn settle(&mut self) {
-        self.batch.settle();
+    fn shrink(&mut self) {
+        self.batch.shrink();
     }
 
     fn begin_flush(&mut self) {

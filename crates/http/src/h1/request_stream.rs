@@ -1,5 +1,5 @@
-//! A request in progress, as bytes of HTTP/1: its body on its way in, and interim replies on their
-//! way out. It is all that the exchange sees of its connection.
+//! The stream of the current request: receives its body and sends interim replies. The exchange
+//! sees nothing else of its connection.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
@@ -13,18 +13,18 @@ use super::incoming::BodyInput;
 use super::link::{Link, WaitsFor, consume};
 use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
 
-/// What a client is told that waits with its body.
+/// The interim reply for a client that waits before it sends the body.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What belongs to one request of a connection.
+/// The state of one request of a connection.
 pub(super) struct RequestStream {
     pub(super) link: Rc<Link>,
     body: RefCell<BodyInput>,
     head_length: Cell<u64>,
     version: Cell<Version>,
-    /// Whether somebody waits for more of the body.
+    /// Whether the exchange waits for more of the body.
     has_reader: Cell<bool>,
-    /// What of interim replies found no room.
+    /// The part of interim replies that the socket had no room for.
     pub(super) unsent: RefCell<Vec<u8>>,
 }
 
@@ -40,8 +40,8 @@ impl RequestStream {
         }
     }
 
-    /// Becomes that of the connection's next request, of which nothing is known yet.
-    pub(super) fn renew(&mut self) {
+    /// Prepares the stream for the next request.
+    pub(super) fn reset(&mut self) {
         *self.body.get_mut() = BodyInput::default();
         self.head_length.set(0);
         self.version.set(Version::default());
@@ -49,7 +49,7 @@ impl RequestStream {
         self.unsent.get_mut().clear();
     }
 
-    /// The head is there, and a body begins; what has arrived of it is in the link's input.
+    /// Begins the body that the head announces. Received bytes of it are in the link's input.
     pub(super) fn begin_body(
         &self,
         version: Version,
@@ -66,12 +66,13 @@ impl RequestStream {
         self.body.borrow_mut()
     }
 
-    /// Before a future is polled that may read the body.
+    /// Called before polling a future that may read the body.
     pub(super) fn forget_reader(&self) {
         self.has_reader.set(false);
     }
 
-    /// Ready once the client is gone. While somebody reads the body, that is seen there.
+    /// Ready once the client is gone. While the exchange reads the body, the read notices it
+    /// instead.
     pub(super) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.has_reader.get() {
             return Poll::Pending;
@@ -79,7 +80,7 @@ impl RequestStream {
         self.link.stream.borrow_mut().poll_closed(cx)
     }
 
-    /// Throws away what has arrived of a body.
+    /// Discards the received part of the body.
     fn discard_input(&self) -> Result<(), RequestBodyError> {
         let mut body = self.body.borrow_mut();
         let mut input = self.link.input.borrow_mut();
@@ -90,7 +91,8 @@ impl RequestStream {
         Ok(())
     }
 
-    /// Throws away the body as it comes. Ready once it has ended, or the connection has: `false`.
+    /// Discards the body while it is received. Returns `true` at its end, and `false` if the
+    /// connection ends first.
     pub(super) fn poll_discard(
         &self,
         cx: &mut Context<'_>,
@@ -108,34 +110,34 @@ impl RequestStream {
         }
     }
 
-    /// Throws away what comes of a body that nobody wants. Ready where there is none, or no more;
-    /// where its end is lost, never.
+    /// Discards the body unless the exchange reads it. Ready once nothing is left to discard;
+    /// never, if the end of the body cannot be found.
     pub(super) fn poll_unwanted(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let (unwanted, lost) = {
+        let (unwanted, abandoned) = {
             let body = self.body.borrow();
-            (!body.claimed && !body.is_ended(), body.lost)
+            (!body.claimed && !body.is_ended(), body.abandoned)
         };
-        if lost {
+        if abandoned {
             return Poll::Pending;
         }
         if unwanted && !matches!(ready!(self.poll_discard(cx)), Ok(true)) {
-            self.lose_body();
+            self.abandon_body();
             return Poll::Pending;
         }
         Poll::Ready(())
     }
 
-    /// Whether the client waits to be told to go on with its body, which it will be now.
+    /// Whether the client waits for `100 Continue`. The caller sends it.
     pub(super) fn take_expectation(&self) -> bool {
         std::mem::take(&mut self.body.borrow_mut().expects_continue)
     }
 
-    /// Gives up finding the end of the body, or of what should have been a request.
-    pub(super) fn lose_body(&self) {
-        *self.body.borrow_mut() = BodyInput::lost();
+    /// Gives up finding the end of the body, or of an invalid request.
+    pub(super) fn abandon_body(&self) {
+        *self.body.borrow_mut() = BodyInput::abandoned();
     }
 
-    /// Takes the bytes of a body that have arrived.
+    /// Decodes the received part of the body.
     fn take_body(
         &self,
         body: &mut BodyInput,
@@ -149,7 +151,8 @@ impl RequestStream {
         Ok(())
     }
 
-    /// Reads more of a body: past the input where no other bytes can be among them.
+    /// Reads more of the body: directly into `out` if its length is known, otherwise into the
+    /// link's input, because bytes of the next request may follow.
     fn poll_more(
         &self,
         cx: &mut Context<'_>,
@@ -164,7 +167,7 @@ impl RequestStream {
         Poll::Ready(Ok(read))
     }
 
-    /// Tells the client to go on. So few bytes always find room.
+    /// Sends `100 Continue`. The socket always has room for so few bytes.
     fn send_continue(&self, cx: &mut Context<'_>) -> Result<(), RequestBodyError> {
         let written = self.link.stream.borrow_mut().poll_write(cx, &[IoSlice::new(CONTINUE)]);
         match written {
@@ -218,10 +221,10 @@ impl Downstream for RequestStream {
     }
 
     fn discard_body(&self) -> Result<bool, RequestBodyError> {
-        // What has arrived is taken at once; whoever waits for the rest registers for it then.
+        // Takes only what was received. A later wait for the rest registers its own waker.
         match self.poll_discard(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Err(error)) => {
-                self.lose_body();
+                self.abandon_body();
                 Err(error)
             }
             Poll::Ready(Ok(ended)) => Ok(ended),
@@ -243,7 +246,7 @@ impl Downstream for RequestStream {
         let mut sent = 0;
         if unsent.is_empty() {
             self.link.note_interim();
-            // Whoever waits for room registers for it; that the client is gone is seen elsewhere.
+            // Writing the reply registers for room and notices that the client is gone.
             let mut cx = Context::from_waker(Waker::noop());
             let written =
                 self.link.stream.borrow_mut().poll_write(&mut cx, &[IoSlice::new(&reply)]);

@@ -1,4 +1,4 @@
-//! Waiting for a request, with no buffer and no exchange; and after a while without a task.
+//! Waiting for a request without a buffer and an exchange, and after a while without a task.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,18 +18,18 @@ const PARK_AFTER_MS: u64 = 1500;
 /// How a wait ended.
 enum Woken {
     Bytes,
-    Unused,
+    Idle,
     Closed,
     Failed(io::Error),
     TimedOut,
 }
 
 impl Connection {
-    /// The wait for a connection's first request: as long as its head may take.
+    /// The wait for the first request, which lasts `client_header_timeout`.
     pub(super) fn first_idle(&self, preread: Preread) -> Idle {
         self.link.input.replace(preread.bytes);
         if let Some(timeout_ms) = preread.left_ms {
-            // The time for the first head began before.
+            // The time for the first head has begun before.
             self.link.begin_wait(WaitsFor::Head, timeout_ms);
             return Idle::First { timeout_ms };
         }
@@ -44,13 +44,13 @@ impl Connection {
     pub(super) async fn wait_for_request(&self, idle: Idle) -> WaitOutcome {
         if self.link.has_input() {
             poll_fn(|cx| self.link.poll_turn(cx)).await;
-            // What is there before the first request came with a PROXY protocol header.
+            // Input before the first request came with a PROXY protocol header.
             return WaitOutcome::Request { pipelined: matches!(idle, Idle::Kept { .. }) };
         }
         let waiting = self.context.counts.wait();
         match poll_fn(|cx| self.poll_request(cx, idle)).await {
             Woken::Bytes => WaitOutcome::Request { pipelined: false },
-            Woken::Unused => WaitOutcome::Park { waiting, left_ms: idle.left_ms() },
+            Woken::Idle => WaitOutcome::Park { waiting, left_ms: idle.left_ms() },
             woken => {
                 self.log_end(idle, woken);
                 WaitOutcome::Over
@@ -72,8 +72,8 @@ impl Connection {
                 Poll::Ready(Woken::TimedOut)
             }
             Poll::Pending if self.may_park(idle) => {
-                let unused = self.link.poll_deadline(cx, WaitsFor::Parking, PARK_AFTER_MS);
-                unused.map(|()| Woken::Unused)
+                let waited = self.link.poll_deadline(cx, WaitsFor::Parking, PARK_AFTER_MS);
+                waited.map(|()| Woken::Idle)
             }
             Poll::Pending => self.poll_end(cx, idle).map(|()| Woken::TimedOut),
         };
@@ -81,7 +81,8 @@ impl Connection {
         woken
     }
 
-    /// Whether parking pays: the connection has been used, and has time left after it.
+    /// Whether the connection may be parked: it has served a request, and has time left after
+    /// [`PARK_AFTER_MS`].
     fn may_park(&self, idle: Idle) -> bool {
         matches!(idle, Idle::Kept { min_timeout_ms: 0..PARK_AFTER_MS, .. })
             && idle.left_ms() > PARK_AFTER_MS
@@ -89,8 +90,8 @@ impl Connection {
             && self.context.keeps(&self.client)
     }
 
-    /// Ready when the connection has waited long enough. Where the worker is about to stop, that is
-    /// at once for one that has been used, but for `keepalive_min_timeout`.
+    /// Ready when the connection has waited long enough. If the worker is about to stop, a
+    /// connection that has served a request only waits for `keepalive_min_timeout`.
     fn poll_end(&self, cx: &mut Context<'_>, idle: Idle) -> Poll<()> {
         match idle {
             // The time for the first head begins here.
@@ -135,7 +136,7 @@ impl Connection {
             Woken::Closed => info(format_args!("client closed connection")),
             Woken::Failed(error) => info(format_args!("recv() failed{}", Errno(&error))),
             Woken::TimedOut => info(format_args!("client timed out{}", Errno(&net::timed_out()))),
-            Woken::Bytes | Woken::Unused => {}
+            Woken::Bytes | Woken::Idle => {}
         }
     }
 }

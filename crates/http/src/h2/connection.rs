@@ -47,15 +47,15 @@ pub(super) struct Http2Connection<F> {
     /// Counts the connection as waiting while it has no stream.
     pub(super) waiting: Option<WaitingConnection>,
     /// Nothing more is read: the client has closed, or broken the protocol.
-    pub(super) is_deaf: bool,
+    pub(super) reads_done: bool,
     /// Nothing more can be written.
-    is_mute: bool,
+    writes_done: bool,
     /// Nothing was read in the last round because the client does not read.
-    pub(super) was_behind: bool,
+    pub(super) was_backpressured: bool,
     /// The oldest generation whose streams go on.
     oldest_served: u64,
     /// The connection has been idle long enough to be parked.
-    pub(super) is_unused: bool,
+    pub(super) is_idle: bool,
     /// Others need its place: it ends without waiting for its client.
     pub(super) gives_way: bool,
     writes: u8,
@@ -224,11 +224,11 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             client,
             stream,
             ready,
-            is_deaf: false,
-            is_mute: false,
-            was_behind: false,
+            reads_done: false,
+            writes_done: false,
+            was_backpressured: false,
             oldest_served: 0,
-            is_unused: false,
+            is_idle: false,
             gives_way,
             writes: 0,
         }
@@ -269,14 +269,14 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
 
     /// How the connection ends, if it is over.
     fn end(&self) -> Option<Http2End> {
-        if self.is_unused {
+        if self.is_idle {
             return Some(Http2End::Park);
         }
         let endpoint = self.shared.endpoint.borrow();
-        let is_written = self.is_mute || endpoint.output().is_empty();
+        let is_written = self.writes_done || endpoint.output().is_empty();
         let is_done = self.streams.len() == 0 && is_written;
         match (is_done, endpoint.is_going_away()) {
-            (true, _) if self.is_mute => Some(Http2End::Close),
+            (true, _) if self.writes_done => Some(Http2End::Close),
             (true, true) if self.gives_way => Some(Http2End::Close),
             (true, true) => Some(Http2End::Linger),
             _ => None,
@@ -305,7 +305,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     where
         R: Fn(Rc<StreamLink>, bool) -> F,
     {
-        if self.is_deaf || self.is_behind() {
+        if self.reads_done || self.is_backpressured() {
             return false;
         }
         if self.input.is_empty() && !self.poll_read(cx) {
@@ -319,7 +319,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> bool {
         match self.stream.poll_read(cx, &mut self.input) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(1..)) => self.is_unused = false,
+            Poll::Ready(Ok(1..)) => self.is_idle = false,
             Poll::Ready(Ok(0)) => {
                 let is_incomplete = self.shared.endpoint.borrow().is_within_frame();
                 if is_incomplete || self.streams.len() > 0 {
@@ -336,25 +336,25 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     }
 
     /// Whether the client has to read before it may send more.
-    fn is_behind(&mut self) -> bool {
+    fn is_backpressured(&mut self) -> bool {
         let mut endpoint = self.shared.endpoint.borrow_mut();
-        let is_behind = endpoint.output().len() > OUTPUT_READ_MAX;
-        if is_behind && !self.was_behind {
+        let is_backpressured = endpoint.output().len() > OUTPUT_READ_MAX;
+        if is_backpressured && !self.was_backpressured {
             endpoint.count(Http2Count::PausedReads);
         }
-        self.was_behind = is_behind;
-        is_behind
+        self.was_backpressured = is_backpressured;
+        is_backpressured
     }
 
     /// The client is gone: streams end, or continue without it.
     pub(super) fn lose_client(&mut self) {
-        self.is_mute = true;
+        self.writes_done = true;
         self.stop_streams();
     }
 
     /// Nothing more is read.
     pub(super) fn stop_streams(&mut self) {
-        self.is_deaf = true;
+        self.reads_done = true;
         buffers::give_back(std::mem::take(&mut self.input));
         self.taken = 0;
         self.streams.links().for_each(|link| link.lose_client());
@@ -363,7 +363,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     /// Writes the output of all streams. Returns whether anything was written.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moves = false;
-        while !self.is_mute {
+        while !self.writes_done {
             let mut endpoint = self.shared.endpoint.borrow_mut();
             if endpoint.output().is_empty() {
                 break;
@@ -391,7 +391,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
     /// Wakes streams that wait for room in the output, and returns an unneeded buffer.
     fn give_room(&mut self) {
         let mut endpoint = self.shared.endpoint.borrow_mut();
-        if self.is_mute || endpoint.output().len() < OUTPUT_BYTES_MAX {
+        if self.writes_done || endpoint.output().len() < OUTPUT_BYTES_MAX {
             self.shared.give_room();
         }
         if endpoint.output().is_empty()

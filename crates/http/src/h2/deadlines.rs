@@ -46,7 +46,9 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         }
         match partial_block {
             // While we do not read, an incomplete block is not the client's fault.
-            Some(block) if !self.is_deaf && !self.was_behind => self.poll_block(cx, block),
+            Some(block) if !self.reads_done && !self.was_backpressured => {
+                self.poll_block(cx, block)
+            }
             None if is_idle && !self.is_going_away() => self.poll_idle(cx),
             _ => {
                 self.timers.waits_for.set(ClientWait::Nothing);
@@ -98,14 +100,14 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             }
             self.streams.shrink();
             if self.can_park() {
-                self.is_unused = true;
+                self.is_idle = true;
                 return true;
             }
         }
         self.end_idle(|timers| timers.poll_client(cx, ClientWait::Next, left_ms))
     }
 
-    /// Ends a connection without streams if others need its place and it has waited for so long.
+    /// Ends a connection without streams if others need its place and it has waited for `after_ms`.
     fn give_way(&mut self, after_ms: u64) -> bool {
         let is_written = self.shared.endpoint.borrow().output().is_empty();
         let is_unused = self.streams.len() == 0 && is_written;

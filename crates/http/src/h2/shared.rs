@@ -44,12 +44,12 @@ impl Http2Shared {
         self.endpoint.into_inner()
     }
 
-    /// So much data of a body was received.
+    /// Records that `count` bytes of a body were received.
     pub(super) fn note_unread(&self, count: usize) {
         self.unread.set(self.unread.get() + count);
     }
 
-    /// So much data of a body was read or dropped.
+    /// Records that `count` bytes of a body were read or dropped.
     pub(super) fn note_read(&self, count: usize) {
         if count == 0 {
             return;

@@ -177,7 +177,7 @@ impl Outlet for StreamReply {
         (self.head + self.unsent() + end) as u64
     }
 
-    fn settle(&mut self) {}
+    fn shrink(&mut self) {}
 
     fn begin_flush(&mut self) {}
 

@@ -1,4 +1,4 @@
-//! The driver over a socket pair, with `wire::http2` at the client's end.
+//! Tests of the driver over a socket pair, with `wire::http2` at the client's end.
 
 mod turns;
 mod waits;
@@ -25,7 +25,7 @@ const SITE: &str = "error_log e.log info; http2 on; keepalive_timeout 10s;
      }
      server { server_name two; http2 off; }";
 
-/// What has come on a stream.
+/// The reply received on a stream.
 #[derive(Debug, Default)]
 struct Answer {
     status: String,
@@ -44,12 +44,12 @@ struct Http2Client {
     pongs: usize,
     knows_settings: bool,
     is_closed: bool,
-    /// Whether windows are opened as data comes.
+    /// Whether windows are opened when data is received.
     reads: bool,
 }
 
 impl Http2Client {
-    /// A client that knows the server's settings, and the other way round.
+    /// A client after the exchange of settings.
     fn connect(server: &Server) -> Self {
         let mut client = Self::begin(server);
         client.until(|client| client.knows_settings);
@@ -95,12 +95,12 @@ impl Http2Client {
         self.send(&output);
     }
 
-    /// Sends bytes. A server that has had enough may be gone.
+    /// Sends bytes. Ignores errors, because the server may have closed the connection.
     fn send(&mut self, bytes: &[u8]) {
         self.is_closed |= self.socket.0.write_all(bytes).is_err();
     }
 
-    /// Reads until that holds, or the connection is over.
+    /// Reads until the condition holds or the connection is over.
     fn until(&mut self, holds: impl Fn(&Self) -> bool) {
         let mut buffer = vec![0; 65_536];
         while !holds(self) && !self.is_closed {
@@ -153,7 +153,7 @@ impl Http2Client {
         }
     }
 
-    /// Waits for a whole answer: its status and its body.
+    /// Waits for a complete reply. Returns its status and body.
     fn answer(&mut self, stream: u32) -> (&str, String) {
         self.until(|client| client.answers[&stream].is_complete);
         let answer = &self.answers[&stream];
@@ -166,7 +166,8 @@ impl Http2Client {
         self.answers[&stream].reset.unwrap()
     }
 
-    /// Reads to the end of a connection whose streams the machine does not know. What it was told.
+    /// Reads to the end of a connection whose streams the client's machine does not know. Returns
+    /// the code of GOAWAY.
     fn last_words(&mut self) -> Option<Http2Code> {
         let mut bytes = Vec::new();
         let _ = self.socket.0.read_to_end(&mut bytes);
@@ -182,7 +183,7 @@ impl Http2Client {
         code
     }
 
-    /// Waits for the end of the connection. What it was told.
+    /// Waits for the end of the connection. Returns the code of GOAWAY.
     fn end(&mut self) -> Option<Http2Code> {
         self.until(|client| client.is_closed);
         self.went_away
@@ -247,7 +248,7 @@ fn a_wrong_head_is_answered_and_reset() {
     assert_eq!(client.answer(stream).0, "403");
 }
 
-/// HTTP/1 goes on beside it, also where its first bytes are those of the preface.
+/// HTTP/1 is served on the same socket, even if its first bytes are those of the preface.
 #[test]
 fn clients_of_http_1_are_served() {
     let server = server();
@@ -273,7 +274,7 @@ fn a_body_filter_sets_variables_waits_and_inserts_subrequests() {
     assert!(client.answers[&stream].fields.contains(&trailer));
 }
 
-/// A handler that reads the body, and says how long it was.
+/// Adds a handler that reads the body and answers with its length.
 fn measure(site: &mut crate::site::Site) {
     handle(site, "/", |_| {
         crate::exchange::Flow::wait(|x| {
@@ -293,7 +294,7 @@ fn measure(site: &mut crate::site::Site) {
 }
 
 #[test]
-fn bodies_are_read_and_held_to_their_length() {
+fn bodies_are_read_and_checked_against_their_length() {
     let site = "error_log e.log info; http2 on; client_max_body_size 1m; client_body_timeout 2s;
                 http2_body_preread_size 100; server { location / { } }";
     let server = Server::with(site, measure, |_| {});
@@ -312,12 +313,12 @@ fn bodies_are_read_and_held_to_their_length() {
         assert_eq!(client.answer(stream.id), ("200", "200000".to_owned()));
         assert_eq!(client.answers[&stream.id].reset, None);
     }
-    // More than was announced.
+    // More data than announced.
     let stream = client.ask("/", &[("content-length", "3")], false);
     client.endpoint.send_data(stream, b"four", false, 100);
     assert_eq!(client.answer(stream.id).0, "400");
     assert_eq!(client.reset(stream.id), Http2Code::PROTOCOL_ERROR);
-    // Too slow.
+    // A body that is too slow.
     let stream = client.ask("/", &[], false);
     client.endpoint.ping([0; 8]);
     client.until(|client| client.pongs == 1);
@@ -345,7 +346,7 @@ fn a_stream_that_is_cancelled_is_logged() {
     assert_eq!(client.answer(stream).0, "200");
 }
 
-/// A client that opens no window holds a stream for `send_timeout`, and nothing else.
+/// A client that opens no window blocks its stream for `send_timeout`, and no other stream.
 #[test]
 fn a_stalled_stream_is_reset() {
     let server = server();
@@ -380,8 +381,8 @@ fn an_idle_connection_ends() {
     assert_eq!(silent.end(), Some(Http2Code::NO_ERROR));
 }
 
-/// A connection that has been idle for a moment has no task; its next request is served as ever,
-/// and its client is told when its time is over.
+/// A connection that has been idle for a moment has no task. Its next request is served, and its
+/// client receives GOAWAY when `keepalive_timeout` is over.
 #[test]
 fn an_idle_connection_is_parked() {
     let server = server();
@@ -406,7 +407,7 @@ fn an_idle_connection_is_parked() {
 }
 
 #[test]
-fn a_worker_that_leaves_tells_parked_clients() {
+fn a_leaving_worker_sends_goaway_to_parked_clients() {
     let server = server();
     let mut client = Http2Client::connect(&server);
     let stream = client.get("/");
@@ -418,7 +419,7 @@ fn a_worker_that_leaves_tells_parked_clients() {
 }
 
 #[test]
-fn a_header_block_has_its_time() {
+fn an_incomplete_header_block_times_out() {
     let server = server();
     let mut client = Http2Client::connect(&server);
     let stream = client.get("/");
@@ -436,7 +437,7 @@ fn a_header_block_has_its_time() {
 }
 
 /// Nothing else can be received on a connection within a header block. Such a connection once
-/// stayed for ever: each time the rest of the block got more time.
+/// stayed open for ever, because each wait for the rest of the block began a new deadline.
 #[test]
 fn a_connection_with_an_unfinished_header_block_ends() {
     let server = server();
@@ -470,9 +471,9 @@ fn a_connection_with_an_unfinished_header_block_ends() {
     }
 }
 
-/// A worker that leaves says so; what is under way goes on.
+/// A worker that leaves sends GOAWAY; active streams continue.
 #[test]
-fn a_worker_that_leaves_takes_no_further_streams() {
+fn a_leaving_worker_accepts_no_further_streams() {
     let server = server();
     let mut client = Http2Client::connect(&server);
     client.reads = false;
@@ -486,7 +487,7 @@ fn a_worker_that_leaves_takes_no_further_streams() {
     assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
 }
 
-/// The streams of an old configuration end when it has had its time, newer ones go on.
+/// After `worker_shutdown_timeout`, the streams of an old configuration end. Newer ones continue.
 #[test]
 fn a_cut_resets_the_streams_of_older_generations() {
     let server = server();
@@ -523,7 +524,7 @@ fn keepalive_requests_hold_for_a_connection() {
     assert_eq!(client.end(), Some(Http2Code::NO_ERROR));
 }
 
-/// The limit, what is sent first, and what is sent repeatedly.
+/// The limit, the bytes sent first, and the bytes sent repeatedly.
 type Attack<'a> = (Http2Limit, Vec<u8>, &'a dyn Fn(u32) -> Vec<u8>);
 
 /// Each attack ends its connection with ENHANCE_YOUR_CALM, is logged and counted, and others are
@@ -580,7 +581,7 @@ fn attacks_end_their_connection() {
     }
 }
 
-/// The totals of the process have what a connection did, at the latest when it is over.
+/// The totals of the process include the counts of a connection, at the latest when it is over.
 #[test]
 fn counts_reach_the_variables() {
     let site = "http2 on; server { return 200 \"$http2_pings_count $http2_pings_exceeded\"; }";

@@ -1,4 +1,4 @@
-//! The deadlines of a connection. Each stream has its own deadlines, too.
+//! The deadlines of a connection. Each stream also has deadlines of its own.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};

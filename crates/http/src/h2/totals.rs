@@ -1,4 +1,4 @@
-//! What HTTP/2 clients did, and which limits they exceeded, in all of the process.
+//! Counts of HTTP/2 events, and of exceeded limits, for the whole process.
 //!
 //! A connection counts for itself and adds its counts to the totals at most once a second, and
 //! when it is parked or ends. The totals are therefore plain shared atomics.
@@ -21,17 +21,17 @@ pub(super) fn add(counts: &Http2Counts) {
     }
 }
 
-/// A connection ends because its client exceeded this limit.
+/// Counts a connection that ends because its client exceeded this limit.
 pub(super) fn note_exceeded(limit: Http2Limit) {
     EXCEEDED[limit as usize].fetch_add(1, Ordering::Relaxed);
 }
 
-/// How often clients did something, since the process started.
+/// The number of events since the process started.
 pub(crate) fn counted(count: Http2Count) -> u64 {
     COUNTED[count as usize].load(Ordering::Relaxed)
 }
 
-/// How many connections ended because of a limit, since the process started.
+/// The number of connections that ended because of a limit, since the process started.
 pub(crate) fn exceeded(limit: Http2Limit) -> u64 {
     EXCEEDED[limit as usize].load(Ordering::Relaxed)
 }

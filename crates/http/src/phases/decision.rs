@@ -8,7 +8,7 @@ use observe::{Level, Text};
 
 use crate::exchange::{Exchange, Filtered, Flow, Jump, Phase};
 
-/// Logs what a handler of the present phase decided, at once or after it has waited.
+/// Logs the decision of a handler of the current phase, made immediately or after a wait.
 #[inline]
 pub(super) fn record(x: &mut Exchange, feature: FeatureName, flow: &Flow) {
     match flow {
@@ -19,7 +19,7 @@ pub(super) fn record(x: &mut Exchange, feature: FeatureName, flow: &Flow) {
     }
 }
 
-/// Logs what a filter decided, unless it lets the reply pass.
+/// Logs the decision of a filter, unless it passes the reply.
 #[inline]
 pub(super) fn record_filter(x: &Exchange, feature: FeatureName, filtered: Filtered) {
     if x.logs(Level::DebugHttp) {

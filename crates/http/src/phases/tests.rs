@@ -23,7 +23,7 @@ const SITE: &str = "
         location /proxy { proxy_pass http://127.0.0.1:1; }
     }";
 
-/// What the log says of decisions after a request.
+/// The logged decisions about a request.
 fn decisions(site: &TestSite, target: &str, fields: &str) -> Vec<String> {
     site.forget("e.log");
     site.get_with(target, fields);
@@ -95,7 +95,7 @@ fn the_debug_log_names_the_filter_that_replaced_the_reply() {
 }
 
 #[test]
-fn a_log_of_a_higher_level_has_no_decisions() {
+fn decisions_are_logged_at_level_debug_only() {
     let site = site("error_log e.log info; server { return 200 hello; }");
     site.get("/");
     assert_eq!(site.log("e.log"), "");

@@ -1,4 +1,4 @@
-//! Exchanges under a driver that knows no HTTP/1.
+//! Exchanges under a driver that is not HTTP/1.
 
 mod streams;
 
@@ -44,7 +44,7 @@ fn test(run: impl FnOnce(&TestSite, Connection)) {
     .unwrap();
 }
 
-/// Answers with the request's body, read as it comes.
+/// Answers with the request's body, streamed.
 async fn echo(x: &mut Exchange) -> Flow {
     let mut text = Vec::with_capacity(1024);
     loop {
@@ -59,7 +59,7 @@ async fn echo(x: &mut Exchange) -> Flow {
     Flow::Done
 }
 
-/// A body that comes in pieces and has trailers of its own.
+/// A body in pieces, with trailers of its own.
 struct Pieces(Vec<Chunk>);
 
 impl BodyStream for Pieces {
@@ -97,7 +97,7 @@ fn hints(x: &mut Exchange) -> Flow {
     Flow::Status(204)
 }
 
-/// The frames of a reply with a text.
+/// The frames of a reply with this text.
 fn reply(number: u32, body: &str) -> Vec<(u32, Frame)> {
     let fields = vec!["content-type: text/plain".into(), format!("content-length: {}", body.len())];
     let frames = [Frame::Head(200, fields), Frame::Data(body.into()), Frame::End(Vec::new())];
@@ -105,7 +105,7 @@ fn reply(number: u32, body: &str) -> Vec<(u32, Frame)> {
 }
 
 #[test]
-fn several_exchanges_at_once_with_bodies_both_ways() {
+fn exchanges_with_bodies_in_both_directions_run_at_once() {
     test(|site, mut connection| {
         connection.ask(1, POST);
         connection.ask(3, POST);
@@ -131,7 +131,7 @@ fn several_exchanges_at_once_with_bodies_both_ways() {
 }
 
 #[test]
-fn a_stream_that_is_dropped_cancels_its_exchange_alone() {
+fn dropping_a_stream_cancels_only_its_exchange() {
     test(|site, mut connection| {
         connection.ask(1, POST);
         connection.ask(3, POST);
@@ -156,7 +156,7 @@ fn trailers_come_from_the_body_and_from_the_configuration() {
             Frame::End(vec!["x-sum: 6".into(), "x-end: b".into()]),
         ];
         assert_eq!(connection.turn(), expected.map(|frame| (1, frame)));
-        // A length in the head is no reason to go without.
+        // A `Content-Length` does not prevent trailers.
         connection.ask(3, Request { target: "/sized", ..GET });
         let (_, last) = connection.turn().pop().unwrap();
         assert_eq!(last, Frame::End(vec!["x-end: 5 bytes".into()]));
@@ -164,7 +164,7 @@ fn trailers_come_from_the_body_and_from_the_configuration() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_holds_up_its_own_stream() {
+fn a_stalled_stream_does_not_block_others() {
     test(|_, mut connection| {
         connection.ask(1, Request { target: "/large", ..GET });
         connection.ask(3, Request { target: "/large", ..GET });
@@ -194,7 +194,7 @@ fn interim_replies_are_statuses_and_fields() {
 }
 
 #[test]
-fn what_is_wrong_with_one_request_is_no_other_streams_business() {
+fn an_invalid_request_does_not_affect_other_streams() {
     test(|_, mut connection| {
         let status = |frames: &[(u32, Frame)]| match &frames[0].1 {
             Frame::Head(status, _) => *status,
@@ -216,7 +216,7 @@ fn what_is_wrong_with_one_request_is_no_other_streams_business() {
 }
 
 #[test]
-fn the_first_reason_to_close_stays() {
+fn the_first_reason_to_close_is_kept() {
     let mut x = site_with(SITE, |_| {}).get("/").x;
     assert!(x.keeps_connection());
     x.close_after(CloseReason::Limit);

@@ -1,5 +1,5 @@
-//! A second driver of connections: requests and replies are statuses, fields and bytes, and several
-//! streams run on one connection. It has no text of HTTP/1 and no socket; tests poll it by hand.
+//! A driver of connections for tests: requests and replies are statuses, fields and bytes, and
+//! several streams run on one connection. It has no text of HTTP/1 and no socket; tests poll it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,14 +21,14 @@ use crate::exchange::{
 use crate::site::policy::Output;
 use crate::testing::TestSite;
 
-/// Bytes that an outlet gathers before it wants to be flushed.
+/// The most bytes that an outlet gathers before a flush.
 const GATHERED_MAX: usize = 4096;
-/// What a frame without data counts for.
+/// The weight of a frame without data.
 const FRAME_BYTES: usize = 9;
 /// Bytes of bodies that a stream may send before the client grants more.
 pub(super) const WINDOW: usize = 1000;
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub(super) method: &'static str,
@@ -37,19 +37,19 @@ pub(super) struct Request {
     pub(super) announced: Announced,
 }
 
-/// What a client gets.
+/// A part of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     Interim(u16, Vec<String>),
     Head(u16, Vec<String>),
     Data(Vec<u8>),
-    /// The end, with the fields after the body.
+    /// The end of the reply, with its trailers.
     End(Vec<String>),
-    /// The stream ends before its reply does.
+    /// The end of an incomplete reply.
     Reset,
 }
 
-/// A connection, its streams by number.
+/// A connection with numbered streams.
 pub(super) struct Connection {
     context: Rc<WorkerContext>,
     client: Rc<Client>,
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// A stream begins.
+    /// Begins a stream.
     pub(super) fn ask(&mut self, number: u32, request: Request) {
         let end = Rc::new(StreamEnd {
             number,
@@ -87,38 +87,38 @@ impl Connection {
         self.streams.insert(number, Stream { end, exchange: Box::pin(run) });
     }
 
-    /// Bytes of a request's body arrive.
+    /// Sends bytes of a request's body.
     pub(super) fn send(&mut self, number: u32, bytes: &str, is_last: bool) {
         let end = &self.streams[&number].end;
         end.input.borrow_mut().extend(bytes.as_bytes());
         end.is_ended.set(is_last);
     }
 
-    /// The client takes so many more bytes.
+    /// Lets the stream send more bytes.
     pub(super) fn grant(&mut self, number: u32, bytes: usize) {
         let window = &self.streams[&number].end.window;
         window.set(window.get() + bytes);
     }
 
-    /// The client gives a stream up: its exchange is dropped where it stands.
+    /// Cancels a stream; its exchange is dropped.
     pub(super) fn cancel(&mut self, number: u32) {
         self.streams.remove(&number);
     }
 
-    /// Every stream goes on as far as it can. What has been sent.
+    /// Polls every stream until none makes progress. Returns the frames that were sent.
     pub(super) fn turn(&mut self) -> Vec<(u32, Frame)> {
         let mut cx = Context::from_waker(Waker::noop());
         self.streams.retain(|_, stream| stream.exchange.as_mut().poll(&mut cx).is_pending());
         self.sent.take()
     }
 
-    /// The streams that are under way.
+    /// The numbers of the active streams.
     pub(super) fn open(&self) -> Vec<u32> {
         self.streams.keys().copied().collect()
     }
 }
 
-/// One exchange, from its fields to those of its reply.
+/// Runs one exchange.
 async fn run(context: Rc<WorkerContext>, client: Rc<Client>, request: Request, end: Rc<StreamEnd>) {
     let mut x = LentExchange::new(&context, &client).expect("the site has the socket");
     let refused = begin(&mut x, &request, &end).err();
@@ -148,7 +148,7 @@ fn begin(x: &mut Exchange, request: &Request, end: &Rc<StreamEnd>) -> Result<(),
     Ok(())
 }
 
-/// A stream as its exchange and its connection share it.
+/// State that a stream's exchange and its connection share.
 struct StreamEnd {
     number: u32,
     sent: Rc<RefCell<Vec<(u32, Frame)>>>,
@@ -212,7 +212,7 @@ impl Downstream for StreamEnd {
     }
 }
 
-/// Where one stream's reply goes.
+/// The outlet of one stream.
 struct StreamOutlet {
     end: Rc<StreamEnd>,
     gathered: VecDeque<Frame>,
@@ -276,7 +276,7 @@ impl Outlet for StreamOutlet {
         self.gathered.iter().map(weight).sum::<usize>() as u64
     }
 
-    fn settle(&mut self) {}
+    fn shrink(&mut self) {}
 
     fn begin_flush(&mut self) {}
 
@@ -322,7 +322,7 @@ impl Outlet for StreamOutlet {
     fn forget_reader(&self) {}
 
     fn poll_gone(&self, _: &mut Context<'_>) -> Poll<()> {
-        // Whoever goes cancels the stream.
+        // A client that goes cancels the stream instead.
         Poll::Pending
     }
 

@@ -1,4 +1,4 @@
-//! Bodies of requests: read in memory, to a file, piece by piece, or thrown away.
+//! Bodies of requests: read into memory or a file, streamed piece by piece, or discarded.
 
 use net::LentFuture;
 use std::future::poll_fn;
@@ -41,7 +41,7 @@ fn answer(x: &mut Exchange, text: String) -> Flow {
     Flow::Done
 }
 
-/// Reads all and tells where it is, and what `$request_length` is.
+/// Reads the whole body. Answers with its place, its bytes and `$request_length`.
 async fn read(x: &mut Exchange) -> Flow {
     if let Err(flow) = x.read_body().await {
         return flow;
@@ -61,7 +61,7 @@ async fn read(x: &mut Exchange) -> Flow {
     answer(x, format!("{text} {length}"))
 }
 
-/// Reads piece by piece, three bytes at a time.
+/// Reads the body in pieces of up to three bytes.
 async fn stream(x: &mut Exchange) -> Flow {
     let mut text = Vec::new();
     loop {
@@ -99,7 +99,7 @@ fn chunked(path: &str, body: &str) -> String {
 }
 
 #[test]
-fn in_memory_or_in_a_file() {
+fn bodies_are_read_into_memory_or_a_file() {
     let server = server();
     let mut client = server.connect();
     let table = [
@@ -121,7 +121,7 @@ fn in_memory_or_in_a_file() {
         client.send(request);
         client.expect(expected);
     }
-    // All at once, and then in the smallest pieces.
+    // All requests at once, and then byte by byte.
     client.send(table.iter().map(|(request, _)| &request[..]).collect::<String>());
     for (_, expected) in &table {
         client.expect(expected);
@@ -134,7 +134,7 @@ fn in_memory_or_in_a_file() {
 }
 
 #[test]
-fn piece_by_piece() {
+fn bodies_are_streamed_in_pieces() {
     let server = server();
     let mut client = server.connect();
     client.send(with_length("/stream", "0123456789") + &chunked("/stream", "0123456789abc"));
@@ -147,7 +147,7 @@ fn piece_by_piece() {
 }
 
 #[test]
-fn before_anything_else() {
+fn client_body_early_read_reads_the_body_before_the_first_phase() {
     let server = server();
     let mut client = server.connect();
     client.send(post("/early?early=1", "Content-Length: 8\n", "0123"));
@@ -159,7 +159,7 @@ fn before_anything_else() {
 }
 
 #[test]
-fn who_expects_it_is_told_to_go_on() {
+fn a_client_that_expects_100_continue_receives_it() {
     let server = server();
     let mut client = server.connect();
     let fields = "Expect: 100-Continue\nContent-Length: 3\n";
@@ -173,7 +173,7 @@ fn who_expects_it_is_told_to_go_on() {
             _ => client.expect(&got(&format!("memory abc {length}"))),
         }
     }
-    // nginx says so even where nobody will read it, unless it is an error that it tells of.
+    // nginx sends it even if the body will not be read, but not before an error page.
     client.send(post("/", fields, ""));
     client.expect("HTTP/1.1 100 Continue\r\n\r\n");
     client.expect(&text("200 OK", "keep-alive", "plain"));
@@ -186,14 +186,14 @@ fn who_expects_it_is_told_to_go_on() {
 }
 
 #[test]
-fn too_large() {
+fn a_body_over_the_limit_is_refused() {
     let server = server();
     let long = "x".repeat(65);
     for request in [with_length("/read", &long), chunked("/read", &long), chunked("/stream", &long)]
     {
         assert_eq!(server.ask(&request), page("413 Request Entity Too Large"), "{request}");
     }
-    // The head of a chunk is enough.
+    // The size line of a chunk is enough.
     let mut client = server.connect();
     client.send(post("/stream", "Transfer-Encoding: chunked\n", "5\r\nabcde\r\n3c\r\n"));
     client.expect(&page("413 Request Entity Too Large"));
@@ -202,7 +202,7 @@ fn too_large() {
 }
 
 #[test]
-fn a_page_for_what_is_too_large_is_not_too_large_itself() {
+fn an_error_page_for_a_large_body_is_not_refused_itself() {
     let server = Server::start(
         "error_log e.log; client_max_body_size 4;
          server {
@@ -224,19 +224,19 @@ fn a_page_for_what_is_too_large_is_not_too_large_itself() {
 }
 
 #[test]
-fn not_chunked_as_it_should_be() {
+fn an_invalid_chunked_body_is_refused() {
     let server = server();
     for path in ["/read", "/stream", "/"] {
         let request = post(path, "Transfer-Encoding: chunked\n", "4\r\nSEE-THIS\r\n0\r\n\r\n");
         assert_eq!(server.ask(&request), page("400 Bad Request"), "{path}");
     }
-    // An error is told of as it is, whatever follows.
+    // An invalid body does not change the status of an error.
     let request = post("/missing", "Transfer-Encoding: chunked\n", "4\r\nSEE-THIS\r\n0\r\n\r\n");
     assert_eq!(server.ask(&request), page("404 Not Found"));
 }
 
 #[test]
-fn what_does_not_come_is_given_up() {
+fn an_incomplete_body_times_out() {
     let server = server();
     for path in ["/read", "/stream"] {
         let mut client = server.connect();
@@ -253,7 +253,7 @@ fn what_does_not_come_is_given_up() {
 }
 
 #[test]
-fn what_nobody_wants_is_thrown_away() {
+fn an_unread_body_is_discarded() {
     let server = server();
     let mut client = server.connect();
     let long = "x".repeat(200_000);

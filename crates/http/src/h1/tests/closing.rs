@@ -1,4 +1,4 @@
-//! How connections end: read from for a while, closed or reset; and clients that do not read.
+//! How connections end: lingering, closed or reset; and clients that do not read.
 
 use std::io::ErrorKind;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::exchange::Bytes;
 
 const LARGE: usize = 4 << 20;
-/// How often a client writes to a connection that is about to be closed.
+/// The most writes of a client to a connection that is about to be closed.
 const WRITES_MAX: usize = 1000;
 
 const ROOMS: &str = "
@@ -42,7 +42,7 @@ fn server() -> Server {
 }
 
 impl Client {
-    /// Writes until nobody reads any more.
+    /// Writes until the server stops reading.
     pub(crate) fn write_until_refused(&mut self) {
         for _ in 0..WRITES_MAX {
             if !self.is_read() {
@@ -50,7 +50,7 @@ impl Client {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("it is read for ever");
+        panic!("the server never stops reading");
     }
 
     pub(crate) fn is_read(&mut self) -> bool {
@@ -60,7 +60,7 @@ impl Client {
 }
 
 #[test]
-fn a_client_that_sends_too_much_gets_its_answer_and_no_reset() {
+fn a_client_that_sends_a_large_body_receives_the_reply_and_no_reset() {
     let server = server();
     for _ in 0..10 {
         let mut client = server.connect_tcp();
@@ -72,7 +72,7 @@ fn a_client_that_sends_too_much_gets_its_answer_and_no_reset() {
 }
 
 #[test]
-fn how_long_a_closed_connection_is_read() {
+fn lingering_ends_after_its_times() {
     let server = server();
     let closed = text("200 OK", "close", "x");
     let request = |path: &str| format!("GET {path} HTTP/1.1\nHost: a\nConnection: close\n");
@@ -87,7 +87,7 @@ fn how_long_a_closed_connection_is_read() {
     server.advance(99);
     assert!(client.is_read());
     server.advance(99);
-    assert!(client.is_read(), "what comes gains time");
+    assert!(client.is_read(), "received bytes restart lingering_timeout");
     server.advance(101);
     client.write_until_refused();
     let mut client = server.connect();
@@ -106,7 +106,7 @@ fn how_long_a_closed_connection_is_read() {
 }
 
 #[test]
-fn closed_without_a_word() {
+fn status_444_closes_or_resets_without_a_reply() {
     let server = server();
     assert_eq!(server.ask("GET /silent HTTP/1.1\r\nHost: a\r\n\r\n"), "");
     assert_eq!(server.logged(), (444, 0));
@@ -115,12 +115,12 @@ fn closed_without_a_word() {
     client.expect_end();
     let mut client = server.connect_tcp();
     client.head("GET /reset HTTP/1.1\nHost: a\n");
-    let error = client.0.read(&mut [0]).expect_err("it is reset");
+    let error = client.0.read(&mut [0]).expect_err("a reset connection");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
 #[test]
-fn a_client_that_does_not_read_is_given_up() {
+fn a_client_that_does_not_read_times_out() {
     let server = server();
     let mut client = server.connect();
     client.head("GET /large HTTP/1.1\nHost: a\n");
@@ -131,7 +131,7 @@ fn a_client_that_does_not_read_is_given_up() {
 }
 
 #[test]
-fn writing_gains_no_time_for_reading() {
+fn a_client_that_only_writes_still_times_out() {
     let server = server();
     let mut client = server.connect();
     client.send(format!("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGE}\r\n\r\n"));
@@ -140,7 +140,7 @@ fn writing_gains_no_time_for_reading() {
         client.send_if_wanted("x");
         server.advance(20);
         written += 1;
-        assert!(written < WRITES_MAX, "it is read for ever");
+        assert!(written < WRITES_MAX, "the server never stops reading");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A body filter that does all that one can do, before HTTP/1 and, in `h2::tests`, HTTP/2.
+//! A body filter that uses every ability of filters, over HTTP/1 and, in `h2::tests`, HTTP/2.
 
 use std::task::{Context, Poll, ready};
 
@@ -17,12 +17,12 @@ pub(crate) const SITE: &str = "error_log e.log info; http2 on;
         location /gone { return 444; }
     }";
 
-/// The body of a reply of `SITE`, and how long it is held back.
+/// The body of a reply of `SITE`, and how long the filter delays its end.
 pub(crate) const SHOUTED: &str = "ONE-in 1, /in-TWO|";
 pub(crate) const HELD_MS: u64 = 200;
 
-/// Writes letters in capitals, puts what `/in` answers in the place of a `#`, and a mark at the
-/// end, which waits a while; and says in a variable how many bytes there were.
+/// Converts letters to capitals, replaces each `#` by the reply of a subrequest, adds a mark at the
+/// end after a delay, and sets a variable to the number of bytes.
 struct Shout {
     shouted: VariableId,
     bytes: usize,
@@ -71,7 +71,7 @@ impl BodyFilter for Shout {
     }
 }
 
-/// Text in pieces, the last one first.
+/// A body of several pieces, listed in reverse order.
 struct Words(Vec<&'static str>);
 
 impl BodyStream for Words {
@@ -85,7 +85,8 @@ impl BodyStream for Words {
     }
 }
 
-/// Answers `/` with words behind the filter. The arguments are the path of the subrequest.
+/// Answers `/` with words that pass through the filter. The arguments are the path of the
+/// subrequest.
 pub(crate) fn shout(site: &mut Site) {
     let named = |variable: &crate::variables::Variable| *variable.name == *b"shouted";
     let shouted = VariableId(site.variables.iter().position(named).unwrap() as u32);
@@ -111,7 +112,7 @@ fn a_filter_sets_variables_waits_and_inserts_subrequests() {
 }
 
 #[test]
-fn a_part_that_is_dropped_breaks_the_body_off() {
+fn a_subrequest_without_a_reply_truncates_the_body() {
     let server = Server::with(SITE, shout, |_| {});
     let mut client = server.connect();
     client.head("GET /?/gone HTTP/1.1\nHost: h\n");
@@ -119,7 +120,7 @@ fn a_part_that_is_dropped_breaks_the_body_off() {
     assert!(reply.ends_with("4\r\nONE-\r\n"), "{reply}");
 }
 
-/// The body that chunks carry, and the line after them.
+/// Decodes a chunked body. Returns it with its trailer.
 fn dechunked(mut text: &str) -> (String, String) {
     let mut body = String::new();
     loop {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::exchange::{BACKGROUND_TASKS_MAX, StoredBody};
 
-/// A server whose `/copy` and `/slow` take a moment, and count when they are done with it.
+/// A server whose `/copy` and `/slow` take 30 ms, and then increase `done`.
 fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
     let done = done.clone();
     let change = move |site: &mut Site| {
@@ -110,7 +110,7 @@ fn copies_beyond_the_limit_are_dropped_and_logged() {
 }
 
 #[test]
-fn an_action_follows_the_reply() {
+fn post_action_runs_after_the_reply() {
     let done = Arc::default();
     let server = server(
         "server {
@@ -142,14 +142,14 @@ fn an_action_follows_the_reply() {
         client.expect(&text("200 OK", "keep-alive", "x"));
         assert_eq!(server.logged().0, status, "{target}");
         if status == 500 {
-            // As after any reply of that status.
+            // Any reply with status 500 closes the connection.
             client.expect_end();
         }
     }
 }
 
 #[test]
-fn an_action_follows_a_client_that_is_gone_but_not_one_that_is_closed() {
+fn post_action_runs_after_a_disconnect_but_not_after_444() {
     let done = Arc::default();
     let server = server(
         "server {

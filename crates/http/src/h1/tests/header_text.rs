@@ -1,9 +1,9 @@
-//! No decoded path gets a line of its own, in a reply or in a request to a backend.
+//! A decoded path cannot add a line to a reply or to a request to a backend.
 
 use super::Server;
 use crate::backend::testing::{TestBackend, values};
 
-/// What a client puts behind a path.
+/// Ends of paths that try to add a line.
 const TAILS: [&str; 6] = [
     "%0d%0aX-Split:%20yes",
     "%0aX-Split:%20yes",
@@ -13,7 +13,7 @@ const TAILS: [&str; 6] = [
     "%00",
 ];
 
-/// Lines of a location that put it into replies.
+/// Directives that put a decoded path into replies.
 const REPLIES: [&str; 33] = [
     "return 301 http://x$uri;",
     "return 302 http://x$uri;",
@@ -51,7 +51,7 @@ const REPLIES: [&str; 33] = [
      proxy_pass http://BACKEND;",
 ];
 
-/// The same for requests to the backend.
+/// Directives that put a decoded path into requests to the backend.
 const REQUESTS: [&str; 20] = [
     "proxy_pass http://BACKEND$uri;",
     "proxy_pass http://BACKEND/$1;",
@@ -104,7 +104,7 @@ fn request(tail: &str, version: &str) -> String {
     format!("GET /way/{tail} HTTP/{version}\r\nHost: h\r\nConnection: close\r\n\r\n")
 }
 
-/// Whether the lines of a head are what they should be, and nothing follows that is no body.
+/// Whether a reply contains an injected line or a second reply.
 fn is_split(reply: &str) -> bool {
     let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((reply, ""));
     let is_odd = |line: &str| line.contains(['\r', '\n', '\0']) || line.starts_with("X-Split");
@@ -138,7 +138,7 @@ fn no_request_to_a_backend_is_split() {
             let reply = server.ask(&request(tail, "1.1"));
             assert!(!is_split(&reply), "{line} {tail} {reply:?}");
         }
-        // Whatever got there before this one is one of those requests, each whole.
+        // Every request that the backend received before this one must be whole.
         server.ask("GET /passed?end HTTP/1.0\r\n\r\n");
         loop {
             let asked = backend.asked();
@@ -155,9 +155,9 @@ fn no_request_to_a_backend_is_split() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error_that_says_why() {
+fn a_field_with_a_line_break_is_answered_with_500_and_logged() {
     let backend = backend();
-    for (line, said) in [
+    for (line, message) in [
         (
             "return 302 http://x$uri;",
             "header \"Location\" of the reply contains a line break or NUL",
@@ -180,12 +180,12 @@ fn what_cannot_be_written_is_an_error_that_says_why() {
         assert!(reply.starts_with("HTTP/1.1 500 Internal Server Error\r\n"), "{line} {reply}");
         assert_eq!(values(&reply, "X").len(), 0);
         let log = server.log();
-        assert!(log.len() == 1 && log[0].starts_with(said), "{line} {log:?}");
+        assert!(log.len() == 1 && log[0].starts_with(message), "{line} {log:?}");
     }
 }
 
 #[test]
-fn a_trailer_that_cannot_be_written_is_dropped() {
+fn a_trailer_with_a_line_break_is_dropped() {
     let backend = backend();
     let server =
         server(&backend, "add_trailer X $uri; add_trailer Y y; proxy_pass http://BACKEND;");
@@ -195,7 +195,7 @@ fn a_trailer_that_cannot_be_written_is_dropped() {
 }
 
 #[test]
-fn a_value_over_several_lines_is_sent_as_one() {
+fn a_multiline_value_is_sent_as_one_line() {
     let backend = backend();
     let policy = "\"default-src 'self';\n        img-src $arg_img\"";
     let lines =

@@ -1,4 +1,4 @@
-//! Reading heads: what is refused and how, and which server's limits hold.
+//! Reading heads: replies to invalid ones, and the limits of the chosen server.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_head_may_come_byte_by_byte() {
 }
 
 #[test]
-fn what_is_no_request_is_answered_and_the_connection_closed() {
+fn an_invalid_head_is_answered_and_the_connection_closed() {
     let server = Server::start(HELLO);
     let table = [
         ("get / HTTP/1.1\r\n", page("400 Bad Request")),
@@ -42,7 +42,7 @@ fn what_is_no_request_is_answered_and_the_connection_closed() {
 }
 
 #[test]
-fn too_large_heads() {
+fn a_head_over_the_limits_is_refused() {
     let server = Server::start(
         "client_header_buffer_size 64; large_client_header_buffers 1 128; server { }",
     );
@@ -65,7 +65,7 @@ fn too_large_heads() {
 }
 
 #[test]
-fn old_protocols() {
+fn http_0_9_and_1_0_are_served() {
     let server = Server::start(HELLO);
     assert_eq!(server.ask("GET /\r\n"), "hello");
     assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n"), text("200 OK", "close", "hello"));
@@ -82,7 +82,7 @@ fn old_protocols() {
 }
 
 #[test]
-fn the_server_is_chosen_by_the_host_wherever_it_stands() {
+fn the_server_is_chosen_by_the_target_or_the_host_field() {
     let server = Server::start(
         "server { return 200 first; }
          server { server_name Two.example; max_headers 2; return 200 $host; }",
@@ -102,14 +102,14 @@ fn the_server_is_chosen_by_the_host_wherever_it_stands() {
 }
 
 #[test]
-fn an_error_page_may_answer_what_is_no_request() {
+fn an_invalid_head_is_answered_with_the_error_page() {
     let server =
         Server::start("server { error_page 400 /bad; location = /bad { return 200 sorry; } }");
     assert_eq!(server.ask("?\r\n\r\n"), text("400 Bad Request", "close", "sorry"));
 }
 
 #[test]
-fn a_head_that_does_not_come_is_given_up() {
+fn an_incomplete_head_times_out() {
     let server = Server::start("client_header_timeout 100ms; server { }");
     let mut client = server.connect();
     server.advance(100);

@@ -20,7 +20,7 @@ fn kept(body: &str) -> String {
 }
 
 #[test]
-fn one_request_after_the_other_or_all_at_once() {
+fn requests_may_be_sequential_or_pipelined() {
     let server = Server::start(ROOMS);
     let mut client = server.connect();
     for path in ["/1", "/2"] {
@@ -37,7 +37,7 @@ fn one_request_after_the_other_or_all_at_once() {
 }
 
 #[test]
-fn an_idle_connection_is_parked_and_goes_on() {
+fn a_parked_connection_serves_further_requests() {
     let server = Server::start(ROOMS);
     let (mut client, mut gone) = (server.connect(), server.connect());
     for client in [&mut client, &mut gone] {
@@ -58,7 +58,7 @@ fn an_idle_connection_is_parked_and_goes_on() {
 }
 
 #[test]
-fn a_thousand_requests_at_once() {
+fn a_thousand_pipelined_requests_are_answered() {
     let server = Server::start(ROOMS);
     let mut client = server.connect();
     let mut sender = Client(client.0.try_clone().unwrap());
@@ -74,7 +74,7 @@ fn a_thousand_requests_at_once() {
 }
 
 #[test]
-fn when_a_connection_is_not_kept() {
+fn connections_are_closed_by_settings_and_clients() {
     let server = Server::start(ROOMS);
     let table = [
         ("/none", "", "none"),
@@ -89,7 +89,7 @@ fn when_a_connection_is_not_kept() {
     let mut client = server.connect();
     client.head("GET / HTTP/1.1\nHost: a\n");
     client.expect(&kept("/"));
-    // The connection's age is what counts, in milliseconds.
+    // `keepalive_time 0` closes a connection that is at least one millisecond old.
     server.advance(5);
     client.head("GET /brief HTTP/1.1\nHost: a\n");
     client.expect(&text("200 OK", "close", "brief"));
@@ -102,7 +102,7 @@ fn when_a_connection_is_not_kept() {
 }
 
 #[test]
-fn the_number_of_requests_is_limited() {
+fn keepalive_requests_limits_the_requests_of_a_connection() {
     let server = Server::start(ROOMS);
     let mut client = server.connect();
     client.head("GET /few HTTP/1.1\nHost: a\n");
@@ -125,7 +125,7 @@ fn an_idle_connection_is_closed() {
 }
 
 #[test]
-fn a_worker_that_stops_closes_what_is_idle() {
+fn a_stopping_worker_closes_idle_connections() {
     let server = Server::start(
         "server {
             location / { return 200 x; }
@@ -148,9 +148,10 @@ fn a_worker_that_stops_closes_what_is_idle() {
     least.expect_end();
 }
 
-/// When an old configuration has had its time, its requests end; connections live on.
+/// After `worker_shutdown_timeout`, requests that began under an old configuration end. Connections
+/// stay open.
 #[test]
-fn a_cut_ends_what_began_under_older_generations() {
+fn a_cut_ends_requests_of_older_generations() {
     let server = Server::start("server { location / { return 200 a; } }");
     let [mut idle, mut old, mut new] = [(); 3].map(|()| server.connect());
     for client in [&mut idle, &mut old, &mut new] {

@@ -1,4 +1,4 @@
-//! What the driver writes to the error log: nginx's words.
+//! Messages of the driver in the error log, in nginx's words.
 
 use super::*;
 use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Chunk};
@@ -52,7 +52,7 @@ fn server() -> Server {
 const POST: &str = "POST /read HTTP/1.1\r\nHost: a\r\n";
 const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\n";
 
-/// Sends this, closes, and fails unless there is this line, followed by the context.
+/// Sends a request, closes, and fails unless the log contains exactly this message and context.
 fn check(request: &str, message: &str, line: &str) {
     let server = server();
     let mut client = server.connect();
@@ -66,7 +66,7 @@ fn check(request: &str, message: &str, line: &str) {
 }
 
 #[test]
-fn of_heads() {
+fn invalid_heads_are_logged() {
     let in_line = "while reading client request line";
     let in_fields = "while reading client request headers";
     check("get\r\n", &format!("client sent invalid method {in_line}"), "get");
@@ -80,7 +80,7 @@ fn of_heads() {
 }
 
 #[test]
-fn of_bodies() {
+fn invalid_bodies_are_logged() {
     let line = "POST /read HTTP/1.1";
     let table = [
         ("Content-Length: 6\r\n\r\n", "client intended to send too large body: 6 bytes"),
@@ -101,7 +101,7 @@ fn of_bodies() {
 }
 
 #[test]
-fn of_connections() {
+fn ends_of_connections_are_logged() {
     let waiting = "while waiting for request, client: unix:, server: 0.0.0.0:";
     let timed_out = "client timed out (110: Connection timed out)";
     let fresh = server();

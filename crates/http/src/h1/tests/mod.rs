@@ -1,7 +1,7 @@
-//! The driver over a socket pair: what a client sends, and what it gets.
+//! Tests of the driver over a socket pair: bytes from a client, and the replies.
 //!
-//! The server runs on a thread of its own, so the client may simply block. Its clock stands still
-//! until the test lets time pass.
+//! The server runs on a thread of its own, so the client may block. Its clock is stopped; tests
+//! advance it.
 
 mod bodies;
 mod closing;
@@ -32,47 +32,47 @@ use crate::site::{Generation, Site};
 use crate::testing::{TestSite, handle, site_with, transport};
 use crate::worker::Worker;
 
-/// How long a test waits for what must come.
+/// How long a test waits for expected bytes or events.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a test lets time pass for what must come.
+/// The most times that a test advances the clock while it waits for an event.
 const STEPS_MAX: usize = 500;
 
 /// A worker that serves a site.
 pub(crate) struct Server {
     orders: net::MailboxSender<Order>,
-    /// Status and bytes sent of every exchange that is over.
+    /// Status and bytes sent of every finished exchange.
     logged: Receiver<(u16, u64)>,
-    /// After `orders`, whose end lets the thread end.
+    /// Declared after `orders`: the thread ends once `orders` is dropped.
     _thread: JoinedThread,
 }
 
-/// A thread that has ended, its site's folder removed, before the test ends.
+/// A thread that is joined on drop, so that its site's folder is removed before the test ends.
 struct JoinedThread(Option<JoinHandle<()>>);
 
 impl Drop for JoinedThread {
     fn drop(&mut self) {
-        // The test sees for itself what a panic there leaves undone.
+        // A panic of the thread makes the test fail anyway.
         let _ = self.0.take().map(JoinHandle::join);
     }
 }
 
 enum Order {
     Serve(OwnedFd),
-    /// Tells how many connections are parked.
+    /// Reports the number of parked connections.
     CountParked(Sender<usize>),
-    /// Tells the most work of a task in one go.
+    /// Reports the most work of a task in one poll.
     LongestPoll(Sender<u64>),
-    /// Tells what is in the site's `e.log`.
+    /// Reports the contents of the site's `e.log`.
     ReadLog(Sender<String>),
     Drain,
-    /// Lets time pass by itself.
+    /// Lets the clock run.
     StartClock,
-    /// Lets so many milliseconds pass.
+    /// Advances the clock by milliseconds.
     Advance(u64, Sender<()>),
-    /// Serves the same site as the next generation.
+    /// Serves the same site as a new generation.
     Reload,
-    /// Ends what began under earlier generations.
+    /// Ends exchanges of generations before this one.
     CutBefore(u64),
 }
 
@@ -81,7 +81,7 @@ impl Server {
         Self::with(http, |_| {}, |_| {})
     }
 
-    /// A server whose site is changed after it was compiled, and whose files are put in place.
+    /// A server whose compiled site is modified by `change`, and whose files are created first.
     pub(crate) fn with(
         http: impl Into<String>,
         change: impl FnOnce(&mut Site) + Send + 'static,
@@ -129,7 +129,7 @@ impl Server {
                         Order::StartClock => net::testing::start_clock(),
                         Order::Advance(delay_ms, done) => {
                             if transport(RelaySide::Server).is_some() {
-                                // Relays have a thread of their own, which `settle` cannot see.
+                                // `settle` does not wait for the threads of relays.
                                 net::testing::pause_for_relays().await;
                             }
                             net::testing::advance(delay_ms).await;
@@ -162,7 +162,7 @@ impl Server {
         Client(near)
     }
 
-    /// A connection on which nothing is secured.
+    /// A connection without TLS.
     pub(crate) fn connect_plain(&self) -> Client {
         let (near, far) = UnixStream::pair().unwrap();
         far.set_nonblocking(true).unwrap();
@@ -171,7 +171,7 @@ impl Server {
         Client(near)
     }
 
-    /// A connection that is secured after this.
+    /// A connection that uses TLS after this text.
     pub(crate) fn connect_secured_after(&self, text: &str) -> Client {
         let mut before = self.connect_plain();
         before.send(text);
@@ -184,11 +184,11 @@ impl Server {
         Client(near)
     }
 
-    /// A connection over TCP, where resets are seen.
+    /// A connection over TCP, where the client notices resets.
     pub(crate) fn connect_tcp(&self) -> Client {
         let [near, far] = tcp_pair();
         self.orders.send(Order::Serve(secured(far, RelaySide::Client, tcp_pair)));
-        // A stream is a stream: reading, writing and timeouts do not ask for the family.
+        // Reading, writing and timeouts work on a socket of any family.
         let client = UnixStream::from(near);
         client.set_nonblocking(false).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -196,32 +196,32 @@ impl Server {
         Client(client)
     }
 
-    /// One request on a connection of its own, and all that comes back until it is closed.
+    /// Sends a request on a new connection and reads until it is closed.
     pub(crate) fn ask(&self, request: &str) -> String {
         let mut client = self.connect();
         client.send(request);
         client.rest()
     }
 
-    /// Lets the worker leave: what is idle ends, what is under way goes on.
+    /// Makes the worker leave: idle connections end, active requests continue.
     pub(crate) fn drain(&self) {
         self.orders.send(Order::Drain);
     }
 
-    /// Lets time pass: without it the server's clock stands still. All that has arrived before is
-    /// handled first.
+    /// Advances the server's clock, after everything received before was handled.
     pub(crate) fn advance(&self, delay_ms: u64) {
         let (done, answer) = channel();
         self.orders.send(Order::Advance(delay_ms, done));
         answer.recv_timeout(PATIENCE).unwrap();
     }
 
-    /// Lets time pass by itself from now on, for tests in which other threads take their time, too.
+    /// Lets the server's clock run, for tests that depend on other threads.
     pub(crate) fn start_clock(&self) {
         self.orders.send(Order::StartClock);
     }
 
-    /// Lets time pass until the next exchange is over. How many steps that took.
+    /// Advances the clock until the next exchange is over. Returns the number of steps, and the
+    /// logged exchange.
     pub(crate) fn steps_until_logged(&self, step_ms: u64) -> (usize, (u16, u64)) {
         let step = |_| {
             self.advance(step_ms);
@@ -231,17 +231,17 @@ impl Server {
         logged.expect("it is over some time")
     }
 
-    /// Serves the same site as the next generation.
+    /// Serves the same site as a new generation.
     pub(crate) fn reload(&self) {
         self.orders.send(Order::Reload);
     }
 
-    /// Cuts the connections there are.
+    /// Ends all exchanges.
     pub(crate) fn cut(&self) {
         self.cut_before(u64::MAX);
     }
 
-    /// Cuts what began under earlier generations than this.
+    /// Ends exchanges of generations before this one.
     pub(crate) fn cut_before(&self, generation: u64) {
         self.orders.send(Order::CutBefore(generation));
     }
@@ -252,14 +252,14 @@ impl Server {
         answer.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// The most work that a task of the worker has done before others had their turn, in bytes.
+    /// The most work that a task of the worker has done in one poll, in bytes.
     pub(crate) fn longest_poll(&self) -> u64 {
         let (sender, answer) = channel();
         self.orders.send(Order::LongestPoll(sender));
         answer.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// The lines of `e.log` from the level on.
+    /// The lines of `e.log`, from the level on.
     pub(crate) fn lines(&self) -> Vec<String> {
         let from_level = |line: &str| {
             let (start, message) = line.split_once(": ").expect("every line has a beginning");
@@ -275,7 +275,7 @@ impl Server {
         log.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// The lines of `e.log` after the connection's number.
+    /// The lines of `e.log`, from behind the connection's number.
     pub(crate) fn log(&self) -> Vec<String> {
         let log = self.log_text();
         let message = |line: &str| {
@@ -285,14 +285,14 @@ impl Server {
         log.lines().map(message).collect()
     }
 
-    /// The next exchange that is over.
+    /// Waits for the end of the next exchange.
     pub(crate) fn logged(&self) -> (u16, u64) {
         self.logged.recv_timeout(PATIENCE).unwrap()
     }
 }
 
-/// Puts a session between a socket and the other end that this returns, where the suite runs over
-/// sessions: `side` is the socket's. Else the other end is the socket itself.
+/// If the suite runs over TLS, adds a session to a socket and returns the other end; `side` is the
+/// socket's. Otherwise returns the socket itself.
 pub(crate) fn secured(socket: OwnedFd, side: RelaySide, pair: fn() -> [OwnedFd; 2]) -> OwnedFd {
     if transport(side).is_none() {
         return socket;
@@ -302,7 +302,7 @@ pub(crate) fn secured(socket: OwnedFd, side: RelaySide, pair: fn() -> [OwnedFd; 
     far
 }
 
-/// Two ends of a connection that do not block.
+/// Two ends of a non-blocking TCP connection.
 pub(crate) fn tcp_pair() -> [OwnedFd; 2] {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -325,7 +325,7 @@ fn log_all(site: &mut Site, log: Sender<(u16, u64)>) {
     for location in &mut site.locations {
         let log = std::sync::Mutex::new(log.clone());
         let logger = move |x: &mut Exchange| {
-            // A test that does not look at the log is gone by now.
+            // Fails if the test has ended, which does not matter.
             let _ = log.lock().unwrap().send((x.status(), x.reply.bytes_sent));
         };
         let mut loggers: Vec<_> = std::mem::take(&mut location.loggers).into();
@@ -334,16 +334,16 @@ fn log_all(site: &mut Site, log: Sender<(u16, u64)>) {
     }
 }
 
-/// A wait from an asynchronous function.
+/// A handler's wait for an asynchronous function.
 fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow> + 'static) -> Flow {
     Flow::wait(future)
 }
 
-/// The client's end.
+/// A client's end of a connection.
 pub(crate) struct Client(pub(crate) UnixStream);
 
 impl Client {
-    /// The socket alone.
+    /// The socket.
     pub(crate) fn into_socket(self) -> UnixStream {
         self.0
     }
@@ -352,22 +352,22 @@ impl Client {
         self.0.write_all(text.as_ref()).unwrap();
     }
 
-    /// Sends the head of a request with its lines ended by line feeds.
+    /// Sends the head of a request whose lines are given with line feeds.
     pub(crate) fn head(&mut self, lines: &str) {
         self.send(format!("{}\r\n", lines.replace('\n', "\r\n")));
     }
 
-    /// The same client once more: one may send while the other reads.
+    /// A second handle of the same client, to send while the other reads.
     pub(crate) fn twin(&self) -> Self {
         Self(self.0.try_clone().unwrap())
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down sending.
     pub(crate) fn end(&self) {
         self.0.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
-    /// Fails unless exactly this comes next; dates are masked.
+    /// Fails unless exactly this text is received next; dates are masked.
     pub(crate) fn expect(&mut self, expected: &str) {
         let length = expected.len() + expected.matches(DATE).count() * (29 - DATE.len());
         let mut got = vec![0; length];
@@ -385,14 +385,14 @@ impl Client {
         assert!(got == expected, "{}\ninstead of {}", shown(&got), shown(expected));
     }
 
-    /// The same to the byte.
+    /// Fails unless exactly these bytes are received next.
     pub(crate) fn expect_raw(&mut self, expected: &str) {
         let mut got = vec![0; expected.len()];
         self.0.read_exact(&mut got).unwrap();
         assert_eq!(String::from_utf8_lossy(&got), expected);
     }
 
-    /// Reads on until something like this comes.
+    /// Reads until a reply with this ending was received.
     pub(crate) fn expect_reply_ending(&mut self, ending: &str) {
         let mut got = Vec::new();
         while !got.ends_with(ending.as_bytes()) {
@@ -402,19 +402,19 @@ impl Client {
         }
     }
 
-    /// Sends as much as the server takes.
+    /// Sends as much as the server accepts; ignores errors.
     pub(crate) fn send_if_wanted(&mut self, text: impl AsRef<[u8]>) {
         let _ = self.0.write_all(text.as_ref());
     }
 
-    /// All that comes until the server closes the connection; dates are masked.
+    /// Reads until the server closes the connection; dates are masked.
     pub(crate) fn rest(&mut self) -> String {
         let mut got = Vec::new();
         self.0.read_to_end(&mut got).unwrap_or_else(|error| panic!("{error} after {}", mask(&got)));
         mask(&got)
     }
 
-    /// Waits until something comes.
+    /// Waits until something is received.
     pub(crate) fn expect_some(&mut self) {
         assert!(self.0.read(&mut [0]).unwrap() > 0);
     }
@@ -423,7 +423,7 @@ impl Client {
         assert_eq!(self.rest(), "");
     }
 
-    /// Fails if anything comes within a moment.
+    /// Fails if anything is received within a moment.
     pub(crate) fn expect_nothing(&mut self) {
         self.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let mut byte = [0];
@@ -433,7 +433,7 @@ impl Client {
     }
 }
 
-/// The ends of a text, and how long it is.
+/// The beginning and the end of a text, and its length.
 fn shown(text: &str) -> String {
     match (text.get(..600), text.get(text.len().saturating_sub(200)..)) {
         (Some(start), Some(end)) => format!("{start:?} ... {end:?} ({} bytes)", text.len()),
@@ -441,7 +441,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// What stands for the value of `Date`.
+/// Replaces the value of `Date`.
 const DATE: &str = "(date)";
 
 fn mask(text: &[u8]) -> String {
@@ -457,7 +457,7 @@ fn mask(text: &[u8]) -> String {
     masked
 }
 
-/// A reply as it is sent: the fields after `Date`, each ended by a line feed, and the body.
+/// A reply as it is sent, given its fields after `Date`, each ended by a line feed, and its body.
 pub(crate) fn reply(status: &str, fields: &str, body: &str) -> String {
     let server = crate::identity::token();
     let fields = fields.replace('\n', "\r\n");

@@ -1,19 +1,19 @@
-//! Replies: the order of their fields, the framing of their bodies, and the pace they are sent at.
+//! Replies: the order of their fields, the framing of their bodies, and `limit_rate`.
 
 use std::task::{Context, Poll};
 
 use super::*;
 use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Fields};
 
-/// What a stream gives, in order.
+/// One result of a scripted body stream.
 #[derive(Clone)]
 enum Give {
     Text(&'static str),
     Long(usize),
     Flush,
-    /// Nothing yet, but more at once.
+    /// Pending, and woken immediately.
     Later,
-    /// Nothing ever.
+    /// Pending for ever.
     Never,
     Trailer,
     Error,
@@ -51,7 +51,7 @@ impl BodyStream for Script {
     }
 }
 
-/// A server whose `/` answers with a script, of a length where one is given.
+/// A server whose `/` answers with a script, and with a `Content-Length` if a length is given.
 fn server(script: &'static [Give], length: Option<u64>) -> Server {
     let answer = move |x: &mut Exchange| {
         x.reply.status = 200;
@@ -67,7 +67,7 @@ const GET: &str = "GET / HTTP/1.1\nHost: a\n";
 const CHUNKED: &str = "Transfer-Encoding: chunked\nConnection: keep-alive\n";
 
 #[test]
-fn a_body_of_unknown_length() {
+fn a_body_of_unknown_length_is_chunked_or_ended_by_close() {
     use Give::*;
     let table: [(&'static [Give], &str); 6] = [
         (&[], "0\r\n\r\n"),
@@ -93,7 +93,7 @@ fn a_body_of_unknown_length() {
 }
 
 #[test]
-fn many_pieces_of_all_sizes() {
+fn pieces_of_all_sizes_are_sent() {
     const SIZES: [usize; 12] = [1, 2047, 2048, 2049, 4096, 9000, 16383, 100, 70000, 5, 300000, 3];
     let script: &'static [Give] = Box::leak(Box::new(SIZES.map(Give::Long)));
     let server = server(script, None);
@@ -107,7 +107,7 @@ fn many_pieces_of_all_sizes() {
 }
 
 #[test]
-fn a_body_of_known_length() {
+fn a_body_of_known_length_is_checked() {
     use Give::*;
     let head = "Content-Length: 6\nConnection: keep-alive\n";
     let server_ok = server(&[Text("one"), Later, Text("two"), Trailer], Some(6));
@@ -116,7 +116,7 @@ fn a_body_of_known_length() {
         client.head(GET);
         client.expect(&reply("200 OK", head, "onetwo"));
     }
-    // A body that breaks off ends its connection, so that the client notices.
+    // The connection is closed after a truncated body, so that the client notices.
     for script in [&[Text("one"), Error][..], &[Text("one")], &[Text("one"), Flush, Later, Error]] {
         let server = server(script, Some(6));
         let mut client = server.connect();
@@ -130,7 +130,7 @@ fn a_body_of_known_length() {
 }
 
 #[test]
-fn a_little_waits_for_more_unless_it_is_flushed() {
+fn small_pieces_are_held_back_unless_flushed() {
     use Give::*;
     let quiet = server(&[Text("one"), Never], None);
     let mut client = quiet.connect();
@@ -152,13 +152,13 @@ fn a_little_waits_for_more_unless_it_is_flushed() {
     client.expect(&reply("200 OK", CHUNKED, &format!("5b4\r\n{}\r\n", "x".repeat(1460))));
 }
 
-/// How URLs to the server begin.
+/// The scheme of URLs to the server.
 fn scheme() -> &'static str {
     if transport(RelaySide::Server).is_some() { "https:" } else { "http:" }
 }
 
 #[test]
-fn fields_in_their_order() {
+fn fields_are_in_nginx_order() {
     let every = |x: &mut Exchange| {
         x.reply.status = 200;
         x.reply.set_content_type(b"text/css");
@@ -228,7 +228,7 @@ fn fields_in_their_order() {
 }
 
 #[test]
-fn redirects_have_the_port_that_clients_use() {
+fn redirects_have_the_server_port() {
     for (listen, port, redirect) in [
         ("listen 8080 server_port=80;", "80", "a.example"),
         ("listen 80 server_port=8080;", "8080", "a.example:8080"),
@@ -242,7 +242,7 @@ fn redirects_have_the_port_that_clients_use() {
         let answer = |path| server.ask(&format!("GET {path} HTTP/1.0\r\nHost: a.example\r\n\r\n"));
         let of_variable = answer("/");
         assert!(of_variable.ends_with(&format!("\r\n\r\n{port}")), "{of_variable}");
-        // Over sessions, 80 is not the default and the port stands in the URL.
+        // Over TLS, 80 is not the default port, so the URL contains it.
         let location = format!("Location: http://{redirect}/there\r\n");
         let of_redirect = answer("/to");
         assert!(scheme() != "http" || of_redirect.contains(&location), "{of_redirect}");
@@ -250,7 +250,7 @@ fn redirects_have_the_port_that_clients_use() {
 }
 
 #[test]
-fn files_sent_by_the_kernel_and_read() {
+fn files_are_sent_by_sendfile_or_read() {
     let content: String = (0..100_000).map(|number| format!("{number:07}")).collect();
     let wanted = content.clone();
     let server = Server::with(
@@ -296,7 +296,7 @@ fn files_sent_by_the_kernel_and_read() {
 }
 
 #[test]
-fn a_limited_rate() {
+fn limit_rate_delays_a_reply() {
     let body = "x".repeat(15_000);
     let server = Server::with(
         "server { location / { limit_rate 10k; limit_rate_after 100; } }",
@@ -314,13 +314,13 @@ fn a_limited_rate() {
     let expected = reply("200 OK", "Content-Length: 15000\nConnection: keep-alive\n", &body);
     client.expect(&expected[..4000]);
     server.advance(100);
-    assert!(server.logged.try_recv().is_err(), "it came too fast");
+    assert!(server.logged.try_recv().is_err(), "the reply was sent too fast");
     server.advance(2000);
     client.expect(&expected[4000..]);
 }
 
 impl Exchange {
-    /// The file that a test has put there.
+    /// The file that the test has created.
     fn location_file(&mut self) -> std::path::PathBuf {
         let mut path = Vec::new();
         self.append_document_root(&mut path);

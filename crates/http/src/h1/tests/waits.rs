@@ -1,4 +1,4 @@
-//! Exchanges that wait: for something else than their client, who is watched meanwhile.
+//! Exchanges that wait for something other than their client, while the client is watched.
 
 use net::LentFuture;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Drop for Dropped {
     }
 }
 
-/// A server whose `/forever` never answers, and whose `/slow` does after a moment.
+/// A server whose `/forever` never answers, and whose `/slow` answers after 30 ms.
 fn server(dropped: &Arc<AtomicU32>) -> Server {
     let dropped = dropped.clone();
     Server::with(
@@ -44,7 +44,7 @@ fn server(dropped: &Arc<AtomicU32>) -> Server {
 }
 
 #[test]
-fn a_client_that_goes_away_drops_its_exchange() {
+fn a_client_disconnect_drops_the_exchange() {
     let dropped = Arc::default();
     let server = server(&dropped);
     for rest in ["", "GET /never HTTP/1.1\r\n"] {
@@ -64,7 +64,7 @@ fn a_client_that_goes_away_drops_its_exchange() {
 }
 
 #[test]
-fn what_comes_meanwhile_is_the_next_request() {
+fn bytes_received_during_a_wait_are_the_next_request() {
     let server = server(&Arc::default());
     let mut client = server.connect();
     client.head("GET /slow HTTP/1.1\nHost: a\n");
@@ -75,7 +75,7 @@ fn what_comes_meanwhile_is_the_next_request() {
 }
 
 #[test]
-fn delayed_refusals_wait_side_by_side_and_hold_nobody_up() {
+fn auth_delay_delays_no_other_request() {
     let server = Server::start(
         "server { location / { return 200 x; } location /a { auth_delay 100ms; auth_basic a;
              auth_basic_user_file u; } }",
@@ -97,7 +97,7 @@ fn delayed_refusals_wait_side_by_side_and_hold_nobody_up() {
 }
 
 #[test]
-fn who_waits_may_find_out_that_the_client_need_not() {
+fn outlives_client_may_be_set_during_a_wait() {
     let server = Server::with(
         "server {
             location /late { }

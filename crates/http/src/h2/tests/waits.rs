@@ -1,10 +1,10 @@
-//! Whatever a connection waits for, it does not wait for ever.
+//! Every wait of a connection has a deadline.
 
 use wire::http2::Http2Code;
 
 use super::{Http2Client, Server, frame, server, with_files};
 
-/// A frame that has no stream, as far as it has come.
+/// The beginning of a frame that has no stream.
 fn half_a_ping() -> Vec<u8> {
     let mut out = Vec::new();
     frame::write(&mut out, frame::PING, 0, 0, &[0; 8]);
@@ -13,7 +13,7 @@ fn half_a_ping() -> Vec<u8> {
 }
 
 #[test]
-fn a_frame_that_is_never_finished_gains_no_time() {
+fn an_unfinished_frame_does_not_extend_the_deadline() {
     let server = server();
     let mut client = Http2Client::connect(&server);
     client.send(&half_a_ping());
@@ -29,7 +29,7 @@ fn a_frame_that_is_never_finished_gains_no_time() {
     assert_eq!(client.end(), Some(Http2Code::NO_ERROR), "after a request");
 }
 
-/// `send_timeout` holds for the connection as well, whatever windows its client has opened.
+/// `send_timeout` also limits the connection, whatever windows its client has opened.
 #[test]
 fn a_connection_whose_client_reads_nothing_ends() {
     let site = "error_log e.log info; http2 on; send_timeout 4s; server { location /long { } }";
@@ -42,12 +42,12 @@ fn a_connection_whose_client_reads_nothing_ends() {
     client.flush();
     (0..4).for_each(|_| server.advance(4100));
     (0..4).for_each(|_| assert_eq!(server.logged().0, 200));
-    // Nothing more comes, and the connection is closed.
+    // The connection is closed before everything was sent.
     assert!(client.socket.rest().len() < 1_000_000);
 }
 
 #[test]
-fn a_connection_that_was_ended_is_read_for_a_while() {
+fn a_closed_connection_lingers() {
     let site = "http2 on; lingering_timeout 1s; lingering_time 3s; server { }";
     let server = Server::start(site);
     let mut client = Http2Client::connect(&server);
