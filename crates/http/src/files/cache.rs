@@ -1,8 +1,8 @@
-//! One worker's open files and contents.
+//! The open files and file contents of one worker.
 //!
-//! What is known of a path is used again if it may be believed (`open_file_cache`), or if one stat
-//! shows that nothing changed; else the file system is asked as if nothing were known. There is no
-//! clock here: a look brings its time.
+//! A cached entry is used if it is still valid (`open_file_cache_valid`), or if one stat shows that
+//! the file has not changed. Otherwise the file is looked up again. There is no clock here: a
+//! lookup contains its time.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::{CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, FileSource, FoundFile, 
 use crate::lru::Lru;
 
 thread_local! {
-    /// Contents for locations without `open_file_cache`; they outlive a reload.
+    /// File contents for locations without `open_file_cache`; they outlive a reload.
     static CONTENTS: RefCell<FileCache> = RefCell::default();
     /// Bytes of content in all of this worker's caches.
     static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
@@ -26,44 +26,44 @@ thread_local! {
 pub struct Caches(RefCell<Vec<FileCache>>);
 
 impl Caches {
-    fn with<T>(&self, rules: &CacheRules, ask: impl FnOnce(&mut FileCache) -> T) -> T {
+    fn with<T>(&self, rules: &CacheRules, find: impl FnOnce(&mut FileCache) -> T) -> T {
         let mut caches = self.0.borrow_mut();
         if caches.len() <= rules.number {
             caches.resize_with(rules.number + 1, FileCache::default);
         }
-        ask(&mut caches[rules.number])
+        find(&mut caches[rules.number])
     }
 }
 
-/// One look at a path.
-pub(crate) struct Look<'a> {
+/// One lookup of a path.
+pub(crate) struct FileLookup<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) want: Want,
     pub(crate) links: Links,
-    /// Bytes at the beginning of the path that may lead through links whatever `links` says.
+    /// How many bytes at the beginning of the path may contain links regardless of `links`.
     pub(crate) trusted: usize,
     pub(crate) rules: Option<CacheRules>,
-    /// Contents larger than this are not kept.
+    /// The largest content to keep.
     pub(crate) content_size_max: u64,
-    /// The time of the look, by the worker's clock.
+    /// The time of the lookup, by the worker's clock.
     pub(crate) now_ms: u64,
-    /// The same since 1970.
+    /// The time of the lookup since 1970.
     pub(crate) unix_ms: u64,
 }
 
-/// What is asked for.
+/// The wanted result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     /// The content, or the open file.
     Content,
-    /// Whether there is something, and what.
+    /// The file's status.
     Stat,
-    /// The same; a directory is expected.
+    /// The status of a path that is expected to be a directory.
     Directory,
 }
 
-impl Look<'_> {
-    /// `caches` are needed where `open_file_cache` is on.
+impl FileLookup<'_> {
+    /// Finds the file. `caches` is called only if `open_file_cache` is on.
     pub(crate) fn find<'a>(
         &self,
         caches: impl FnOnce() -> &'a Caches,
@@ -91,8 +91,9 @@ impl Look<'_> {
         }
     }
 
-    /// Asks the file system; `known` is what was found before, for what of it still holds.
-    fn ask(&self, uses: u32, known: Option<&FoundFile>) -> Result<FoundFile, PathError> {
+    /// Looks the file up in the file system. `known` is the earlier result, whose content is reused
+    /// if the file has not changed.
+    fn open(&self, uses: u32, known: Option<&FoundFile>) -> Result<FoundFile, PathError> {
         if self.want == Want::Directory || known.is_some_and(|known| known.stat.is_directory()) {
             let stat = self.stat()?;
             if stat.is_directory() {
@@ -116,12 +117,12 @@ impl Look<'_> {
         Ok(FoundFile { stat, source })
     }
 
-    /// The file's content, if it is worth keeping.
+    /// The file's content, if it is to be kept in memory.
     fn content(&self, file: &File, stat: &Stat, uses: u32) -> Option<Rc<[u8]>> {
         if uses < self.hot_uses() || !self.may_be_kept(stat) {
             return None;
         }
-        // A file that cannot be read is left to whoever sends it, who says so.
+        // If reading fails, sending the file fails as well and logs the error.
         read(file, stat.size).ok().flatten()
     }
 
@@ -129,7 +130,8 @@ impl Look<'_> {
         self.rules.map_or(HOT_USES_MIN, |rules| rules.min_uses.max(HOT_USES_MIN))
     }
 
-    /// Small, and left alone for long enough that a change would show.
+    /// Whether a file is small, and unchanged for so long that a later change would show in its
+    /// times.
     fn may_be_kept(&self, stat: &Stat) -> bool {
         self.is_small(stat) && stat.is_settled(self.unix_ms)
     }
@@ -139,7 +141,8 @@ impl Look<'_> {
     }
 }
 
-/// Exactly `size` bytes, or nothing: the file is being changed.
+/// Reads a file of exactly `size` bytes. `None` if its size is different, because it is being
+/// changed.
 pub(super) fn read(mut file: &File, size: u64) -> io::Result<Option<Rc<[u8]>>> {
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
@@ -156,7 +159,7 @@ impl Default for FileCache {
     }
 }
 
-/// What is known of a path, and how it was looked at.
+/// The cached result for a path, and how it was looked up.
 struct FileEntry {
     known: KnownFile,
     _held: CountedBytes,
@@ -169,15 +172,15 @@ struct FileEntry {
 
 enum KnownFile {
     Found(FoundFile),
-    /// The call and the errno of a failure that is remembered.
+    /// The system call and the errno of a cached failure.
     Failed(&'static str, i32),
 }
 
-/// Bytes of content, counted for as long as this lives.
+/// Bytes of content, counted until this is dropped.
 struct CountedBytes(usize);
 
 impl FileCache {
-    fn find(&mut self, look: &Look<'_>) -> Result<FoundFile, PathError> {
+    fn find(&mut self, look: &FileLookup<'_>) -> Result<FoundFile, PathError> {
         if let Some(rules) = &look.rules {
             self.drop_inactive(rules.inactive_ms, look.now_ms);
         }
@@ -191,20 +194,20 @@ impl FileCache {
             uses = entry.uses;
             known = entry.found();
         }
-        let result = look.ask(uses, known);
-        self.learn(look, uses, &result);
+        let result = look.open(uses, known);
+        self.record(look, uses, &result);
         result
     }
 
-    fn learn(&mut self, look: &Look<'_>, uses: u32, result: &Result<FoundFile, PathError>) {
-        let Some(known) = worth_knowing(look, uses, result) else {
+    fn record(&mut self, look: &FileLookup<'_>, uses: u32, result: &Result<FoundFile, PathError>) {
+        let Some(known) = cacheable(look, uses, result) else {
             if let Some(entry) = self.entries.find(look.path) {
                 self.entries.remove(entry);
             }
             return;
         };
         let _held = CountedBytes::new(known.content_bytes());
-        let Look { links, trusted, now_ms, .. } = *look;
+        let FileLookup { links, trusted, now_ms, .. } = *look;
         let entry =
             FileEntry { known, _held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
         self.entries.insert(look.path, entry);
@@ -215,11 +218,12 @@ impl FileCache {
         while self.entries.len() > entries_max {
             self.entries.remove_oldest();
         }
-        // What the other caches hold is not this one's to drop; it does without contents then.
+        // Only this cache's entries can be dropped here, so it may end up without contents while
+        // other caches hold too many.
         while CountedBytes::total() > CONTENTS_BYTES_MAX && self.entries.remove_oldest() {}
     }
 
-    /// Drops up to two entries that nobody asked for lately.
+    /// Drops up to two entries that were not used for `inactive_ms`.
     fn drop_inactive(&mut self, inactive_ms: u64, now_ms: u64) {
         for _ in 0..2 {
             let Some(oldest) = self.entries.oldest() else { return };
@@ -231,9 +235,9 @@ impl FileCache {
     }
 }
 
-/// What is remembered of a result.
-fn worth_knowing(
-    look: &Look<'_>,
+/// The part of a result to keep.
+fn cacheable(
+    look: &FileLookup<'_>,
     uses: u32,
     result: &Result<FoundFile, PathError>,
 ) -> Option<KnownFile> {
@@ -245,7 +249,8 @@ fn worth_knowing(
             };
             Some(KnownFile::Found(FoundFile { stat: found.stat, source }))
         }
-        // No file stays open; but contents do, and the uses of what may become one.
+        // Files are not kept open. Contents are kept, and so are the uses of files whose content
+        // may be kept later.
         (Ok(found), None) => match &found.source {
             FileSource::Memory(_) => Some(KnownFile::Found(found.clone())),
             FileSource::File(_) if look.is_small(&found.stat) => {
@@ -262,11 +267,11 @@ fn worth_knowing(
 }
 
 impl FileEntry {
-    /// What can be answered without opening anything.
-    fn answer(&mut self, look: &Look<'_>) -> Option<Result<FoundFile, PathError>> {
+    /// The result, if the entry can be used without opening the file.
+    fn answer(&mut self, look: &FileLookup<'_>) -> Option<Result<FoundFile, PathError>> {
         let KnownFile::Found(found) = &self.known else {
             let KnownFile::Failed(call, errno) = self.known else { unreachable!("not found") };
-            return self.is_believed(look).then(|| Err(PathError::again(call, errno)));
+            return self.is_valid(look).then(|| Err(PathError::again(call, errno)));
         };
         let complete = match &found.source {
             FileSource::Memory(_) => true,
@@ -277,8 +282,8 @@ impl FileEntry {
             return None;
         }
         let found = found.clone();
-        if !self.is_believed(look) {
-            // A guarded path is walked anew each time.
+        if !self.is_valid(look) {
+            // A path with `disable_symlinks` is checked each time.
             if look.links != Links::Follow || file::stat(look.path).ok()? != found.stat {
                 return None;
             }
@@ -287,7 +292,7 @@ impl FileEntry {
         Some(Ok(found))
     }
 
-    fn is_believed(&self, look: &Look<'_>) -> bool {
+    fn is_valid(&self, look: &FileLookup<'_>) -> bool {
         let Some(rules) = &look.rules else { return false };
         look.now_ms.saturating_sub(self.checked_ms) < rules.valid_ms
             && self.links == look.links
@@ -324,7 +329,7 @@ impl CountedBytes {
 
 impl Drop for CountedBytes {
     fn drop(&mut self) {
-        // At the thread's end the count may be gone before the cache.
+        // At the end of the thread, the count may be dropped before the cache.
         let _ = HELD_BYTES.try_with(|held| held.set(held.get() - self.0));
     }
 }

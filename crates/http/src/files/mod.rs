@@ -1,10 +1,10 @@
-//! Files that are served: what a path leads to, open files, and small hot contents in memory.
+//! Files that are served: lookup of paths, open files, and contents of small, frequently used files
+//! in memory.
 //!
-//! Every worker has its own caches. Where `open_file_cache` is on, an entry is believed for as
-//! long as `open_file_cache_valid` says, and the cache belongs to the configuration: a reload
-//! begins with an empty one, as in nginx. Elsewhere only contents are kept, and every use costs
-//! one stat: device, inode, size and both times must be what they were. What is kept is bounded by
-//! number and by bytes.
+//! Every worker has its own caches. With `open_file_cache`, an entry is valid for
+//! `open_file_cache_valid`, and the cache belongs to the configuration: as in nginx, a reload
+//! begins with an empty one. Without it, only contents are kept, and every use costs one stat:
+//! device, inode, size and both times must be unchanged. Caches are limited in entries and bytes.
 
 mod cache;
 mod temp;
@@ -20,69 +20,70 @@ pub use net::file::{Links, PathError, Stat};
 pub use temp::{TempFile, TempFileEnd, TempFolder, TempPath, TempPaths};
 pub use threads::{ReadByThreads, ReadMode};
 
-pub(crate) use cache::{Look, Want};
+pub(crate) use cache::{FileLookup, Want};
 
 use crate::exchange::{Body, Bytes, FileSlice};
 
-/// Largest content kept in memory.
+/// The largest content to keep in memory.
 pub const CONTENT_SIZE_MAX: u64 = 256 * 1024;
-/// The same where the kernel can send the file from its own cache, which is cheaper for what is
-/// larger (docs/cost.md).
+/// The same if the kernel can send the file from its own cache, which is cheaper for larger files
+/// (docs/cost.md).
 pub const COPIED_SIZE_MAX: u64 = 48 * 1024;
-/// Contents one worker keeps.
+/// The most bytes of contents that a worker keeps.
 pub const CONTENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Entries one worker keeps where `open_file_cache` is off.
+/// The most entries that a worker keeps without `open_file_cache`.
 pub const ENTRIES_MAX: usize = 4096;
-/// Uses that make a file hot: one that is asked for once does not push others out of memory.
+/// The uses from which a file's content is kept, so that a file that is used once does not displace
+/// others.
 pub const HOT_USES_MIN: u32 = 2;
 
-/// How a location looks at files.
+/// How a location looks files up.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// `open_file_cache` and its companions; `None`: every use asks the file system.
+    /// `open_file_cache` and its companions. `None`: every use looks the file up.
     pub cache: Option<CacheRules>,
     /// `disable_symlinks`
     pub links: Links,
-    /// `from=`: what the trusted beginning of a path is.
+    /// `from=` of `disable_symlinks`: the beginning of a path that is not checked.
     pub links_from: Option<conf::Template>,
-    /// `directio`: files of at least this size are read past the kernel's cache, and ours.
+    /// `directio`: files of at least this size bypass the caches of the kernel and of the worker.
     pub directio: u64,
 }
 
 /// `open_file_cache`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
-    /// Which of the configuration's caches.
+    /// The number of the cache in the configuration.
     pub number: usize,
-    /// Entries kept.
+    /// The most entries.
     pub max: usize,
-    /// An entry not used for so long is dropped.
+    /// Entries that were not used for this time are dropped.
     pub inactive_ms: u64,
-    /// How long an entry is believed.
+    /// How long an entry is valid.
     pub valid_ms: u64,
-    /// Uses that it takes for a file to stay open.
+    /// The uses from which a file is kept open.
     pub min_uses: u32,
-    /// Whether failures are remembered, too.
+    /// Whether failures are kept.
     pub errors: bool,
 }
 
-/// What a path leads to.
+/// A file that was found.
 #[derive(Clone)]
 pub struct FoundFile {
     /// Its kind, size and time.
     pub stat: Stat,
-    /// Where its content is.
+    /// Its content.
     pub source: FileSource,
 }
 
-/// Where the content of a file is.
+/// The source of a file's content.
 #[derive(Clone)]
 pub enum FileSource {
-    /// In none of the two places below: the file was only looked at, or has no content.
+    /// None: only the status was wanted, or the file has no content.
     Closed,
-    /// In memory.
+    /// Memory.
     Memory(Rc<[u8]>),
-    /// Behind an open file.
+    /// An open file.
     File(Rc<File>),
 }
 

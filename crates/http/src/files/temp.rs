@@ -1,4 +1,4 @@
-//! Temporary files: numbered, in a directory that may have subdirectories so that none grows large.
+//! Temporary files: numbered, in a directory with levels of subdirectories that keep each small.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -15,42 +15,42 @@ use conf::{Directive, Load, Result, Span, Value, units};
 use crate::exchange::FileSlice;
 use crate::places::Places;
 
-/// Levels of subdirectories.
+/// The most levels of subdirectories.
 const LEVELS_MAX: usize = 3;
-/// Characters in the names of all levels.
+/// The most characters in the names of all levels.
 const LEVEL_CHARACTERS_MAX: u64 = 10;
-/// Names tried before a directory is given up.
+/// The most names to try before an error.
 const TRIES_MAX: u32 = 64;
 
-/// Where temporary files are made: `client_body_temp_path /tmp/body 1 2`.
+/// The directory of temporary files: `client_body_temp_path /tmp/body 1 2`.
 #[derive(Clone, Debug)]
 pub struct TempPath {
     directory: Arc<Path>,
-    /// The line that names it; `None`: it is the default.
+    /// The line that names it; `None` for the default.
     named: Option<Span>,
     levels: [u8; LEVELS_MAX],
 }
 
-/// The directories that a configuration needs for temporary files, made before workers start.
+/// The directories for temporary files of a configuration. They are created before workers start.
 #[derive(Default)]
 pub struct TempPaths(pub Vec<TempFolder>);
 
-/// One of them.
+/// A directory for temporary files.
 pub struct TempFolder {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The line that names it first; `None`: it is the default.
+    /// The first line that names it; `None` for the default.
     pub named: Option<Span>,
 }
 
-/// What becomes of a temporary file.
+/// When a temporary file is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TempFileEnd {
-    /// It has no name: it is gone once it is closed.
+    /// At its creation: it has no name, and is gone once it is closed.
     Nameless,
-    /// It has a name until it is closed.
+    /// When it is closed.
     Deleted,
-    /// It stays.
+    /// Never.
     Kept,
 }
 
@@ -96,17 +96,17 @@ impl TempPaths {
 }
 
 impl TempPath {
-    /// For what makes no files.
+    /// For users that create no files.
     pub fn none() -> Self {
         Self { directory: Path::new("").into(), named: None, levels: [0; LEVELS_MAX] }
     }
 
-    /// Has the directory made before anybody is served: a block says or inherits it.
+    /// Demands that the directory is created before workers start, because a block uses it.
     pub fn need(&self, load: &mut Load<'_>) {
         load.registry.of::<TempPaths>().add(&self.directory, self.named);
     }
 
-    /// Makes a new file. The error comes with the path that could not be made.
+    /// Creates a file. Errors come with the path that could not be created.
     pub fn create(&self, fate: TempFileEnd) -> Result<TempFile, (PathBuf, io::Error)> {
         let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut made_directories = false;
@@ -143,10 +143,10 @@ impl TempPath {
     }
 }
 
-/// The number of the next file of this process; nginx's first is 1, too.
+/// The number of the next file of this process. As in nginx, the first is 1.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
-/// A leap to where an earlier process has left no files.
+/// An increment that skips the numbers of files that an earlier process has left.
 fn collision() -> u32 {
     (net::clock::unix_ms() as u32).wrapping_mul(0x9e37_79b9) >> 8
 }
@@ -160,25 +160,25 @@ fn make_directories(path: &Path) -> Result<(), (PathBuf, io::Error)> {
 impl TempFile {
     fn new(file: File, path: PathBuf, fate: TempFileEnd) -> Self {
         if fate == TempFileEnd::Nameless {
-            // Without a name it cannot outlive a crash; with one it is merely in the way.
+            // If this fails, the file only stays on disk.
             let _ = std::fs::remove_file(&path);
         }
         Self { file: Rc::new(file), path, fate, length: 0 }
     }
 
-    /// Writes after what has been written.
+    /// Writes at the end.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.length)?;
         self.length += bytes.len() as u64;
         Ok(())
     }
 
-    /// Where it is, or was when it was made.
+    /// Its path, or its former path if it is nameless.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives it permissions and, if there is one, a time. An error comes with the name of the call.
+    /// Sets its permissions and, if given, its time. Errors come with the name of the system call.
     pub fn prepare(
         &self,
         mode: u32,
@@ -196,8 +196,8 @@ impl TempFile {
         set.map_err(|error| ("utimes()", error))
     }
 
-    /// Moves it to its place, where it stays; directories are made as needed, and whoever may read
-    /// the file may look into them. An error comes with the name of the call.
+    /// Moves it to `place` for good. Missing directories are created, with search permission for
+    /// everybody who may read the file. Errors come with the name of the system call.
     pub fn move_to(mut self, place: &Path, mode: u32) -> Result<(), (&'static str, io::Error)> {
         let mut moved = std::fs::rename(&self.path, place);
         if matches!(&moved, Err(error) if error.kind() == io::ErrorKind::NotFound) {
@@ -217,7 +217,7 @@ impl TempFile {
         }
     }
 
-    /// On another file system nothing can be moved to: it is copied beside its place first.
+    /// Moves it to another file system: copies it into the directory of `place`, then renames it.
     fn copy_to(&self, place: &Path) -> Result<(), (&'static str, io::Error)> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut beside = place.as_os_str().to_owned();
@@ -236,7 +236,7 @@ impl TempFile {
         moved
     }
 
-    /// All of it.
+    /// The whole file.
     pub fn slice(&self) -> FileSlice {
         FileSlice { file: self.file.clone(), start: 0, end: self.length }
     }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends_as_its_fate_says() {
+    fn a_file_is_deleted_as_demanded() {
         let base = std::env::temp_dir().join(format!("weir-temp-{}", std::process::id()));
         for (fate, while_open, after) in [
             (TempFileEnd::Nameless, false, false),

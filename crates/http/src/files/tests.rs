@@ -9,7 +9,7 @@ use net::clock;
 
 use super::*;
 
-/// A directory that goes away with its test, and the caches of one worker.
+/// A directory that is removed after its test, and the caches of one worker.
 struct Scene {
     folder: PathBuf,
     caches: Caches,
@@ -19,7 +19,7 @@ struct Scene {
     unix_ms: u64,
 }
 
-/// Long enough for a file just written to have settled.
+/// A time after which a file no longer counts as recently changed.
 const LATER_MS: u64 = 10_000;
 
 impl Scene {
@@ -45,7 +45,7 @@ impl Scene {
 
     fn look(&self, name: &str, want: Want) -> Result<FoundFile, PathError> {
         let path = self.folder.join(name);
-        let look = Look {
+        let look = FileLookup {
             path: path.as_os_str().as_bytes(),
             want,
             links: self.links,
@@ -66,7 +66,7 @@ impl Scene {
         self.look(name, Want::Content).map(|_| ()).unwrap_err().error.kind()
     }
 
-    /// The content as it would be sent, once it comes from memory.
+    /// The content as it would be sent, after it was kept in memory.
     fn kept(&self, name: &str) -> String {
         self.open(name);
         match self.open(name).source {
@@ -108,7 +108,7 @@ fn file(found: &FoundFile) -> Option<&Rc<File>> {
 }
 
 #[test]
-fn a_content_is_kept_from_the_second_use_on() {
+fn content_is_kept_from_the_second_use_on() {
     let scene = Scene::new(None);
     scene.write("a", "content");
     assert!(file(&scene.open("a")).is_some());
@@ -119,7 +119,7 @@ fn a_content_is_kept_from_the_second_use_on() {
 }
 
 #[test]
-fn what_changed_lately_is_not_kept() {
+fn a_recently_changed_file_is_not_kept() {
     let mut scene = Scene::new(None);
     scene.write("a", "content");
     scene.unix_ms -= LATER_MS;
@@ -131,7 +131,7 @@ fn what_changed_lately_is_not_kept() {
 }
 
 #[test]
-fn large_files_stay_files() {
+fn large_files_are_not_kept_in_memory() {
     for rules in [None, Some(rules())] {
         let scene = Scene::new(rules);
         scene.write("a", "");
@@ -148,15 +148,15 @@ fn a_change_is_noticed_without_open_file_cache() {
     let mut scene = Scene::new(None);
     scene.write("a", "first");
     assert_eq!(scene.kept("a"), "first");
-    // The same size, in the same file.
+    // The same file with the same size.
     scene.write("a", "other");
     scene.pass(LATER_MS);
     assert_eq!(scene.kept("a"), "other");
-    // Another file in its place.
+    // Another file with the same name.
     scene.write("b", "third");
     fs::rename(scene.folder.join("b"), scene.folder.join("a")).unwrap();
     assert_eq!(scene.kept("a"), "third");
-    // Grown.
+    // A larger file.
     scene.write("a", "longer than before");
     scene.pass(LATER_MS);
     assert_eq!(scene.kept("a"), "longer than before");
@@ -186,7 +186,7 @@ fn lost_permission_is_noticed() {
     fs::set_permissions(scene.folder.join("a"), fs::Permissions::from_mode(0o000)).unwrap();
     match scene.look("a", Want::Content) {
         Err(failed) => assert!(failed.is_denied()),
-        // Run by root, for whom the file is as readable as before; but it was opened anew.
+        // Root can still read the file, but it was opened again.
         Ok(found) => assert!(memory(&found).is_some() && kept == "content"),
     }
 }
@@ -202,7 +202,7 @@ fn a_file_that_is_being_changed_is_not_kept() {
 }
 
 #[test]
-fn open_file_cache_is_believed_for_as_long_as_it_says() {
+fn open_file_cache_entries_are_valid_for_open_file_cache_valid() {
     let mut scene = Scene::new(Some(rules()));
     scene.write("a", "first");
     assert_eq!(scene.kept("a"), "first");
@@ -217,7 +217,7 @@ fn open_file_cache_is_believed_for_as_long_as_it_says() {
 }
 
 #[test]
-fn what_did_not_change_is_believed_anew() {
+fn an_unchanged_file_renews_its_entry() {
     let mut scene = Scene::new(Some(rules()));
     scene.write("a", "first");
     assert_eq!(scene.kept("a"), "first");
@@ -229,7 +229,7 @@ fn what_did_not_change_is_believed_anew() {
 }
 
 #[test]
-fn failures_are_kept_where_that_is_asked_for() {
+fn failures_are_kept_with_open_file_cache_errors() {
     for errors in [false, true] {
         let mut scene = Scene::new(Some(CacheRules { errors, ..rules() }));
         assert_eq!(scene.failure("a"), ErrorKind::NotFound);
@@ -253,7 +253,7 @@ fn a_file_stays_open_from_its_min_uses_on() {
 }
 
 #[test]
-fn who_is_not_asked_for_is_forgotten() {
+fn inactive_entries_are_dropped() {
     let mut scene = Scene::new(Some(CacheRules { valid_ms: u64::MAX, ..rules() }));
     for name in ["a", "b", "c"] {
         scene.write(name, name);
@@ -269,7 +269,7 @@ fn who_is_not_asked_for_is_forgotten() {
 }
 
 #[test]
-fn max_bounds_the_entries() {
+fn max_limits_the_entries() {
     let scene = Scene::new(Some(CacheRules { max: 2, valid_ms: u64::MAX, ..rules() }));
     for name in ["a", "b", "c"] {
         scene.write(name, name);
@@ -282,7 +282,7 @@ fn max_bounds_the_entries() {
 }
 
 #[test]
-fn contents_are_bounded_by_bytes() {
+fn contents_are_limited_in_bytes() {
     let scene = Scene::new(None);
     let held = CONTENTS_BYTES_MAX / CONTENT_SIZE_MAX as usize;
     for number in 0..=held {
@@ -296,7 +296,7 @@ fn contents_are_bounded_by_bytes() {
 }
 
 #[test]
-fn guarded_paths_are_walked_each_time() {
+fn paths_with_disable_symlinks_are_checked_each_time() {
     let mut scene = Scene::new(None);
     scene.links = Links::Refuse;
     scene.write("a", "content");
@@ -311,7 +311,7 @@ fn guarded_paths_are_walked_each_time() {
 }
 
 #[test]
-fn what_was_seen_by_other_rules_is_not_believed() {
+fn entries_of_other_rules_are_not_used() {
     let mut scene = Scene::new(Some(CacheRules { errors: true, ..rules() }));
     scene.write("a", "content");
     symlink("a", scene.folder.join("link")).unwrap();
@@ -326,7 +326,7 @@ fn what_was_seen_by_other_rules_is_not_believed() {
 }
 
 #[test]
-fn directories() {
+fn directories_are_found() {
     for rules in [None, Some(rules())] {
         let mut scene = Scene::new(rules);
         fs::create_dir(scene.folder.join("d")).unwrap();
@@ -344,7 +344,7 @@ fn directories() {
 }
 
 #[test]
-fn caches_of_one_configuration_are_apart() {
+fn caches_of_one_configuration_are_separate() {
     let mut scene = Scene::new(Some(rules()));
     scene.write("a", "content");
     assert_eq!(scene.kept("a"), "content");

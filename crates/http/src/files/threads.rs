@@ -1,9 +1,8 @@
-//! Files that threads read, so that a slow disk does not hold up the worker: `aio` and `directio`.
+//! Files that threads read, so that a slow disk does not block the worker (`aio`, `directio`).
 //!
-//! Where the kernel's cache is used, a thread only brings the next window of the file into it, if
-//! it is not there already; the window itself is sent as any part of a file. Past the cache a
-//! thread reads what is sent. One window is under way at a time, asked for when the last one is
-//! written.
+//! Without `directio`, a thread only reads the next window of the file into the kernel's cache,
+//! unless it is there already; the window is sent like any part of a file. With `directio`, a
+//! thread reads the bytes to send. One window is read at a time, when the last one was written.
 
 use std::fs::File;
 use std::io;
@@ -17,27 +16,27 @@ use net::file::is_in_memory;
 
 use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, FileSlice, PieceQueue};
 
-/// How much of a file is brought into the kernel's cache at once.
+/// The size of a window that is read into the kernel's cache.
 const WINDOW_BYTES: u64 = 512 * 1024;
-/// How much is read past the cache at once.
+/// The size of a window that is read with `directio`.
 const DIRECT_BYTES: u64 = 64 * 1024;
-/// What reading past the cache is aligned to at least: no disk asks for more.
+/// The least alignment of reads with `directio`. No disk requires more.
 const ALIGNMENT_MIN: u64 = 4096;
-/// What a thread reads with.
+/// The size of a thread's buffer for reading into the kernel's cache.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// How threads read.
 pub enum ReadMode {
     /// Into the kernel's cache.
     Cached,
-    /// Past it, with a descriptor for that, at multiples of a number of bytes.
+    /// Bypassing it, with a descriptor opened for that, and this alignment in bytes.
     Direct(File, u64),
 }
 
-/// Has threads read the files of a body.
+/// A body filter that lets threads read files.
 pub struct ReadByThreads {
     reading: Shared,
-    /// What is still to come of the file at hand.
+    /// The rest of the current file.
     rest: Option<FileSlice>,
     work: Option<Work>,
 }
@@ -47,11 +46,11 @@ enum Shared {
     Direct(Arc<File>, u64),
 }
 
-/// What a thread does.
+/// The work of a thread.
 enum Work {
-    /// It brings the window into the kernel's cache.
+    /// Reading a window into the kernel's cache.
     Fetch(FileSlice, Offloaded<io::Result<()>>),
-    /// It reads.
+    /// Reading the bytes to send.
     Read(Offloaded<io::Result<Vec<u8>>>),
 }
 
@@ -107,7 +106,8 @@ impl ReadByThreads {
         Self { reading, rest: None, work: None }
     }
 
-    /// Takes the next window off the slice: it is there, or a thread begins to read it.
+    /// Takes the next window off the slice. Returns it if it is cached; otherwise a thread begins
+    /// to read it.
     fn begin(&mut self, slice: FileSlice) -> Result<Option<Chunk>, BodyError> {
         let bytes = match &self.reading {
             Shared::Cached => WINDOW_BYTES,
@@ -148,18 +148,18 @@ impl Work {
     }
 }
 
-/// Whether both ends of a window are in memory; the kernel reads ahead what lies between.
+/// Whether both ends of a window are in the kernel's cache; the kernel reads ahead between them.
 fn is_ready(window: &FileSlice) -> bool {
     is_in_memory(&window.file, window.start) && is_in_memory(&window.file, window.end - 1)
 }
 
-/// Reads a range for no other purpose than to have it in the kernel's cache.
+/// Reads a range into the kernel's cache.
 fn fetch(file: &File, mut start: u64, end: u64) -> io::Result<()> {
     let mut scratch = vec![0; SCRATCH_BYTES];
     while start < end {
         let room = (end - start).min(SCRATCH_BYTES as u64) as usize;
         match file.read_at(&mut scratch[..room], start) {
-            // Whoever sends it finds out that it ends early.
+            // Sending the window reports that the file is too short.
             Ok(0) => break,
             Ok(read) => start += read as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -169,7 +169,7 @@ fn fetch(file: &File, mut start: u64, end: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a range that need not be aligned: the blocks around it are read, and cut.
+/// Reads an unaligned range by reading the blocks around it.
 fn read_aligned(file: &File, start: u64, end: u64, alignment: u64) -> io::Result<Vec<u8>> {
     let first = start / alignment * alignment;
     let length = ((end - first).div_ceil(alignment) * alignment) as usize;
@@ -198,7 +198,7 @@ mod tests {
     use crate::exchange::Body;
     use crate::testing::TestedFilter;
 
-    /// A file with known bytes, that is gone when it is closed.
+    /// A deleted file with known bytes.
     fn file(bytes: usize) -> (Rc<File>, Vec<u8>) {
         let content: Vec<u8> = (0..bytes).map(|at| (at * 7 / 3) as u8).collect();
         let name = format!("weir-threads-{}-{bytes}", std::process::id());
@@ -209,7 +209,7 @@ mod tests {
         (Rc::new(file), content)
     }
 
-    /// The bytes of a range, and how many pieces of it were memory.
+    /// The bytes of a range, and how many of its pieces were in memory.
     fn read(slice: FileSlice, reading: ReadMode) -> (Result<Vec<u8>, BodyError>, usize) {
         let mut body = TestedFilter::new(Body::File(slice), ReadByThreads::new(reading));
         let drained = async {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_range_is_read_whole() {
+    fn every_range_is_read_completely() {
         const SIZE: usize = 1_300_000;
         let (file, content) = file(SIZE);
         let ends = [(0, SIZE), (0, 1), (5, 5), (SIZE - 1, SIZE), (65_535, 65_537), (1, 700_001)];
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_cache_where_the_file_system_can() {
+    fn direct_reads_bypass_the_cache_if_supported() {
         let (file, content) = file(200_001);
         let Ok(direct) = net::file::open_direct(&file) else { return };
         let slice = FileSlice { file: file.clone(), start: 100, end: 200_001 };
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_early_breaks_off() {
+    fn a_truncated_file_is_an_error() {
         let (file, content) = file(100_000);
         let slice = || FileSlice { file: file.clone(), start: 0, end: 200_000 };
         let direct = ReadMode::Direct(file.try_clone().unwrap(), 4096);

@@ -1,4 +1,4 @@
-//! Reading a directory, for what answers with its files.
+//! Reads a directory.
 
 use std::fs::{self, DirEntry};
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,8 +9,8 @@ use super::{log_failed, verdict};
 use crate::exchange::Exchange;
 use crate::files::PathError;
 
-/// Calls `each` with every entry that is not hidden, in no order. What fails is logged in nginx's
-/// words and ends in a status.
+/// Calls `each` with every entry that is not hidden, in no particular order. Errors are logged in
+/// nginx's words; `Err` is the status.
 pub fn list(
     x: &Exchange,
     directory: &[u8],

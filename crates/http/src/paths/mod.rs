@@ -1,4 +1,4 @@
-//! From the path of an exchange to a file.
+//! Maps the path of an exchange to a file.
 
 mod listing;
 mod open;
@@ -13,22 +13,22 @@ use crate::exchange::Exchange;
 use crate::site::policy::{Root, StandsFor};
 
 impl Exchange {
-    /// Appends the path of the file that the request names: `$request_filename`. False, with a line
-    /// in the log: it names none.
+    /// Appends the path of the requested file (`$request_filename`). Returns false, and logs why,
+    /// if there is none.
     #[must_use]
     pub fn append_path(&mut self, out: &mut Vec<u8>) -> bool {
         let generation = self.generation.clone();
         generation.location(self.location).core.root().append_path(self, out)
     }
 
-    /// Appends the directory that holds the files: `$document_root`.
+    /// Appends the directory of the files (`$document_root`).
     pub fn append_document_root(&mut self, out: &mut Vec<u8>) {
         let generation = self.generation.clone();
         generation.location(self.location).core.root().append_directory(self, out);
     }
 
-    /// Sets the reply's content type by the extension of the path, unless a backend that led here
-    /// has set it.
+    /// Sets the reply's content type by the extension of the path, unless a backend that redirected
+    /// here has set it.
     pub fn set_content_type_of_uri(&mut self) {
         if !self.reply.content_type.is_empty() {
             return;
@@ -40,7 +40,7 @@ impl Exchange {
 }
 
 impl Root {
-    /// Appends the directory: `$document_root`.
+    /// Appends the directory (`$document_root`).
     pub fn append_directory(&self, x: &mut Exchange, out: &mut Vec<u8>) {
         if let Some(directory) = self.directory.as_fixed() {
             return out.extend_from_slice(directory);
@@ -52,8 +52,8 @@ impl Root {
         }
     }
 
-    /// Appends the path of the file that the exchange's path names; false, with a line in the log,
-    /// where it names none: the location's name is no longer in it.
+    /// Appends the path of the file for the exchange's path. Returns false, and logs why, if a
+    /// rewrite has removed the location's name, which `alias` replaces.
     #[must_use]
     pub fn append_path(&self, x: &mut Exchange, out: &mut Vec<u8>) -> bool {
         if !self.may_be_used(x) {
@@ -64,7 +64,8 @@ impl Root {
         true
     }
 
-    /// `alias` in a location that was left by `rewrite ... break` has lost what it stands for.
+    /// Whether the directory can be used: after `rewrite ... break`, `alias` has no prefix to
+    /// replace.
     pub fn may_be_used(&self, x: &Exchange) -> bool {
         if self.stands_for == StandsFor::Nothing || x.request.valid_location {
             return true;
@@ -76,7 +77,7 @@ impl Root {
         false
     }
 
-    /// How many bytes of the path the directory takes the place of.
+    /// The number of bytes at the beginning of the path that the directory replaces.
     fn skipped(&self, x: &Exchange) -> usize {
         match &self.stands_for {
             StandsFor::Nothing => 0,

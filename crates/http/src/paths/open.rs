@@ -1,4 +1,4 @@
-//! What the path of an exchange leads to, looked up by the rules of its location.
+//! Looks up files by the rules of the exchange's location.
 
 use std::io::Read as _;
 use std::rc::Rc;
@@ -8,22 +8,23 @@ use observe::{Errno, Level, Text};
 
 use crate::exchange::Exchange;
 use crate::files::{
-    CONTENT_SIZE_MAX, COPIED_SIZE_MAX, FileSource, FoundFile, Links, Look, PathError, Stat, Want,
+    CONTENT_SIZE_MAX, COPIED_SIZE_MAX, FileLookup, FileSource, FoundFile, Links, PathError, Stat,
+    Want,
 };
 
-/// Linux's numbers for the reasons we give ourselves.
+/// Linux's numbers of errors that are detected here.
 const EISDIR: i32 = 21;
 const EFBIG: i32 = 27;
 
-/// Finds a file to be sent: its content in memory, or the file open.
+/// Finds a file to be sent: either its content in memory or the open file.
 pub fn open(x: &mut Exchange, path: &[u8]) -> Result<FoundFile, PathError> {
     look(x, path, Want::Content)
 }
 
-/// The content of a file that belongs to the configuration, whatever the location says of files
-/// that it serves. One larger than `size_max` is refused.
+/// Reads a file that belongs to the configuration, regardless of the location's rules for files
+/// that it serves. A file larger than `size_max` is an error.
 pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, PathError> {
-    let look = Look {
+    let look = FileLookup {
         path,
         want: Want::Content,
         links: Links::Follow,
@@ -50,12 +51,12 @@ pub fn read(x: &Exchange, path: &[u8], size_max: u64) -> Result<Rc<[u8]>, PathEr
     }
 }
 
-/// Finds out what a path leads to. Like nginx it opens the file if the result is to be cached.
+/// The status of the file at a path. Like nginx, opens the file if the result is to be cached.
 pub fn test(x: &mut Exchange, path: &[u8]) -> Result<Stat, PathError> {
     look(x, path, Want::Stat).map(|found| found.stat)
 }
 
-/// The same where a directory is expected, which need not be readable.
+/// The same for a directory, which need not be readable.
 pub fn test_directory(x: &mut Exchange, path: &[u8]) -> Result<Stat, PathError> {
     look(x, path, Want::Directory).map(|found| found.stat)
 }
@@ -67,7 +68,7 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathErro
         None => (access.links, 0),
         Some(from) => trust(path, &x.render(from), access.links),
     };
-    let look = Look {
+    let look = FileLookup {
         path,
         want,
         links,
@@ -80,7 +81,7 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathErro
     look.find(|| generation.worker.of())
 }
 
-/// The largest content that is better sent from memory than by the kernel from its own.
+/// The largest content that is cheaper to send from memory than by sendfile().
 fn content_size_max(x: &Exchange) -> u64 {
     let is_plain = x.client.tls.get().is_none();
     match x.location().core.output.sendfile && is_plain {
@@ -89,8 +90,8 @@ fn content_size_max(x: &Exchange) -> u64 {
     }
 }
 
-/// How many bytes at the beginning of the path are taken as they are: `from`, where it ends with a
-/// part of the path. A path that is `from` is trusted altogether.
+/// How many bytes at the beginning of the path are not checked for links: the length of `from`, if
+/// it ends where a component of the path ends. A path that equals `from` is not checked at all.
 fn trust(path: &[u8], from: &[u8], links: Links) -> (Links, usize) {
     match path.strip_prefix(from) {
         Some(_) if from.is_empty() => (links, 0),
@@ -101,7 +102,7 @@ fn trust(path: &[u8], from: &[u8], links: Links) -> (Links, usize) {
     }
 }
 
-/// The status for a file that could not be had; in the error log in nginx's words.
+/// Logs a file that could not be used, in nginx's words. Returns the status.
 pub fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {
     let (status, level) = verdict(failed);
     if status != 404 || x.location().core.log_not_found {
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_that_is_trusted() {
+    fn links_are_trusted_up_to_a_component_of_the_path() {
         let refuse =
             |path: &str, from: &str| trust(path.as_bytes(), from.as_bytes(), Links::Refuse);
         assert_eq!(refuse("/a/b", ""), (Links::Refuse, 0));
