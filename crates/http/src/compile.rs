@@ -1,4 +1,5 @@
-//! From the tree of `http {}` to a site: blocks are read outside in, then compiled inside out.
+//! Compiles the tree of `http {}` to a site: blocks are read from the outside in, then compiled
+//! from the inside out.
 //!
 //! All settings of the whole configuration are read before anything is compiled, so a zone or a
 //! map may be used above the line that declares it.
@@ -9,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use ::upstream::named;
-use conf::lacking::EnclosingBlock as Around;
+use conf::lacking::EnclosingBlock;
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
     MAIN, Result, SERVER, Span, Subsystem,
@@ -24,7 +25,8 @@ use crate::exchange::BackgroundTasks;
 use crate::features::{self, Layers, Scope, ssl, upstream};
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
-    ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site, unsaid,
+    ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site,
+    default_options,
 };
 use crate::variables::{self, BuiltIns};
 
@@ -34,7 +36,7 @@ pub struct HttpPlan {
     servers: Vec<Block>,
 }
 
-/// One block: what it says, and the blocks inside.
+/// A block: its settings, and the blocks inside.
 struct Block {
     kind: BlockKind,
     layers: Layers,
@@ -64,7 +66,7 @@ impl BlockKind {
     }
 }
 
-/// The blocks that settings hold in.
+/// The blocks that have settings.
 pub const BLOCKS: &[Info] = conf::rows! {
     /// A virtual server: the settings for requests that reach one of its `listen` addresses and
     /// name one of its `server_name`s.
@@ -134,7 +136,7 @@ pub const BLOCKS: &[Info] = conf::rows! {
     upstream(1..=1) {} in MAIN;
 };
 
-/// What the reference says of the built-in variables.
+/// The documentation of built-in variables.
 pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
     builtin::VARIABLES.iter().chain(features::VARIABLES).flat_map(|table| table.docs())
 }
@@ -150,7 +152,7 @@ fn read_lines(http: &Directive, load: &mut Load<'_>) -> Result<HttpPlan> {
     built_ins.add(features::VARIABLES);
     let mut plan = HttpPlan { main: Layers::default(), servers: Vec::new() };
     let lines = http.block.as_deref().unwrap_or_default();
-    let around = Around { context: context(MAIN), lines };
+    let around = EnclosingBlock { context: context(MAIN), lines };
     for line in around.lines {
         let read = plan.line(line, around, load);
         load.tolerate(read)?;
@@ -159,7 +161,12 @@ fn read_lines(http: &Directive, load: &mut Load<'_>) -> Result<HttpPlan> {
 }
 
 impl HttpPlan {
-    fn line(&mut self, line: &Directive, around: Around<'_>, load: &mut Load<'_>) -> Result<()> {
+    fn line(
+        &mut self,
+        line: &Directive,
+        around: EnclosingBlock<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
         admit(line, MAIN)?;
         match &*line.name.text {
             b"server" => self.servers.push(block(BlockKind::Server, SERVER, line, load)?),
@@ -184,7 +191,7 @@ fn block(kind: BlockKind, level: Levels, from: &Directive, load: &mut Load<'_>) 
     let names = lines.iter().map(|line| line.name.text.clone()).collect();
     let layers = Layers::default();
     let mut block = Block { kind, layers, lines: names, inner: Vec::new(), from: head };
-    let around = Around { context: context(level), lines };
+    let around = EnclosingBlock { context: context(level), lines };
     for line in lines {
         let read = block.line(level, line, around, load);
         load.tolerate(read)?;
@@ -199,7 +206,7 @@ impl Block {
         &mut self,
         level: Levels,
         line: &Directive,
-        around: Around<'_>,
+        around: EnclosingBlock<'_>,
         load: &mut Load<'_>,
     ) -> Result<()> {
         match inner_kind(level, &self.kind, line, load)? {
@@ -227,7 +234,8 @@ impl Block {
     }
 }
 
-/// The blocks that settings hold in. All other directives belong to features.
+/// The kind and level of a block inside this one; `None` for other directives, which belong to
+/// features.
 fn inner_kind(
     level: Levels,
     outer: &BlockKind,
@@ -252,7 +260,7 @@ fn inner_kind(
     }
 }
 
-/// Refuses one of the blocks where it may not stand, or not so.
+/// Rejects a block at a level where it is not allowed, or with a wrong number of arguments.
 fn admit(line: &Directive, level: Levels) -> Result<()> {
     match BLOCKS.iter().find(|block| block.name.as_bytes() == &*line.name.text) {
         Some(block) => block.admit(line, level),
@@ -363,8 +371,8 @@ impl Sockets {
         Ok(())
     }
 
-    /// Refuses encrypted sockets whose default server has no certificate. Where that server turns
-    /// clients away, the others need one.
+    /// Rejects sockets with TLS whose default server has no certificate. If the default server
+    /// rejects handshakes, the other servers need one.
     fn check_tls(&self, site: &Site) -> Result<()> {
         let has_tls = |id: ServerId| site.server(id).tls.tls.is_some();
         let rejects = |id: ServerId| site.server(id).tls.rejects_handshakes;
@@ -386,7 +394,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// The socket for an address, made at its first mention.
+    /// The socket of an address, created at its first line.
     fn socket(
         &mut self,
         address: &Address,
@@ -412,7 +420,7 @@ impl Sockets {
                 socket.at
             }
             None => {
-                let (names, options) = (ServerNames::new(server), unsaid());
+                let (names, options) = (ServerNames::new(server), default_options());
                 let protocols = line.protocols;
                 let (address, transport) = (address.clone(), None);
                 let server_port = None;
@@ -452,7 +460,7 @@ struct SocketLines {
     at: usize,
     last_server: ServerId,
     last_line: Span,
-    /// The servers, and where their blocks are.
+    /// The servers, and the positions of their blocks.
     servers: Vec<(ServerId, Span)>,
     /// The lines with options of the socket, and with `default_server`.
     options_line: Option<Span>,
@@ -473,7 +481,7 @@ impl SocketLines {
         }
     }
 
-    /// The protocols of all lines so far, this one included.
+    /// Adds a line. Returns the protocols of all lines so far.
     fn name_protocols(
         &mut self,
         line: &ListenLine,
@@ -495,8 +503,8 @@ impl SocketLines {
     }
 }
 
-/// What makes a server different from others: its names and ports. Machines that share a
-/// configuration may have different addresses.
+/// Identifies a server by its names and ports. Addresses are left out, because machines that share
+/// a configuration may have different ones.
 fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
     let mut parts: Vec<Box<[u8]>> = vec![b"http"[..].into()];
     parts.extend(scope.server.names().into_iter().map(|name| name.text));
@@ -509,11 +517,11 @@ fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
     parts
 }
 
-/// Numbers locations by server and name, so that a reload that adds others changes no number.
-/// Blocks that have both in common are counted.
+/// Numbers locations by server and name, so that a reload that adds locations changes no number.
+/// Blocks with the same server and name are counted.
 #[derive(Default)]
 struct PoolNumbers {
-    /// Of the server that is being compiled.
+    /// The hash of the server that is being compiled.
     server: u64,
     counts: HashMap<u64, u32>,
 }
@@ -527,17 +535,17 @@ impl PoolNumbers {
     }
 }
 
-/// The same in every process of this program.
+/// A hash that is the same in every process of this program.
 fn hash(of: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Numbers locations as it compiles them.
+/// Compiles servers and locations, and numbers the locations.
 struct Compiler<'a, 'f> {
     locations: Vec<Location>,
-    /// Of the server that is being compiled.
+    /// The names of the server that is being compiled.
     server_names: Arc<[ServerName]>,
     pool_numbers: PoolNumbers,
     load: &'a mut Load<'f>,
@@ -553,13 +561,13 @@ impl Compiler<'_, '_> {
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
-        let (outer, locations) = self.place(scope, at, Box::default(), Vec::new(), inner)?;
+        let (outer, locations) = self.location(scope, at, Box::default(), Vec::new(), inner)?;
         Ok(Server { name, outer, locations, reading, tls, http2 })
     }
 
     /// Compiles the inner blocks, then the block itself. `lines` has the names of its directives,
     /// and for an `if` or `limit_except` those of the enclosing location before them.
-    fn place(
+    fn location(
         &mut self,
         scope: Scope,
         at: Span,
@@ -578,7 +586,7 @@ impl Compiler<'_, '_> {
                 if nameless { [&lines[..], &block.lines].concat() } else { block.lines };
             let child = scope.child(block.layers, nameless);
             let (id, locations) =
-                self.place(child, block.from.end, own_name, own_lines, block.inner)?;
+                self.location(child, block.from.end, own_name, own_lines, block.inner)?;
             self.locations[id.0 as usize].inner = locations;
             match block.kind {
                 BlockKind::Location(matcher) => list.push((matcher, id, block.from.end)),
@@ -588,10 +596,10 @@ impl Compiler<'_, '_> {
             }
         }
         let pool_number = self.pool_numbers.next(&name);
-        let mut place = LocationBuilder::new(self.load, at, name, self.server_names.clone());
-        (place.ifs, place.lines) = (ifs, lines);
-        scope.install(&mut place)?;
-        let location = place.finish(Locations::default(), limit_except, pool_number);
+        let mut location = LocationBuilder::new(self.load, at, name, self.server_names.clone());
+        (location.ifs, location.lines) = (ifs, lines);
+        scope.install(&mut location)?;
+        let location = location.finish(Locations::default(), limit_except, pool_number);
         self.locations.push(location);
         let id = LocationId(self.locations.len() as u32 - 1);
         let adds_slash = |id: LocationId| self.locations[id.0 as usize].adds_slash;

@@ -1,4 +1,4 @@
-//! The name and password that a client gives by `Authorization: Basic` (RFC 7617).
+//! The user name and password in `Authorization: Basic` (RFC 7617).
 
 use wire::base64;
 use wire::{Known, Method};
@@ -7,7 +7,7 @@ use crate::exchange::Exchange;
 
 const SCHEME: &[u8] = b"Basic ";
 
-/// What a client says of who it is.
+/// The user name and password of a client.
 pub struct BasicCredentials {
     /// `name:password`
     text: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct BasicCredentials {
 }
 
 impl BasicCredentials {
-    /// `None` where the client sent none, or something else.
+    /// `None` if the client sent none, or credentials of another scheme.
     pub fn of(x: &Exchange) -> Option<Self> {
         let mut text = Vec::new();
         let name_length = append(x, &mut text)?;
@@ -34,14 +34,14 @@ impl BasicCredentials {
     }
 }
 
-/// Whether the client means a proxy, which has names of its own for what is about passwords (RFC
+/// Whether the request is for a proxy, whose fields for credentials have names of their own (RFC
 /// 9110, section 11.7).
 pub fn are_for_proxy(x: &Exchange) -> bool {
     x.request.head.method == Method::Connect
 }
 
-/// Appends `name:password`, decoded; the length of the name, which is never empty. `None` where the
-/// client sent neither or something else; what is appended then means nothing.
+/// Appends `name:password`, decoded. Returns the length of the name, which is never empty. `None`
+/// without valid credentials; the appended bytes mean nothing then.
 pub(crate) fn append(x: &Exchange, out: &mut Vec<u8>) -> Option<usize> {
     let known = if are_for_proxy(x) { Known::ProxyAuthorization } else { Known::Authorization };
     let field = x.request.field(known)?;

@@ -1,4 +1,4 @@
-//! What must hold for any input, as functions that panic where it does not.
+//! Properties that hold for any input, as functions that panic otherwise.
 //!
 //! Shared by the fuzz targets (`fuzz/`) and by the tests that run their seeds; not part of the
 //! crate's interface.
@@ -11,13 +11,13 @@ use crate::features::gunzip::stream::Expansion;
 /// The checks by the names of their fuzz targets.
 pub const CHECKS: [(&str, Check); 1] = [("gunzip", gunzip)];
 
-/// Small, so that there are many pieces.
+/// A small size, so that there are many pieces.
 const PIECE_MAX: usize = 97;
 
-/// Expansions are not followed further than this.
+/// The most bytes of an expansion to check.
 const TEXT_MAX: usize = 1 << 20;
 
-/// A gzip body expands to the same in pieces and in one, and no piece is larger than it may be.
+/// A gzip body expands to the same bytes in pieces and as a whole, and no piece exceeds its limit.
 pub fn gunzip(input: &[u8]) {
     let whole = expanded(input, &[input.len()]);
     for ends in splits(input) {
@@ -58,7 +58,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Findings stay fixed without a fuzzer at hand.
+    /// Runs the seeds, so that earlier findings stay fixed without a fuzzer.
     #[test]
     fn seeds_pass() {
         for (name, check) in super::CHECKS {

@@ -1,28 +1,27 @@
-//! What header lines may be made of. Paths are decoded, so `$uri`, captures and what is made of
-//! them may have CR, LF and NUL, which would end a line, and a message, before its end. nginx sends
-//! them.
+//! Text in header lines. Paths are decoded, so `$uri`, captures and values made of them may contain
+//! CR, LF and NUL, which would end a line or the head early. nginx sends them.
 //!
-//! A value that the configuration has written over several lines is meant as one (RFC 9112, section
-//! 5.2), and becomes one; line breaks at its end are dropped, as blanks there mean nothing. Every
-//! other line break, and NUL, is refused, where heads are written.
+//! A value that the configuration spreads over several lines is one value (RFC 9112, section 5.2),
+//! and is written as one line; line breaks at its end are dropped. Writing a head with any other
+//! line break or NUL fails.
 
 use memchr::memchr3;
 
-/// The text has what no header line may have.
+/// The text contains a character that no header line may have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Forbidden;
 
-/// What log lines say of it.
+/// The description in log lines.
 pub(crate) const FORBIDDEN: &str = "contains a line break or NUL";
 
-/// Whether a text can be written as it is.
+/// Whether a text can be written unchanged.
 #[inline]
 pub(crate) fn is_clean(text: &[u8]) -> bool {
     text.is_empty() || memchr3(b'\r', b'\n', 0, text).is_none()
 }
 
-/// Makes the value from `start` on fit for a header line: a line break before a space or a tab
-/// becomes, with all blanks around it, one space. Line breaks at the end go.
+/// Prepares the value from `start` on for a header line: a line break before a space or a tab
+/// becomes one space, together with all blanks around it. Line breaks at the end are removed.
 pub(crate) fn unfold(text: &mut Vec<u8>, start: usize) -> Result<(), Forbidden> {
     let is_blank = |byte: u8| byte == b' ' || byte == b'\t';
     while let [rest @ .., b'\r', b'\n'] | [rest @ .., b'\n'] = &text[start..] {
@@ -49,7 +48,7 @@ pub(crate) fn unfold(text: &mut Vec<u8>, start: usize) -> Result<(), Forbidden> 
     Ok(())
 }
 
-/// Makes the target from `start` on fit for a request line, where a space ends it: spaces and
+/// Prepares the target from `start` on for a request line, where a space would end it: spaces and
 /// control characters are encoded as in paths.
 pub(crate) fn encode_target(text: &mut Vec<u8>, start: usize) -> Result<(), Forbidden> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_over_several_lines_is_one() {
+    fn a_multiline_value_becomes_one_line() {
         for (text, expected) in [
             ("a b", "a b"),
             ("a\n b", "a b"),
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_breaks_are_refused() {
+    fn other_line_breaks_are_refused() {
         for text in
             ["a\nb", "a\r\nb: c", "a\rb", "a\r b", "a\0", "\r", "a\r\r\n", "a\n \r\nb", "a\r\r\n b"]
         {
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_have_no_spaces() {
+    fn spaces_in_targets_are_encoded() {
         let encoded = |text: &str| {
             let mut out = format!("GET {text}").into_bytes();
             encode_target(&mut out, 4).map(|()| String::from_utf8(out).unwrap())

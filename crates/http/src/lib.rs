@@ -1,6 +1,8 @@
-//! HTTP: exchanges, virtual servers, locations, phases, features; and the driver of HTTP/1.
+//! HTTP: exchanges, virtual servers, locations, phases, features, and the drivers of HTTP/1 and
+//! HTTP/2.
 //!
-//! Deliberately absent: the runtime (only `net` knows it), and one feature's settings in another.
+//! Deliberately absent: the event loop (`net`), and access of a feature to another feature's
+//! settings.
 
 mod accept;
 mod admit;

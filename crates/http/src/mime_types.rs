@@ -1,4 +1,4 @@
-//! Lists of MIME types that a filter works on: `charset_types`, `gzip_types` and their like.
+//! Lists of MIME types that a filter applies to: `charset_types`, `gzip_types` and others.
 
 use std::ops::RangeInclusive;
 

@@ -1,19 +1,20 @@
-//! Files that a configuration needs and does not name: whoever installs the program says where.
+//! Default paths of files that a configuration needs and does not name. The installation decides
+//! them.
 
 use std::path::{Path, PathBuf};
 
-/// Where they are, relative to the prefix or not; kept in the registry.
+/// The paths, absolute or relative to the prefix. The registry has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The access log; `None`: requests are not logged.
+    /// The access log; `None` for no log.
     pub access_log: Option<PathBuf>,
     /// `client_body_temp_path`
     pub client_body_temp: PathBuf,
-    /// `proxy_temp_path`; those of other families are beside it.
+    /// `proxy_temp_path`; those of other families are in the same directory.
     pub proxy_temp: PathBuf,
 }
 
-/// nginx's, below the prefix.
+/// nginx's paths, relative to the prefix.
 impl Default for Places {
     fn default() -> Self {
         Self {
@@ -24,12 +25,12 @@ impl Default for Places {
     }
 }
 
-/// What the defaults of the directives say, and the documentation.
+/// The names in the defaults of the directives and in their documentation.
 const CLIENT_BODY: &str = "client_body_temp";
 const PROXY: &str = "proxy_temp";
 
 impl Places {
-    /// Where the directory is that a directive's default calls by this name.
+    /// The path of the directory with this name in a directive's default.
     pub(crate) fn temp(&self, name: &[u8]) -> Option<PathBuf> {
         let known = [(CLIENT_BODY, &self.client_body_temp), (PROXY, &self.proxy_temp)];
         let found = known.into_iter().find(|(known, _)| known.as_bytes() == name);
@@ -43,7 +44,7 @@ impl Places {
 /// The families of backends besides `proxy` that have temporary files.
 pub const FAMILIES: [&str; 3] = ["fastcgi", "uwsgi", "scgi"];
 
-/// Where a family's temporary files are: in a directory called as that of `proxy_temp_path`.
+/// The directory of a family's temporary files, named like that of `proxy_temp_path`.
 pub fn family_temp(proxy_temp: &Path, family: &str) -> PathBuf {
     let name = proxy_temp.file_name().unwrap_or_default().to_string_lossy();
     proxy_temp.with_file_name(name.replace("proxy", family))

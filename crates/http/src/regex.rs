@@ -1,4 +1,4 @@
-//! Regular expressions that are matched on behalf of an exchange.
+//! Regular expressions that set captures of an exchange.
 
 use crate::exchange::Exchange;
 
@@ -12,7 +12,7 @@ mod tests {
     use crate::testing::site;
 
     #[test]
-    fn more_groups_than_the_pattern_before() {
+    fn a_pattern_may_have_more_groups_than_the_one_before() {
         let site = site(
             "server {
                  location ~ ^/a(.) { return 200 $1; }

@@ -1,4 +1,4 @@
-//! What tests of features stand on: a site from a few lines of configuration, and requests that go
+//! The base of tests of features: a site from a few lines of configuration, and requests that run
 //! through its phases and filters without a socket.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //! assert_eq!(site.get("/").body(), "hello");
 //! ```
 //!
-//! Absent: the framing of HTTP/1 and the bytes of the head, which are tested where they are
-//! written. Every request has a runtime of its own.
+//! Absent: the framing of HTTP/1 and the bytes of heads, which `h1` tests. Every request has an
+//! event loop of its own.
 
 #![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
 
@@ -36,13 +36,13 @@ use crate::h1;
 use crate::phases::{self, Ran};
 use crate::site::{Exclusive, Generation, Site};
 
-/// A site whose `http {}` holds this text, and writes no access log unless a server says so. Its
-/// files are looked for in a directory of its own.
+/// A site whose `http {}` contains this text. It writes no access log by default, and its files are
+/// in a directory of its own.
 pub(crate) fn site(http: &str) -> TestSite {
     site_with(http, |_| {})
 }
 
-/// The same for a text that names the site's directory.
+/// The same for a text that depends on the site's directory.
 pub(crate) fn site_in(http: impl FnOnce(&Path) -> String) -> TestSite {
     let folder = Folder::new();
     let http = http(&folder.0);
@@ -50,7 +50,7 @@ pub(crate) fn site_in(http: impl FnOnce(&Path) -> String) -> TestSite {
     loaded.into_site(folder)
 }
 
-/// The same, changed after it was compiled: by handlers that no directive installs.
+/// The same, modified after it was compiled, for handlers that no directive installs.
 pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite {
     let folder = Folder::new();
     let mut loaded = load(http, &folder.0, false).unwrap_or_else(|refusal| panic!("{refusal}"));
@@ -58,7 +58,7 @@ pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite 
     loaded.into_site(folder)
 }
 
-/// Lets a handler answer every request to the location with that name.
+/// Sets a handler that answers all requests of the location with that name.
 pub(crate) fn handle(
     site: &mut Site,
     name: &str,
@@ -68,14 +68,14 @@ pub(crate) fn handle(
     location.unwrap().exclusive = Some(Exclusive::Handler(Box::new(handler)));
 }
 
-/// A site that is loaded as `--lenient` asks for.
+/// A site that is loaded with `--lenient`.
 pub(crate) fn lenient_site(http: &str) -> TestSite {
     let folder = Folder::new();
     let loaded = load(http, &folder.0, true).unwrap_or_else(|refusal| panic!("{refusal}: {http}"));
     loaded.into_site(folder)
 }
 
-/// The message that this text is refused with, and its line.
+/// The error of an invalid text, with its line.
 pub(crate) fn refusal(http: &str) -> String {
     refusal_of(http, false)
 }
@@ -92,7 +92,7 @@ fn refusal_of(http: &str, lenient: bool) -> String {
     }
 }
 
-/// Checks that this text is refused so, by us and, where one is installed, by a real nginx.
+/// Checks the error of an invalid text, here and, if one is installed, with a real nginx.
 pub(crate) fn refused(http: &str, expected: &str) {
     assert_eq!(refusal(http), expected, "{http}");
     if Path::new(NGINX).exists() {
@@ -100,15 +100,15 @@ pub(crate) fn refused(http: &str, expected: &str) {
     }
 }
 
-/// What secures the connections of tests: a toy session where the whole suite is to run over one.
+/// The transport of the tests' connections: a toy session, if the suite runs over one.
 pub(crate) fn transport(side: RelaySide) -> Option<Arc<dyn Transport>> {
     std::env::var_os(TRANSPORT).map(|_| Arc::new(ToyTransport(side)) as Arc<dyn Transport>)
 }
 
-/// Set in the environment of a run over toy sessions.
+/// The environment variable of a run over toy sessions.
 pub(crate) const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
 
-/// Where requests come from.
+/// The address of clients.
 const PEER: &str = "127.0.0.1:12345";
 
 const NGINX: &str = "/usr/sbin/nginx";
@@ -157,7 +157,7 @@ fn load(http: &str, prefix: &Path, lenient: bool) -> Result<Loaded, String> {
     Ok(Loaded { site, log_files, warnings, lacks: load.lacks.len() })
 }
 
-/// `message:line`, the line counted from 1 within the text.
+/// `message:line`, with lines of the text counted from 1.
 fn message(error: conf::Error) -> String {
     match error.span {
         Some(span) => format!("{}:{}", error.message, span.line),
@@ -165,19 +165,19 @@ fn message(error: conf::Error) -> String {
     }
 }
 
-/// A site to ask.
+/// A site that answers requests.
 pub(crate) struct TestSite {
     pub(crate) generation: Rc<Generation>,
     folder: Folder,
     log_files: LogFiles,
-    /// What was said while it was loaded, each as `message:line`.
+    /// Warnings of loading it, each as `message:line`.
     pub(crate) warnings: Vec<String>,
-    /// How many lines ask for something that this version does not have.
+    /// The number of lines with unsupported directives.
     pub(crate) lacks: usize,
 }
 
 impl TestSite {
-    /// Puts a file below the default root, `html`; folders are made as needed.
+    /// Writes a file below the default root, `html`; folders are created.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.0.join("html").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -185,7 +185,7 @@ impl TestSite {
         path
     }
 
-    /// The lines of a log file so far: `[level] message`, without what is told of the request.
+    /// The lines of a log file so far: `[level] message`, without the context of the request.
     pub(crate) fn messages(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.folder.0.join(name)).unwrap();
         let brief = |line: &str| {
@@ -198,12 +198,12 @@ impl TestSite {
         text.lines().map(brief).collect()
     }
 
-    /// Opens the log files, which are not there before.
+    /// Opens the log files, which do not exist before.
     pub(crate) fn open_logs(&self) {
         assert!(self.log_files.open().is_ok());
     }
 
-    /// What a log has been told, by its name in the configuration.
+    /// The text of a log, by its name in the configuration.
     pub(crate) fn log(&self, name: &str) -> String {
         observe::flush_all();
         let text = fs::read(self.folder.0.join(name)).unwrap_or_default();
@@ -216,17 +216,17 @@ impl TestSite {
         fs::write(self.folder.0.join(name), "").unwrap();
     }
 
-    /// Asks with `GET` as a client of HTTP/1.1.
+    /// Sends a `GET` request of HTTP/1.1.
     pub(crate) fn get(&self, target: &str) -> TestAnswer {
         self.get_with(target, "")
     }
 
-    /// The same with more header lines, each ended by a line feed.
+    /// The same with more header lines, each ending in a line feed.
     pub(crate) fn get_with(&self, target: &str, fields: &str) -> TestAnswer {
         self.send(&format!("GET {target} HTTP/1.1\nHost: localhost\n{fields}\n"))
     }
 
-    /// Sends the head of a request, its lines ended by line feeds, to the first socket.
+    /// Sends the head of a request, whose lines end in line feeds, to the first socket.
     pub(crate) fn send(&self, head: &str) -> TestAnswer {
         self.send_to(0, head)
     }
@@ -236,7 +236,7 @@ impl TestSite {
         self.ask(Some(PEER.parse().unwrap()), listen, head)
     }
 
-    /// Sends to the first socket as a client with that address, or by a Unix socket.
+    /// Sends to the first socket, from that address or from a Unix socket.
     pub(crate) fn send_from(&self, peer: Option<SocketAddr>, head: &str) -> TestAnswer {
         self.ask(peer, 0, head)
     }
@@ -285,16 +285,16 @@ async fn run(x: &mut Exchange, parser: &RequestHeadParser) -> bool {
     matches!(ran, Ran::Replied)
 }
 
-/// A reply, its body read.
+/// A reply whose body was read.
 pub(crate) struct TestAnswer {
     pub(crate) x: Box<Exchange>,
-    /// False: the connection would be closed without a word.
+    /// False if the connection would be closed without a reply.
     pub(crate) replied: bool,
-    /// How long the reply took, by a clock that passes only while the exchange waits.
+    /// How long the reply took, by a clock that runs only while the exchange waits.
     pub(crate) took_ms: u64,
     /// Whether a piece of the body was a range of a file.
     pub(crate) from_file: bool,
-    /// Whether the body broke off.
+    /// Whether the body was incomplete.
     pub(crate) broken: bool,
     bytes: Vec<u8>,
 }
@@ -331,7 +331,7 @@ impl TestedFilter {
         self.body.poll_chunk(&mut self.x, cx)
     }
 
-    /// The text, all of which must be there.
+    /// The whole text; fails if the body is pending or incomplete.
     pub(crate) fn text(mut self) -> Vec<u8> {
         let mut text = Vec::new();
         loop {
@@ -397,7 +397,7 @@ impl TestAnswer {
         &self.bytes
     }
 
-    /// The value of a field; more than one are joined by `, `.
+    /// The value of a field; several values are joined by `, `.
     pub(crate) fn field(&self, name: &str) -> Option<String> {
         let values: Vec<String> = self
             .head()
@@ -414,7 +414,7 @@ impl TestAnswer {
         lines(&self.x.reply.trailers)
     }
 
-    /// Every field as `Name: value`, those that stand in the reply by themselves first.
+    /// All fields as `Name: value`; first those that the reply stores separately.
     pub(crate) fn head(&self) -> Vec<String> {
         let reply = &self.x.reply;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -449,7 +449,7 @@ fn read_exact(file: &File, out: &mut [u8], start: u64) {
     file.read_exact_at(out, start).unwrap();
 }
 
-/// A directory that goes away with its test.
+/// A directory that is removed after its test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -470,14 +470,14 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_fixed_reply() {
+fn return_answers_with_a_text() {
     let answer = site("server { location / { return 200 hello; } }").get("/");
     assert_eq!((answer.status(), answer.body().as_str()), (200, "hello"));
     assert_eq!(answer.head(), ["Content-Type: text/plain", "Content-Length: 5"]);
 }
 
 #[test]
-fn a_file() {
+fn a_file_is_served() {
     let site = site("server { }");
     site.file("deep/a.html", "<p>");
     let answer = site.get("/deep/a.html");
@@ -487,7 +487,7 @@ fn a_file() {
 }
 
 #[test]
-fn a_refusal() {
+fn an_unknown_directive_is_refused() {
     assert_eq!(refusal("server {\n root a; root b; }"), "\"root\" directive is duplicate:2");
     assert_eq!(refusal("server {\n"), "unexpected end of file, expecting \"}\":3");
 }

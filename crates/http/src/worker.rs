@@ -1,5 +1,5 @@
-//! One worker's HTTP: it starts a driver for each connection, parks those that are idle, and ends
-//! all of them when it leaves.
+//! The HTTP part of a worker: it starts a driver for each connection, parks idle connections, and
+//! ends all of them when it leaves.
 
 use std::rc::{Rc, Weak};
 
@@ -15,13 +15,13 @@ use crate::h1::ConnectionState;
 use crate::h2::ResumeReason;
 use crate::site::{Generation, Site};
 
-/// Idle connections that end at once when there is no room for new ones.
+/// The most idle connections to end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
 
-/// One worker's HTTP.
+/// The HTTP part of a worker.
 pub struct Worker {
     context: Rc<WorkerContext>,
-    /// Where idle connections wait; `None` where there was no descriptor left for it.
+    /// Parked connections; `None` if there was no descriptor for the set.
     idle_set: Option<Rc<IdleSet<ParkedConnection>>>,
 }
 
@@ -51,7 +51,7 @@ impl Worker {
         worker
     }
 
-    /// Serves a new connection; `debug`: all its messages are logged.
+    /// Serves a new connection; `debug` logs all its messages.
     pub fn start(self: &Rc<Self>, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, permit } = accepted;
         let (serial, socket) = (observe::connection_number(), SocketProbe::new(&stream));
@@ -61,7 +61,7 @@ impl Worker {
         self.take_over(PassedConnection { client, stream, received, open, permit });
     }
 
-    /// Serves a connection that another listening socket has accepted.
+    /// Serves a connection that was accepted by a listening socket of another subsystem.
     pub fn take_over(self: &Rc<Self>, passed: PassedConnection) {
         let PassedConnection { client, stream, received, open, permit } = passed;
         let held = ConnectionState { _open: open, _permit: permit };
@@ -72,7 +72,7 @@ impl Worker {
         });
     }
 
-    /// Goes on with a connection that was parked; perhaps only to end it.
+    /// Resumes a parked connection, perhaps only to end it.
     fn resume(self: &Rc<Self>, stream: Stream, parked: ParkedConnection, reason: ResumeReason) {
         let worker = self.clone();
         self.context.tracker.spawn(OF_ANY_GENERATION, async move {
@@ -81,7 +81,7 @@ impl Worker {
         });
     }
 
-    /// Parks what a driver left, if its connection is idle, until bytes come or its time is over.
+    /// Parks the connection that a driver returned, if any, until bytes arrive or its time is over.
     fn park(self: &Rc<Self>, left: Option<UnusedConnection>) {
         let Some(UnusedConnection { stream, parked, left_ms }) = left else { return };
         if let Some(idle_set) = &self.idle_set
@@ -91,7 +91,7 @@ impl Worker {
         }
     }
 
-    /// Ends a parked connection: closes it, or has its client told first.
+    /// Ends a parked connection. One whose client is told first gets a task again.
     fn end_parked(self: &Rc<Self>, stream: Detached, parked: ParkedConnection, why: ResumeReason) {
         if parked.has_last_words() {
             self.resume(Stream::attach(stream), parked, why);
@@ -108,8 +108,8 @@ impl Worker {
         }
     }
 
-    /// From now on every next request is served by this configuration. Connections are woken, since
-    /// some may have come by a socket that it does not have.
+    /// Makes this the configuration of all requests that begin from now on. Connections are woken,
+    /// because it may lack the socket that accepted them.
     pub fn replace(self: &Rc<Self>, generation: Rc<Generation>) {
         generation.start();
         self.context.replace_generation(generation);
@@ -117,13 +117,14 @@ impl Worker {
         self.context.tracker.wake_all();
     }
 
-    /// Ends the requests and tunnels that began under earlier generations than this. Connections
-    /// that wait, or whose request is newer, stay; with [`u64::MAX`] all of them end.
+    /// Ends requests and tunnels of generations before this one. Idle connections, and those with a
+    /// newer request, stay open; with [`u64::MAX`] all of them end.
     pub fn cut_before(&self, generation: u64) {
         self.context.tracker.cut_before(generation);
     }
 
-    /// Idle connections end now, the others with the reply under way. Ready once none is left.
+    /// Ends idle connections now, and the others after their current reply. Ready once none is
+    /// left.
     pub async fn leave(self: &Rc<Self>) {
         self.context.leave();
         self.close_parked(ResumeReason::End, |_| false);
@@ -131,14 +132,13 @@ impl Worker {
         self.context.tracker.empty().await;
     }
 
-    /// How many idle connections are parked.
+    /// The number of parked connections.
     #[cfg(test)]
     pub(crate) fn parked(&self) -> usize {
         self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len())
     }
 
-    /// Ends a few connections that wait for another request: parked ones at once, others as soon
-    /// as their tasks have run.
+    /// Ends a few idle connections: parked ones immediately, others when their tasks have run.
     pub fn make_room(self: &Rc<Self>) {
         let parked = self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len());
         let mut wanted = ((parked + self.context.tracker.len()) / 8).clamp(1, RECLAIMED_MAX);

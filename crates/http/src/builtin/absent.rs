@@ -1,5 +1,5 @@
-//! Variables of what this version does not have, and so no request has either: they are what nginx
-//! makes of them for a request without TLS, HTTP/3 or a cache.
+//! Variables of features that this version lacks. They have nginx's value for a request without
+//! HTTP/3 or a cache.
 
 use crate::variables::BuiltIn;
 
@@ -21,7 +21,7 @@ mod tests {
     use crate::testing::site;
 
     #[test]
-    fn no_request_has_them() {
+    fn variables_of_absent_features_are_empty() {
         let site = site(
             "log_format f '$ssl_protocol $ssl_cipher $upstream_cache_status';
              server {

@@ -1,4 +1,4 @@
-//! Who asks: `$remote_user`. What every session says of its client is `session::builtin`'s.
+//! Variables of the client: `$remote_user`. Those of every session are in `session::builtin`.
 
 use crate::credentials;
 use crate::variables::BuiltIn;

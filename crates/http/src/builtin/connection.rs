@@ -1,4 +1,4 @@
-//! The connection: `$connection_...`, `$server_name`, `$tcpinfo_...`.
+//! Variables of the connection: `$connection_...`, `$server_name`, `$tcpinfo_...`.
 
 use net::TcpInfo;
 

@@ -1,6 +1,7 @@
-//! Variables named after what a client sends: `$http_...`, `$arg_...`, `$cookie_...`.
+//! Variables named after a field, argument or cookie: `$http_...`, `$arg_...`, `$cookie_...`.
 //!
-//! Names know no capitals and no hyphens, so those of fields are compared without them.
+//! Names of variables have no capitals and no hyphens, so names of fields are compared without
+//! them.
 
 use wire::Known;
 
@@ -69,8 +70,8 @@ fn http(name: Box<[u8]>) -> Getter {
     })
 }
 
-/// Of nothing but underscores. Unless `underscores_in_headers` is on, they are no part of a name
-/// for nginx, so that such a field has none that a variable could mean.
+/// Whether a name consists of underscores only. Unless `underscores_in_headers` is on, nginx
+/// ignores underscores in names, so that no variable has the value of such a field.
 fn is_nameless(name: &[u8]) -> bool {
     name.iter().all(|&byte| byte == b'_')
 }
@@ -99,7 +100,7 @@ pub(crate) fn join<'v>(
     found
 }
 
-/// Whether a field is the one that the rest of a variable's name means.
+/// Whether a field has the name in a variable's name.
 pub(crate) fn is_named(field: &[u8], name: &[u8]) -> bool {
     let folded = |byte: &u8| if *byte == b'-' { b'_' } else { byte.to_ascii_lowercase() };
     field.len() == name.len() && field.iter().zip(name).all(|(byte, own)| folded(byte) == *own)
@@ -118,7 +119,7 @@ fn arg(name: Box<[u8]>) -> Getter {
     })
 }
 
-/// What follows `name=`.
+/// The text after `name=`.
 fn value_of<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = text.split_at_checked(name.len())?;
     start.eq_ignore_ascii_case(name).then_some(rest)?.strip_prefix(b"=")
@@ -132,7 +133,7 @@ fn cookie(name: Box<[u8]>) -> Getter {
     })
 }
 
-/// The value of the first cookie with that name. Spaces may stand around its `=`.
+/// The value of the first cookie with that name. There may be spaces around its `=`.
 pub(crate) fn cookie_in<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     line.split(|&byte| byte == b';').find_map(|cookie| {
         let (start, rest) = skip_spaces(cookie).split_at_checked(name.len())?;

@@ -1,4 +1,4 @@
-//! From the path to a file: `$document_root`, `$realpath_root`, `$request_filename`.
+//! Variables of files: `$document_root`, `$realpath_root`, `$request_filename`.
 
 use std::os::unix::ffi::OsStrExt;
 

@@ -1,7 +1,7 @@
-//! The variables that every exchange has beside those of every session: of its client, its
+//! The variables that every exchange has in addition to those of every session: of its client, its
 //! connection, its request and its reply.
 //!
-//! Variables of a feature stand in the feature's folder.
+//! Variables of a feature are in the feature's folder.
 
 mod absent;
 mod client;
@@ -19,7 +19,7 @@ use session::builtin::Common;
 use crate::exchange::Exchange;
 use crate::variables::VariableTable;
 
-/// Their tables.
+/// The tables of built-in variables.
 pub(crate) const VARIABLES: &[VariableTable] = &[
     VariableTable::new(CORE, Common::<Exchange>::TABLE),
     VariableTable::new(UPSTREAM, BackendVariables::<Exchange>::TABLE),

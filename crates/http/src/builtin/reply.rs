@@ -1,6 +1,6 @@
-//! What is answered: `$status`, `$bytes_sent`, `$sent_http_...`.
+//! Variables of the reply: `$status`, `$bytes_sent`, `$sent_http_...`.
 //!
-//! Fields that the reply keeps apart from the others have rows of their own.
+//! Fields that [`Reply`](crate::exchange::Reply) stores separately have rows of their own.
 
 use observe::Level;
 
@@ -49,7 +49,7 @@ pub(super) const TABLE: &[BuiltIn] = &[
         "sent_http_last_modified",
         "The field `Last-Modified` of the reply.",
         |x, out| {
-            // nginx forgets a time as the head is sent, though a backend's field is passed on.
+            // nginx clears the time when it sends the head, but passes a backend's field on.
             let forgets = x.reply.head_sent && !matches!(x.reply.status, 200 | 206 | 304);
             let start = out.len();
             let is_named = named(&x.reply.fields, b"last_modified", out);

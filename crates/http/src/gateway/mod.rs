@@ -1,8 +1,8 @@
-//! The way to an application behind FastCGI, SCGI or uwsgi: a request is a list of variables and a
-//! body.
+//! Passing requests to an application with FastCGI, SCGI or uwsgi: a request is a list of variables
+//! and a body.
 //!
-//! What is written around both is a protocol's own ([`Dialect`]); servers, replies and limits are
-//! `backend`'s. Deliberately absent: any directive. The features declare them.
+//! The encoding is a protocol's own ([`Dialect`]); `backend` handles servers, replies and limits.
+//! Deliberately absent: directives, which the features declare.
 
 pub(crate) mod params;
 
@@ -28,18 +28,18 @@ use crate::health::Checkable;
 use crate::site::LocationBuilder;
 use params::{Param, Params};
 
-/// One of the protocols, as a location speaks it.
+/// One of the protocols, with a location's settings.
 pub(crate) trait Dialect: Send + Sync + 'static {
-    /// What the protocol has to know of a request.
+    /// The protocol's state of a request.
     type Request: Start;
 
     /// The prefix of the family's directives: `fastcgi_`.
     const FAMILY: &'static str;
-    /// What may stand before the address that variables give.
+    /// The schemes that may precede an address with variables.
     const SCHEMES: AddressSchemes = AddressSchemes { plain: "", tls: "" };
-    /// Whether a body can be sent as it comes although its length is not known.
+    /// Whether a body of unknown length can be streamed.
     const STREAMS_WITHOUT_LENGTH: bool = false;
-    /// Fields of replies that are not passed on unless the configuration says so.
+    /// Fields of replies that are only passed on by the configuration.
     const HIDDEN: &'static [ReplyName] = &[
         ReplyName::Status,
         ReplyName::XAccelExpires,
@@ -49,24 +49,24 @@ pub(crate) trait Dialect: Send + Sync + 'static {
         ReplyName::XAccelCharset,
     ];
 
-    /// Writes what stands before the body. `None`, with a line in the log: there is no way to.
+    /// Writes the bytes before the body. `None`, after logging why, if that is impossible.
     fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()>;
 
-    /// What there is to know of a request. `to_head`: it is a HEAD request.
+    /// The protocol's state of a request; `to_head` for a HEAD request.
     fn request(&self, to_head: bool) -> Self::Request;
 }
 
-/// What a location's directives say, whatever the protocol.
+/// The settings of a location, for any of the protocols.
 pub(crate) struct GatewaySettings<'a> {
     pub(crate) family: &'a Arc<Family>,
-    /// How TLS is spoken with backends; `None`: it never is.
+    /// TLS with backends; `None` for none.
     pub(crate) tls: Option<Arc<BackendTls>>,
     pub(crate) pass: Option<&'a PassTo>,
     pub(crate) params: &'a [Param],
     pub(crate) temp_path: &'a TempPath,
 }
 
-/// A location's way to its application.
+/// A location's connection to its application.
 struct Gateway<D> {
     dialect: D,
     family: Arc<Family>,
@@ -77,19 +77,19 @@ struct Gateway<D> {
     target: TargetGroup,
 }
 
-/// Answers everything in a location that has an application.
+/// Installs the backend of a location that has an application.
 pub(crate) fn install<D: Dialect>(
     settings: &GatewaySettings<'_>,
-    place: &mut LocationBuilder<'_, '_>,
+    location: &mut LocationBuilder<'_, '_>,
     dialect: impl FnOnce() -> D,
 ) -> Result<()> {
     let family = settings.family;
-    family.check(D::FAMILY).map_err(|message| Error::at(place.at, message))?;
+    family.check(D::FAMILY).map_err(|message| Error::at(location.at, message))?;
     let Some(pass) = settings.pass else { return Ok(()) };
-    settings.temp_path.need(place.load);
-    let gateway = Arc::new(Gateway::new(dialect(), pass, settings, place.load)?);
-    place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(gateway.clone());
-    place.backend(&format!("{}pass", D::FAMILY), gateway);
+    settings.temp_path.need(location.load);
+    let gateway = Arc::new(Gateway::new(dialect(), pass, settings, location.load)?);
+    location.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(gateway.clone());
+    location.backend(&format!("{}pass", D::FAMILY), gateway);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! `fastcgi_param`, `scgi_param` and `uwsgi_param`: the variables of a request, its fields among
-//! them.
+//! `fastcgi_param`, `scgi_param` and `uwsgi_param`: the variables of a request, including its
+//! fields.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ use crate::exchange::Exchange;
 pub struct Param {
     name: Box<[u8]>,
     value: Template,
-    /// Whether it is left out where its value is empty.
+    /// Whether it is omitted if its value is empty.
     if_not_empty: bool,
 }
 
@@ -40,8 +40,8 @@ impl Value for Param {
 /// The variables of a location, in the order they are sent.
 pub(crate) struct Params {
     lines: Vec<Param>,
-    /// Whether `HTTP_HOST` is the host that the request was understood to be for.
-    says_host: bool,
+    /// Whether `HTTP_HOST` is added, with the host that the server was chosen by.
+    adds_host: bool,
     /// Whether the request's fields are passed on.
     passes_fields: bool,
     /// Fields of the request that are not passed on because a line sets their variable, without
@@ -54,23 +54,23 @@ const HOST: &[u8] = b"HTTP_HOST";
 
 impl Params {
     pub(crate) fn new(lines: &[Param], passes_fields: bool) -> Self {
-        let says_host = !lines.iter().any(|line| line.name.eq_ignore_ascii_case(HOST));
-        let mut params = Self { lines: Vec::new(), says_host, passes_fields, replaced: Vec::new() };
+        let adds_host = !lines.iter().any(|line| line.name.eq_ignore_ascii_case(HOST));
+        let mut params = Self { lines: Vec::new(), adds_host, passes_fields, replaced: Vec::new() };
         for line in lines {
             let field = line.name.strip_prefix(FIELD).filter(|field| !field.is_empty());
             params.replaced.extend(field.map(Box::from));
-            // One that is set to nothing is not sent at all.
+            // A field's variable with a fixed empty value is not sent.
             if field.is_none() || line.value.as_fixed() != Some(b"") {
                 params.lines.push(line.clone());
             }
         }
-        if says_host {
+        if adds_host {
             params.replaced.push(HOST[FIELD.len()..].into());
         }
         params
     }
 
-    /// Appends all variables. `None`, with a line in the log: one of them cannot be sent.
+    /// Appends all variables. `None`, after logging why, if one of them cannot be sent.
     pub(crate) fn write<P: Pairs>(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
         for line in &self.lines {
             let start = out.len();
@@ -81,7 +81,7 @@ impl Params {
                 false => close::<P>(&line.name, value, x, out)?,
             }
         }
-        if self.says_host {
+        if self.adds_host {
             write_host::<P>(x, out)?;
         }
         if self.passes_fields {
@@ -90,7 +90,7 @@ impl Params {
         Some(())
     }
 
-    /// The request's fields; those of one name are one variable.
+    /// Appends the request's fields; fields with the same name become one variable.
     fn write_fields<P: Pairs>(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
         let (mut name, mut hashes) = (x.scratch(), name_hashes(x));
         for (at, field) in x.request.head.fields.iter().enumerate() {
@@ -113,7 +113,7 @@ impl Params {
     }
 }
 
-/// Completes a variable. `None`, with a line in the log: it cannot be sent.
+/// Completes a variable. `None`, after logging why, if it cannot be sent.
 pub(crate) fn close<P: Pairs>(
     name: &[u8],
     value: usize,
@@ -128,7 +128,7 @@ pub(crate) fn close<P: Pairs>(
     closed.ok()
 }
 
-/// The host without doubtful bytes, and the port if the client named one.
+/// Appends the validated host, and the port if the client named one.
 fn write_host<P: Pairs>(x: &Exchange, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let value = P::open(HOST, out);
@@ -145,7 +145,7 @@ fn write_host<P: Pairs>(x: &Exchange, out: &mut Vec<u8>) -> Option<()> {
     close::<P>(HOST, value, x, out)
 }
 
-/// Whether two fields have one name.
+/// Whether two fields have the same name.
 fn are_alike(one: &Field, other: &Field, x: &Exchange) -> bool {
     one.id == other.id
         && (one.id != Known::Other || {
@@ -154,12 +154,11 @@ fn are_alike(one: &Field, other: &Field, x: &Exchange) -> bool {
         })
 }
 
-/// The hash of a field whose value has been written with that of an earlier one.
+/// The hash of a field whose value was written together with that of an earlier one.
 const WRITTEN: u32 = 0;
 
-/// Hashes of the names of fields (FNV-1a, any case), none of which is [`WRITTEN`]. Every field is
-/// compared with all that follow it, and a client may send as many as `max_headers` allows: hashes
-/// keep that cheap.
+/// Hashes of the names of fields (FNV-1a, ignoring case), none of which is [`WRITTEN`]. Every field
+/// is compared with all that follow, up to `max_headers`, and hashes keep that cheap.
 fn name_hashes(x: &Exchange) -> Vec<u32> {
     let add = |hash: u32, byte: &u8| {
         (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
@@ -168,7 +167,7 @@ fn name_hashes(x: &Exchange) -> Vec<u32> {
     x.request.head.fields.iter().map(hash).collect()
 }
 
-/// The value of the field at `at`, and those of later fields with its name.
+/// Appends the value of the field at `at`, and those of later fields with its name.
 fn write_values(at: usize, hashes: &mut [u32], x: &Exchange, out: &mut Vec<u8>) {
     let fields = &x.request.head.fields;
     let (first, hash) = (&fields[at], hashes[at]);

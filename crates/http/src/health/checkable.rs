@@ -1,4 +1,4 @@
-//! What a check needs of a backend.
+//! Backends that can be checked.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::backend::Conf as Family;
 use crate::backend::check::CheckRequest;
 use crate::exchange::Exchange;
 
-/// A backend that can be asked by health checks.
+/// A backend that health checks can probe.
 pub(crate) trait Checkable: Send + Sync {
-    /// The group of servers; `None`: it depends on the request.
+    /// The group of servers; `None` if it depends on the request.
     fn group(&self) -> Option<&Arc<Group>>;
-    /// What all families of backends are told.
+    /// The settings that all families of backends share.
     fn family(&self) -> &Family;
-    /// How connections are secured; `None`: they are not.
+    /// TLS with the servers; `None` for none.
     fn tls(&self) -> Option<&SecuredBackend> {
         None
     }
-    /// Makes a request; `None`, with a line in the log: it is none.
+    /// Makes a request. `None`, after logging why, if that is impossible.
     fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest>;
 }

@@ -1,4 +1,4 @@
-//! `health_check`: servers are asked as a location passes requests on.
+//! `health_check`: servers are probed with requests of a location's backend.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub struct LocationCheck {
     pub(crate) terms: CheckTerms,
     pub(crate) uri: Arc<[u8]>,
     pub(crate) port: Option<u16>,
-    /// How long a connection serves for further checks; 0: for one.
+    /// The age up to which a connection is reused for checks; 0: never.
     pub(crate) keepalive_time_ms: u64,
     pub(crate) matching: Arc<Match>,
     pub(crate) backend: Arc<dyn Checkable>,
 }
 
-/// A location that says how its backends are checked.
+/// A location whose backend probes its servers.
 #[derive(Clone)]
 pub(super) struct LocationProbe {
     generation: Rc<Generation>,
@@ -35,7 +35,7 @@ pub(super) struct LocationProbe {
     location: LocationId,
 }
 
-/// How much of a body is looked at.
+/// The most bytes of a body to match.
 pub(super) const BODY_MAX: usize = 256 * 1024;
 
 /// No listening socket: no client has sent these requests.
@@ -55,10 +55,9 @@ pub(super) fn probes(
 }
 
 impl LocationProbe {
-    /// The check.
     pub(super) fn check(&self) -> &Arc<LocationCheck> {
         let here = &self.generation.location(self.location).core;
-        here.own.find().expect("a probe is made of one")
+        here.own.find().expect("a probe is made of a check")
     }
 
     /// The log of the location.
@@ -66,7 +65,7 @@ impl LocationProbe {
         &self.generation.location(self.location).core.error_log
     }
 
-    /// Asks a server.
+    /// Probes a server.
     pub(super) async fn ask(
         &self,
         server: &Arc<Server>,
@@ -84,7 +83,7 @@ impl LocationProbe {
         }
     }
 
-    /// A request that nobody sent, in the location.
+    /// A request in the location that has no client.
     fn exchange(&self, uri: &[u8]) -> Exchange {
         let serial = observe::connection_number();
         let client = Rc::new(Client::new(serial, None, net::SocketProbe::NONE, NO_LISTEN));

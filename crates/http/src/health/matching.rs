@@ -1,4 +1,4 @@
-//! `match`: what a reply to a health check must be like.
+//! `match`: tests of a reply to a health check.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use observe::Text;
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
 
-/// What log lines call the tests.
+/// The names of the tests in log lines.
 pub(crate) const CHECKING_STATUS: &str = "checking status code";
 const CHECKING_HEADER: &str = "checking header";
 const CHECKING_BODY: &str = "checking body";
@@ -21,7 +21,7 @@ const CHECKING_VARIABLES: &str = "checking variables";
 #[derive(Default)]
 pub(crate) struct Matches(HashMap<Box<[u8]>, Arc<Match>>);
 
-/// A `match` block. Without one a reply need only be 2xx or 3xx.
+/// A `match` block. The default only requires a status of 2xx or 3xx.
 pub(crate) struct Match {
     name: Box<[u8]>,
     statuses: Vec<Statuses>,
@@ -49,7 +49,7 @@ enum Presence {
     Compared(Compared),
 }
 
-/// `= text`, `~ pattern`, or the contrary.
+/// `= text`, `~ pattern`, or their negation.
 struct Compared {
     negated: bool,
     with: With,
@@ -102,7 +102,7 @@ impl Match {
         &self.name
     }
 
-    /// Whether the body is looked at.
+    /// Whether the body is tested.
     pub(crate) fn needs_body(&self) -> bool {
         !self.bodies.is_empty()
     }
@@ -141,7 +141,7 @@ impl Match {
         Ok(())
     }
 
-    /// What was looked at last, or what is wrong. The head of the reply stands in the exchange.
+    /// Tests a reply, whose head is in the exchange. Returns the last test, or the failure.
     pub(crate) fn judge(&self, x: &mut Exchange, body: &[u8]) -> Verdict {
         let mut action = CHECKING_STATUS;
         let status = x.backends.head.status;
@@ -173,7 +173,7 @@ impl Match {
     }
 }
 
-/// A status that is not one of those that pass.
+/// The failure of a reply with an unexpected status.
 pub(crate) fn unexpected_status(status: u16) -> CheckFailure {
     CheckFailure::new(CHECKING_STATUS, format!("unexpected status code {status}"))
 }
@@ -234,7 +234,7 @@ impl HeaderMatch {
         match &self.test {
             Presence::Present => is_present,
             Presence::Absent => !is_present,
-            // Of several fields of the name, all must not be what none may be.
+            // With negation, every field of the name must pass.
             Presence::Compared(test) if test.negated => {
                 is_present && values.all(|value| test.accepts(value, x))
             }
@@ -257,7 +257,7 @@ impl Compared {
         Ok(Self { negated, with: with? })
     }
 
-    /// A match that was given up, and has been logged, is not accepted.
+    /// Compares a text. If the match exceeds its limits, which is logged, the text fails.
     fn accepts(&self, subject: &[u8], x: &Exchange) -> bool {
         let found = match &self.with {
             With::Text(text) => Ok(*subject == **text),

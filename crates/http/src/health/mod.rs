@@ -1,8 +1,7 @@
-//! Active checks of backends: the checks of a configuration, and how servers are asked over HTTP,
-//! in the protocol of another backend, or for a mere connection.
+//! Active health checks: the checks of a configuration, and the probes of servers over HTTP, in the
+//! protocol of another backend, or by connecting only.
 //!
-//! When servers are asked, and log lines, are `session::health`'s; what the answers come to is
-//! `upstream::health`'s.
+//! `session::health` schedules probes and logs; `upstream::health` evaluates their results.
 
 mod checkable;
 mod location;
@@ -34,7 +33,7 @@ impl ControlJob<Arc<Site>> for Health {
         self.0.serve(checks(site));
     }
 
-    /// Whoever takes over checks the servers; what is known of them stays.
+    /// Stops the checks; the state of servers stays.
     fn leave(&mut self) {
         self.0.stop();
     }

@@ -1,4 +1,4 @@
-//! The two kinds of checks.
+//! The two kinds of probes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use observe::{Level, MessageSource};
 use super::{location, server};
 use crate::backend::check::KeptConnection;
 
-/// How a server is asked.
+/// How a server is probed.
 #[derive(Clone)]
 pub(super) enum BackendProbe {
-    /// As a location passes requests on.
+    /// With requests of a location's backend (`health_check`).
     Location(location::LocationProbe),
-    /// As an `upstream` block says.
+    /// As an `upstream` block demands (`check`).
     Server(server::ServerProbe),
 }
 

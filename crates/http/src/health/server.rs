@@ -1,4 +1,5 @@
-//! `check`: servers are asked as an `upstream` block says, whoever passes requests on to them.
+//! `check`: servers are probed as an `upstream` block demands, whatever locations pass requests to
+//! them.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(super) struct ServerProbe {
 }
 
 impl ServerProbe {
-    /// Asks a server.
+    /// Probes a server.
     pub(super) async fn ask(
         &self,
         server: &Server,

@@ -1,4 +1,4 @@
-//! Checks with real sockets: scripted backends, a worker that serves, and its log.
+//! Health checks with real sockets: scripted backends, a worker that serves, and its log.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::backend::testing::{TestBackend, closed_port};
 use crate::h1::tests::{PATIENCE, Server};
 
-/// Servers by their addresses, and a location that passes on to them.
+/// A server with these backends, and a location that proxies to them.
 fn server(addresses: &[String], lines: &str) -> Server {
     let servers: String = addresses.iter().map(|address| format!("server {address}; ")).collect();
     serve(&format!(
@@ -22,12 +22,12 @@ fn server(addresses: &[String], lines: &str) -> Server {
 
 fn serve(http: &str) -> Server {
     let server = Server::start(format!("error_log e.log info; {http}"));
-    // Checks come one after the other, and what they find is awaited.
+    // Checks follow each other in time, and the tests wait for their results.
     server.start_clock();
     server
 }
 
-/// Waits for a line of the log that begins so.
+/// Waits for a line of the log with this beginning.
 fn await_line(server: &Server, start: &str) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -44,13 +44,13 @@ fn count(server: &Server, start: &str) -> usize {
     server.lines().iter().filter(|line| line.starts_with(start)).count()
 }
 
-/// What clients get: the last line of the body.
+/// The last line of the body that a client receives.
 fn get(server: &Server) -> String {
     let reply = server.ask("GET /page HTTP/1.0\r\nHost: h\r\n\r\n");
     reply.rsplit("\r\n").next().unwrap_or_default().to_owned()
 }
 
-/// Waits until clients get that.
+/// Waits until clients receive this.
 fn await_answer(server: &Server, expected: &str) {
     let end = Instant::now() + PATIENCE;
     while get(server) != expected {
@@ -59,7 +59,7 @@ fn await_answer(server: &Server, expected: &str) {
     }
 }
 
-/// A backend that says its name, and that is well as long as the switch is on.
+/// A backend that answers with its name, and that is healthy while the switch is on.
 fn named(name: &str, well: &Arc<AtomicBool>) -> TestBackend {
     let (name, well) = (name.to_owned(), well.clone());
     TestBackend::answering(move |request| {
@@ -71,7 +71,7 @@ fn named(name: &str, well: &Arc<AtomicBool>) -> TestBackend {
 }
 
 #[test]
-fn a_sick_server_is_left_alone_until_it_is_well_and_each_change_is_logged_once() {
+fn an_unhealthy_server_gets_no_requests_and_each_change_is_logged_once() {
     let (well, always) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
     let (one, two) = (named("one", &well), named("two", &always));
     let server = server(&[one.address(), two.address()], "health_check interval=20ms;");
@@ -98,7 +98,7 @@ fn a_sick_server_is_left_alone_until_it_is_well_and_each_change_is_logged_once()
 }
 
 #[test]
-fn where_all_are_sick_there_is_none_to_ask() {
+fn without_healthy_servers_the_reply_is_502() {
     let never = Arc::new(AtomicBool::new(false));
     let backend = named("one", &never);
     let server = server(&[backend.address()], "health_check interval=20ms fails=3;");
@@ -109,7 +109,7 @@ fn where_all_are_sick_there_is_none_to_ask() {
 }
 
 #[test]
-fn a_server_that_must_pass_first_is_asked_nothing_else_before() {
+fn a_mandatory_check_precedes_the_first_request() {
     let (release, held) = channel();
     let held = std::sync::Mutex::new(held);
     let backend = TestBackend::answering(move |request| {
@@ -128,7 +128,7 @@ fn a_server_that_must_pass_first_is_asked_nothing_else_before() {
 }
 
 #[test]
-fn requests_are_as_the_location_makes_them() {
+fn check_requests_are_those_of_the_location() {
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
     let elsewhere = closed_port();
     let port = backend.port;
@@ -150,7 +150,7 @@ fn requests_are_as_the_location_makes_them() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_nginx_words() {
+fn failures_are_logged_in_nginx_words() {
     let big = format!("HTTP/1.1 200 OK\nX: {}", "x".repeat(5000));
     let table: [(&str, &str); 6] = [
         ("", "upstream prematurely closed connection while reading response header from upstream"),
@@ -189,7 +189,7 @@ fn what_is_wrong_is_said_in_nginx_words() {
 }
 
 #[test]
-fn who_does_not_listen_or_does_not_answer_is_sick() {
+fn a_server_that_refuses_or_does_not_answer_is_unhealthy() {
     let address = format!("127.0.0.1:{}", closed_port());
     let refused = server(std::slice::from_ref(&address), "health_check;");
     let peer = format!(", health check \"\" of peer {address} in upstream \"u\"");
@@ -213,7 +213,7 @@ fn who_does_not_listen_or_does_not_answer_is_sick() {
     );
 }
 
-/// A backend that counts connections, and what was asked on all of them.
+/// A backend that counts its connections.
 fn counting(reply: &'static str) -> (TestBackend, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = connections.clone();
@@ -227,7 +227,7 @@ fn counting(reply: &'static str) -> (TestBackend, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_connection_serves_for_more_than_one_check_where_that_is_wanted() {
+fn keepalive_time_reuses_the_connection_of_a_check() {
     let whole = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n2\r\nhi\r\n0\r\n\r\n";
     let table = [
         ("health_check interval=10ms keepalive_time=1h;", whole, 1),
@@ -248,13 +248,13 @@ fn a_connection_serves_for_more_than_one_check_where_that_is_wanted() {
 }
 
 #[test]
-fn a_kept_connection_that_is_closed_is_no_failure() {
+fn a_closed_idle_connection_is_not_a_failure() {
     for at_once in [true, false] {
         let backend = TestBackend::playing(move |mut peer| {
             peer.request();
             peer.send("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
             if !at_once {
-                // The next question is under way when it is.
+                // The connection is closed after the next request was sent.
                 peer.request();
             }
         });
@@ -266,7 +266,7 @@ fn a_kept_connection_that_is_closed_is_no_failure() {
 }
 
 #[test]
-fn no_more_of_a_body_than_a_limit_is_looked_at() {
+fn only_the_beginning_of_a_body_is_matched() {
     let x = "x".repeat(super::location::BODY_MAX - 4);
     for (body, passes) in [(format!("{x}here"), true), (format!("{x}-here"), false)] {
         let backend = TestBackend::replying(&format!("HTTP/1.0 200 OK\n\n{body}{x}"));
@@ -281,7 +281,7 @@ fn no_more_of_a_body_than_a_limit_is_looked_at() {
 }
 
 #[test]
-fn what_is_required_of_variables_sees_the_reply() {
+fn require_sees_variables_of_the_reply() {
     for (status, passes) in [("204 Fine", true), ("200 OK", false)] {
         let backend =
             TestBackend::replying(&format!("HTTP/1.1 {status}\nX: y\nContent-Length: 0\n\n"));
@@ -323,7 +323,7 @@ fn an_upstream_block_checks_its_servers_as_tengine_does() {
 }
 
 #[test]
-fn tengines_connections_are_kept_for_so_many_requests() {
+fn check_keepalive_requests_limits_a_connection() {
     let (backend, connections) = counting("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
     let _server = serve(&format!(
         r#"upstream u {{
@@ -338,7 +338,7 @@ fn tengines_connections_are_kept_for_so_many_requests() {
     assert!((3..=4).contains(&connections.load(SeqCst)));
 }
 
-/// A server whose checks ask for `/check` and are answered so, and whose pages say `hi`.
+/// A server whose checks request `/check`, with this reply, and whose pages are `hi`.
 fn answering_checks(check: &'static str, lines: &str) -> (Server, TestBackend, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = connections.clone();
@@ -360,7 +360,7 @@ fn answering_checks(check: &'static str, lines: &str) -> (Server, TestBackend, A
 }
 
 #[test]
-fn a_body_that_does_not_end_costs_the_connection_and_not_the_server() {
+fn an_endless_body_closes_the_connection_but_is_not_a_failure() {
     let (server, backend, connections) = answering_checks(
         "HTTP/1.1 200 OK\nContent-Length: 10\n\nhalf",
         r#"interval=10 fall=1 rise=1 timeout=50; check_keepalive_requests 9;
@@ -376,7 +376,7 @@ fn a_body_that_does_not_end_costs_the_connection_and_not_the_server() {
 }
 
 #[test]
-fn a_websocket_is_healthy_with_101() {
+fn a_websocket_check_expects_101() {
     let (server, ..) = answering_checks(
         "HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: upgrade\n\n",
         r#"interval=10 rise=2 timeout=10000; check_keepalive_requests 2;
@@ -387,7 +387,7 @@ fn a_websocket_is_healthy_with_101() {
 }
 
 #[test]
-fn a_mere_connection_is_enough_for_tcp() {
+fn a_tcp_check_only_connects() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = serve(&format!(
@@ -398,7 +398,7 @@ fn a_mere_connection_is_enough_for_tcp() {
          server {{ location / {{ proxy_pass http://u; proxy_next_upstream off; }} }}",
         closed_port(),
     ));
-    // Two for the checks; what follows is a client's.
+    // Two connections of checks; the next is a client's.
     for _ in 0..2 {
         let (mut stream, _) = listener.accept().unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
@@ -427,7 +427,7 @@ fn application(status: &'static str) -> TestBackend {
 }
 
 #[test]
-fn applications_behind_fastcgi_are_checked_in_their_own_protocol() {
+fn fastcgi_applications_are_checked_with_fastcgi() {
     let (well, sick) = (application("200"), application("500"));
     let (one, two) = (well.address(), sick.address());
     let server = serve(&format!(
@@ -451,7 +451,7 @@ fn applications_behind_fastcgi_are_checked_in_their_own_protocol() {
 }
 
 #[test]
-fn an_application_that_cannot_answer_in_fastcgi_is_sick() {
+fn an_application_that_does_not_speak_fastcgi_is_unhealthy() {
     let backend = TestBackend::of_bytes(b"\0\0\0\0", "HTTP/1.1 200 OK\r\n\r\n");
     let address = backend.address();
     let server = serve(&format!(

@@ -1,23 +1,22 @@
-//! What a directive may know of the block it stands in, while the block is being read.
+//! The block that is being read, for directives whose meaning depends on it.
 
 use conf::Registry;
 
-/// The block whose lines are being read, kept in the registry for directives whose meaning depends
-/// on it, such as `alias`.
+/// The block whose lines are being read. The registry has it for directives such as `alias`.
 #[derive(Default)]
 pub enum BlockContext {
-    /// No location.
+    /// Not a location.
     #[default]
     Outside,
     /// A location for paths that begin with its name.
     Prefix(Box<[u8]>),
     /// A location with a regular expression.
     Pattern,
-    /// A named location, which no path leads to.
+    /// A named location.
     Named,
 }
 
-/// What the lines of the block have declared so far, kept in the registry for directives that are
-/// allowed only after another one.
+/// Declarations of the block's lines so far. The registry has them for directives that are allowed
+/// only after another one.
 #[derive(Default)]
 pub struct ParsedSoFar(pub Registry);

@@ -1,4 +1,4 @@
-//! `listen`: the address of a socket, how it is opened, and which servers are behind it.
+//! `listen`: the address of a socket, its options, and its servers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -12,21 +12,20 @@ use session::listen;
 
 use super::{Protocols, ServerNames};
 
-/// Where a server listens whose `listen` names no port.
+/// The port of a `listen` line without one.
 const DEFAULT_PORT: u16 = 80;
 
 /// A listening socket and the servers behind it.
 pub struct Listen {
-    /// Where it listens.
+    /// Its address.
     pub address: Address,
-    /// How it is opened.
+    /// The options to open it with.
     pub options: SocketOptions,
-    /// What is spoken there besides HTTP/1.
+    /// The protocols besides HTTP/1.
     pub protocols: Protocols,
     /// The port by which clients reach the socket, if `server_port=` names another one.
     pub server_port: Option<u16>,
-    /// What secures its connections in tests. What `listen ... ssl` means is
-    /// [`Protocols::SSL`].
+    /// A transport for tests. `listen ... ssl` is [`Protocols::SSL`].
     pub transport: Option<Arc<dyn Transport>>,
     /// Its servers.
     pub names: ServerNames,
@@ -35,13 +34,13 @@ pub struct Listen {
 /// One `listen` line.
 #[derive(Clone)]
 pub struct ListenLine {
-    /// Where: one address, or those of a range of ports or a host name.
+    /// One address, or several for a range of ports or a host name.
     pub addresses: Vec<Address>,
     /// Whether its server is the default of the socket.
     pub default_server: bool,
-    /// How the socket is opened, where the line says anything about it.
+    /// The socket options, if the line has any.
     pub options: Option<SocketOptions>,
-    /// What it names to be spoken there.
+    /// The protocols that the line names.
     pub protocols: Protocols,
     /// The port by which clients reach the addresses, if `server_port=` names another one.
     pub server_port: Option<u16>,
@@ -69,19 +68,19 @@ impl Value for ListenLine {
     }
 }
 
-/// How a socket is opened that no line says anything about.
+/// The options of a socket whose lines have none.
 ///
-/// `deferred` is on, unlike in nginx: in HTTP the client speaks first, so there is nothing to do
-/// for a connection before its first bytes, and accepting it with them saves a wake-up and the
-/// whole registration of short connections. One that stays silent is accepted after a second.
-/// Called `nginx`, the program does as nginx: tools made for it count silent connections.
-pub fn unsaid() -> SocketOptions {
+/// Unlike in nginx, `deferred` is on: an HTTP client sends first, so a connection can be accepted
+/// together with its first bytes, which saves a wake-up, and the whole registration of short
+/// connections. A silent connection is accepted after a second. If the program's name is `nginx`,
+/// `deferred` is off, because tools made for nginx count silent connections.
+pub fn default_options() -> SocketOptions {
     let deferred = crate::identity::identity().name != "nginx";
     SocketOptions { deferred, ..SocketOptions::default() }
 }
 
 impl ListenLine {
-    /// What a server without a `listen` line has.
+    /// The `listen` line of a server that has none.
     pub fn implicit(from: &Directive, privileged: bool) -> Self {
         let port = if privileged { 80 } else { 8000 };
         let address = Address::Ip(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port));
@@ -125,7 +124,7 @@ impl ListenLine {
             return Ok(());
         }
         let v6 = matches!(self.addresses.first(), Some(Address::Ip(SocketAddr::V6(_))));
-        let options = self.options.get_or_insert_with(unsaid);
+        let options = self.options.get_or_insert_with(default_options);
         if listen::set_option(options, word, v6, from)? {
             return Ok(());
         }
@@ -134,7 +133,7 @@ impl ListenLine {
     }
 }
 
-/// What may follow the address, beside how the socket is opened.
+/// Parameters after the address, other than socket options.
 const PARAMETERS: [&str; 6] =
     ["default_server", "proxy_protocol", "ssl", "http2", "quic", listen::SERVER_PORT];
 

@@ -1,4 +1,4 @@
-//! Choosing the location for a path: exact names, the longest prefix, then regular expressions.
+//! Chooses the location for a path: exact names, the longest prefix, then regular expressions.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,8 @@ pub struct Locations {
     /// Sorted by name.
     prefixes: Vec<Prefix>,
     patterns: Vec<(Pattern, LocationId)>,
-    /// Names without the slash they end with, sorted: who asks for one is sent to the name.
+    /// Names of locations without their final slash, sorted. A request for one is redirected to the
+    /// name.
     slashless: Vec<(Box<[u8]>, LocationId)>,
     named: Vec<(Box<[u8]>, LocationId)>,
 }
@@ -25,15 +26,15 @@ pub struct Locations {
 struct Prefix {
     name: Box<[u8]>,
     id: LocationId,
-    /// `^~`: regular expressions are not asked.
+    /// `^~`: regular expressions are not tried.
     final_prefix: bool,
-    /// The longest of the others that this one begins with.
+    /// The longest other prefix that is a prefix of this one.
     shorter: Option<usize>,
 }
 
 impl Locations {
-    /// Sorts the locations of one level; each comes with the place that says it. `adds_slash`:
-    /// which of them are meant by their name without its slash, too.
+    /// Sorts the locations of one level; each comes with its position in the configuration.
+    /// `adds_slash` tells which of them are also found by their name without its final slash.
     pub(crate) fn build(
         list: Vec<(Matcher, LocationId, Span)>,
         adds_slash: impl Fn(LocationId) -> bool,
@@ -57,7 +58,7 @@ impl Locations {
         Ok(locations)
     }
 
-    /// A location that has the name without its slash answers for it.
+    /// The names without their final slash, unless another location has that name.
     fn find_slashless(
         &self,
         adds_slash: impl Fn(LocationId) -> bool,
@@ -73,7 +74,7 @@ impl Locations {
                 found.push((slashless.into(), id));
             }
         }
-        // Where both are there, it is the exact location that decides.
+        // An exact location comes before a prefix with the same name.
         found.sort_by(|a: &(Box<[u8]>, _), b| a.0.cmp(&b.0));
         found.dedup_by(|later, first| later.0 == first.0);
         found
@@ -84,7 +85,8 @@ impl Locations {
         Some(self.slashless[at].1)
     }
 
-    /// In order of names, what a name begins with comes before it: a stack finds the longest.
+    /// Sets `shorter`. In the order of names, a prefix of a name comes before it, so that a stack
+    /// has the longest on top.
     fn link(&mut self) {
         let mut open: Vec<usize> = Vec::new();
         for at in 0..self.prefixes.len() {
@@ -104,7 +106,7 @@ impl Locations {
         self.named.iter().find(|(own, _)| &**own == name).map(|(_, id)| *id)
     }
 
-    /// Whether no path leads to any of them.
+    /// Whether there are only named locations, or none.
     fn is_empty(&self) -> bool {
         self.prefixes.is_empty() && self.exact.is_empty() && self.patterns.is_empty()
     }
@@ -128,7 +130,8 @@ impl Locations {
     }
 }
 
-/// nginx looks for duplicates in the order of names, and names the place of the later one.
+/// Like nginx, looks for duplicates in the order of names, and reports the position of the later
+/// one.
 fn refuse_duplicates(list: &[(Matcher, LocationId, Span)]) -> Result<(), Error> {
     let mut seen = HashSet::new();
     let is_static = |matcher: &Matcher| matches!(matcher, Matcher::Exact(_) | Matcher::Prefix(..));
@@ -145,43 +148,43 @@ fn refuse_duplicates(list: &[(Matcher, LocationId, Span)]) -> Result<(), Error> 
     }
 }
 
-/// What was found.
+/// The best match so far.
 #[derive(Clone, Copy)]
 enum BestMatch {
-    /// Nothing here.
     Nothing,
-    /// The longest prefix so far; regular expressions may overrule it.
+    /// The longest prefix; regular expressions may take precedence.
     Prefix(LocationId),
-    /// This one and no other.
-    Settled(LocationId),
-    /// The client is to ask for the name of this one.
+    /// The final result.
+    Final(LocationId),
+    /// The final result: redirect to the name of this location, with its slash.
     Slashless(LocationId),
 }
 
-/// The location of a path.
+/// The location chosen for a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) location: LocationId,
-    /// Whether the client is sent to the location's name: it has left out the slash.
+    /// Whether to redirect to the location's name, because the path lacks its final slash.
     pub(crate) adds_slash: bool,
 }
 
-/// The location for the exchange's path in its server.
+/// Chooses the location for the exchange's path in its server.
 pub(crate) fn choose(site: &Site, x: &mut Exchange) -> Result<Chosen, MatchError> {
     let server = site.server(x.server);
     let uri = std::mem::take(&mut x.request.uri);
-    let found = among(site, &server.locations, &uri, x);
+    let found = find_in_level(site, &server.locations, &uri, x);
     x.request.uri = uri;
     let (location, adds_slash) = match found? {
         BestMatch::Nothing => (server.outer, false),
-        BestMatch::Prefix(id) | BestMatch::Settled(id) => (id, false),
+        BestMatch::Prefix(id) | BestMatch::Final(id) => (id, false),
         BestMatch::Slashless(id) => (id, true),
     };
     Ok(Chosen { location, adds_slash })
 }
 
-/// Prefixes first, the nested ones of the longest before the regular expressions of this level.
-fn among(
+/// Chooses find_in_level the locations of a level: prefixes first, with those nested in the longest one
+/// before the regular expressions of this level.
+fn find_in_level(
     site: &Site,
     level: &Locations,
     uri: &[u8],
@@ -191,28 +194,28 @@ fn among(
         return Ok(BestMatch::Nothing);
     }
     if let Some(id) = level.exact(uri) {
-        return Ok(BestMatch::Settled(id));
+        return Ok(BestMatch::Final(id));
     }
     if let Some(id) = level.slashless(uri) {
         return Ok(BestMatch::Slashless(id));
     }
     let mut found = BestMatch::Nothing;
     if let Some(prefix) = level.longest_prefix(uri) {
-        found = match among(site, &site.location(prefix.id).inner, uri, x)? {
+        found = match find_in_level(site, &site.location(prefix.id).inner, uri, x)? {
             BestMatch::Nothing => BestMatch::Prefix(prefix.id),
             deeper => deeper,
         };
-        // `^~` is about the regular expressions of its own level; outer ones are still asked.
-        if prefix.final_prefix || matches!(found, BestMatch::Settled(_) | BestMatch::Slashless(_)) {
+        // `^~` prevents the regular expressions of its own level; those of outer levels are tried.
+        if prefix.final_prefix || matches!(found, BestMatch::Final(_) | BestMatch::Slashless(_)) {
             return Ok(found);
         }
     }
     for (pattern, id) in &level.patterns {
         if pattern.matches(uri, x)? {
-            return Ok(match among(site, &site.location(*id).inner, uri, x)? {
-                BestMatch::Prefix(inner) | BestMatch::Settled(inner) => BestMatch::Settled(inner),
+            return Ok(match find_in_level(site, &site.location(*id).inner, uri, x)? {
+                BestMatch::Prefix(inner) | BestMatch::Final(inner) => BestMatch::Final(inner),
                 slashless @ BestMatch::Slashless(_) => slashless,
-                BestMatch::Nothing => BestMatch::Settled(*id),
+                BestMatch::Nothing => BestMatch::Final(*id),
             });
         }
     }

@@ -1,23 +1,23 @@
-//! The words after `location`: what a path is compared with, and how.
+//! The words after `location`: which paths it matches.
 
 use conf::{Directive, Error, Load, Result, Word};
 
 use crate::regex::Pattern;
 
-/// What a location is for.
+/// The paths that a location matches.
 pub(crate) enum Matcher {
     /// `=`: this path.
     Exact(Box<[u8]>),
-    /// All paths that begin so; `true` for `^~`, which regular expressions do not overrule.
+    /// Paths with this prefix; `true` for `^~`, over which regular expressions take no precedence.
     Prefix(Box<[u8]>, bool),
     /// `~` or `~*`
     Pattern(Pattern),
-    /// `@name`: no path, only what is sent there.
+    /// `@name`: no path. Other directives lead here.
     Named(Box<[u8]>),
 }
 
 impl Matcher {
-    /// Reads a modifier and a name, which may be one word.
+    /// Parses a modifier and a name, which may be one word.
     pub(crate) fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (modifier, name, word) = match &from.args[..] {
             [modifier, name] => (&*modifier.text, &*name.text, name),
@@ -51,7 +51,7 @@ impl Matcher {
         }
     }
 
-    /// Refuses a location that could never be reached inside another one.
+    /// Rejects a location that could never be reached inside `outer`.
     pub(crate) fn check_inside(&self, outer: &Self, from: &Directive) -> Result<()> {
         let text = |matcher: &Self| String::from_utf8_lossy(matcher.name()).into_owned();
         let (name, outer_name) = (text(self), text(outer));
@@ -72,7 +72,7 @@ impl Matcher {
     }
 }
 
-/// Splits a modifier off a name that it is written to.
+/// Splits a modifier off the name that follows it in the same word.
 fn split(text: &[u8]) -> (&[u8], &[u8]) {
     let modifiers: [&[u8]; 4] = [b"=", b"^~", b"~*", b"~"];
     let length = modifiers.into_iter().find(|modifier| text.starts_with(modifier));

@@ -1,14 +1,14 @@
-//! What a configuration comes to: servers, locations, and every location's compiled pipeline.
+//! The compiled configuration: servers, locations, and the pipeline of every location.
 //!
-//! All of it is built at load and never changed. At run time nothing is looked up by name but what
-//! a client names: its host and its path.
+//! It is built when the configuration is loaded and never changes. At run time, only the host and
+//! the path of a request are looked up by name.
 
 mod context;
 mod ids;
 mod listen;
 mod locate;
+mod location_builder;
 mod matcher;
-mod place;
 pub(crate) mod policy;
 mod protocols;
 #[cfg(test)]
@@ -24,12 +24,12 @@ use session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
-pub(crate) use listen::unsaid;
+pub(crate) use listen::default_options;
 pub use listen::{Listen, ListenLine};
 pub use locate::Locations;
 pub(crate) use locate::choose as choose_location;
+pub use location_builder::LocationBuilder;
 pub(crate) use matcher::Matcher;
-pub use place::LocationBuilder;
 pub(crate) use protocols::ProtocolLines;
 pub use protocols::Protocols;
 
@@ -42,7 +42,7 @@ pub type ServerNames = session::server_names::ServerNames<Exchange, ServerId>;
 pub type ServerName = session::server_names::ServerName<Exchange>;
 use policy::Policy;
 
-/// A configuration ready to serve.
+/// The compiled `http {}`.
 #[derive(Default)]
 pub struct Site {
     pub(crate) listens: Vec<Listen>,
@@ -51,7 +51,7 @@ pub struct Site {
     pub(crate) variables: Vec<Variable>,
     /// Groups of servers by name.
     pub(crate) groups: Vec<Arc<Group>>,
-    /// What features keep in every worker.
+    /// The kinds of state that features have in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<Generation>,
 }
 
@@ -62,32 +62,33 @@ pub type Generation = WorkerGeneration<Site>;
 pub struct Server {
     /// The name that `$server_name` and redirects give: the first of `server_name`.
     pub name: Box<[u8]>,
-    /// The settings outside every location, which is also where its own rewrites run.
+    /// The settings outside all locations, as a location. The server's own rewrite rules run in it.
     pub outer: LocationId,
     /// Its locations.
     pub locations: Locations,
     /// How requests are read.
     pub reading: ReadingPolicy,
-    /// What clients of encrypted sockets that name it come to.
+    /// TLS for clients that name this server.
     pub tls: TlsPolicy,
-    /// How HTTP/2 is spoken.
+    /// Settings of HTTP/2.
     pub http2: Http2Policy,
 }
 
-/// How a server speaks TLS.
+/// A server's settings for TLS.
 #[derive(Clone, Default)]
 pub struct TlsPolicy {
-    /// Its sessions; `None`: it has no certificate.
+    /// The setup of its sessions; `None` without a certificate.
     pub tls: Option<Arc<ServerTlsSetup>>,
-    /// Whether it turns clients away.
+    /// Whether it rejects all handshakes.
     pub rejects_handshakes: bool,
-    /// What it asks of clients; `None`: nothing.
+    /// How clients are verified; `None` if they are not.
     pub clients: Option<ClientVerification>,
 }
 
-/// A location, or another block that settings hold in: a server outside its locations, an `if`.
+/// A location, or another block with settings: a server outside its locations, `if`,
+/// `limit_except`.
 pub struct Location {
-    /// The name after `location`, empty for nameless ones.
+    /// The name after `location`; empty for other blocks.
     pub name: Box<[u8]>,
     /// Locations inside it.
     pub inner: Locations,
@@ -99,35 +100,35 @@ pub struct Location {
     pub(crate) access: Box<[Hook<Handler>]>,
     pub(crate) precontent: Box<[Hook<Handler>]>,
     pub(crate) content: Box<[Hook<Handler>]>,
-    /// The one handler that answers everything here, before `content` is asked.
+    /// The handler that answers all requests of this location, instead of `content`.
     pub(crate) exclusive: Option<Exclusive>,
-    /// Whose that is.
+    /// The feature of that handler.
     pub(crate) exclusive_of: FeatureName,
     pub(crate) filters: Box<[(Reach, Hook<Filter>)]>,
     pub(crate) ends: Box<[Logger]>,
     pub(crate) loggers: Box<[Logger]>,
-    /// The `limit_except` inside it: the methods that are not limited, and the block.
+    /// Its `limit_except`: the methods that are not limited, and the block.
     pub(crate) limit_except: Option<(u32, LocationId)>,
-    /// Whether who asks for its name without the slash it ends with is sent here.
+    /// Whether a request for its name without the final slash is redirected to it.
     pub(crate) adds_slash: bool,
-    /// Whose the idle connections of `keepalive N local` are. The same after a reload; never 0.
+    /// The owner of idle connections of `keepalive N local`. It survives a reload and is never 0.
     pub(crate) pool_number: u64,
-    /// What the core and the driver ask for.
+    /// Settings of the core and the drivers.
     pub core: Policy,
 }
 
-/// What answers everything in a location.
+/// The handler that answers all requests of a location.
 pub(crate) enum Exclusive {
-    /// A handler, at once or by a wait that it makes.
+    /// A handler that may wait.
     Handler(Handler),
-    /// Something that always waits.
+    /// A backend, for which every request waits.
     Backend(Arc<dyn LocationBackend>),
 }
 
-/// How the requests of a server are read.
+/// A server's settings for reading requests.
 #[derive(Clone)]
 pub struct ReadingPolicy {
-    /// Time for the head.
+    /// `client_header_timeout`
     pub client_header_timeout_ms: u64,
     /// Limits of the head.
     pub head: wire::request::HeadLimits,
@@ -135,7 +136,7 @@ pub struct ReadingPolicy {
     pub merge_slashes: bool,
 }
 
-/// How a server speaks HTTP/2.
+/// A server's settings for HTTP/2.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Http2Policy {
     /// `http2`

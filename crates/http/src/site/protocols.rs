@@ -1,5 +1,5 @@
-//! The protocols that the `listen` lines of one address name, and when nginx warns of them: a line
-//! may leave them out or repeat them, but lines that name different ones are probably a mistake.
+//! The protocols that the `listen` lines of one address name. As nginx does, a line may omit or
+//! repeat them; lines that name different ones are probably a mistake and cause a warning.
 
 use std::ops::BitOr;
 
@@ -8,14 +8,14 @@ use std::ops::BitOr;
 pub struct Protocols(u8);
 
 impl Protocols {
-    /// The PROXY protocol's header comes before everything else.
+    /// A header of the PROXY protocol comes first.
     pub const PROXY_PROTOCOL: Self = Self(1);
-    /// Connections are encrypted.
+    /// TLS.
     pub const SSL: Self = Self(2);
-    /// HTTP/2, whatever the directive `http2` says: `listen ... http2`.
+    /// HTTP/2 by `listen ... http2`, whatever the directive `http2` says.
     pub const HTTP2: Self = Self(4);
 
-    /// Whether all of `other` are among them.
+    /// Whether the set contains all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -28,32 +28,32 @@ impl BitOr for Protocols {
     }
 }
 
-/// What the lines of an address have said so far.
+/// The protocols in the lines of an address so far.
 #[derive(Default)]
 pub(crate) struct ProtocolLines {
     /// All protocols that any line named.
     pub(crate) all: Protocols,
-    /// What a further line is expected to name.
+    /// The protocols that another line is expected to name.
     expected: Option<Protocols>,
     changed: bool,
-    options_said: bool,
+    has_options: bool,
 }
 
 impl ProtocolLines {
-    /// The first line; `options`: it says how the socket is opened.
+    /// The first line; `options` if it has socket options.
     pub(crate) fn new(all: Protocols, options: bool) -> Self {
-        Self { all, options_said: options, ..Self::default() }
+        Self { all, has_options: options, ..Self::default() }
     }
 
-    /// A further line; whether nginx warns of it.
+    /// Adds another line. Returns whether nginx warns of it.
     pub(crate) fn add(&mut self, line: Protocols, options: bool) -> bool {
         let before = self.all;
         let unexpected = self.expected.is_some_and(|expected| expected != line);
-        self.options_said |= options;
+        self.has_options |= options;
         self.all = before | line;
         let (added, removed) = (!before.has(line), !line.has(before));
         let warns = match (added, removed) {
-            (true, removed) => (self.options_said && !options) || self.changed || removed,
+            (true, removed) => (self.has_options && !options) || self.changed || removed,
             (false, true) => options || unexpected,
             (false, false) => (options && self.changed) || unexpected,
         };
@@ -67,7 +67,8 @@ impl ProtocolLines {
 mod tests {
     use super::*;
 
-    /// Which lines nginx warns of: `p` names the protocol, `P` with options, `-` and `o` do not.
+    /// The lines that nginx warns of. `p` and `P` name the protocol, `-` and `o` do not; `P` and
+    /// `o` have socket options.
     fn warned(lines: &str) -> String {
         let read = |line| {
             let named = matches!(line, 'p' | 'P');
@@ -76,12 +77,12 @@ mod tests {
         };
         let mut rest = lines.chars().map(read);
         let (protocols, options) = rest.next().unwrap();
-        let mut said = ProtocolLines::new(protocols, options);
-        rest.map(|(line, options)| if said.add(line, options) { '!' } else { '.' }).collect()
+        let mut read = ProtocolLines::new(protocols, options);
+        rest.map(|(line, options)| if read.add(line, options) { '!' } else { '.' }).collect()
     }
 
     #[test]
-    fn one_line_may_speak_for_all() {
+    fn nginx_warns_of_lines_with_different_protocols() {
         let table = [
             ("pp", "."),
             ("--", "."),

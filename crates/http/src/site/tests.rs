@@ -1,9 +1,9 @@
-//! Which server and which location a request comes to, and what is refused.
+//! The server and the location of a request, and configurations that are refused.
 
 use crate::testing::{refused, site};
 
 #[test]
-fn locations_in_their_order() {
+fn locations_are_chosen_in_nginx_order() {
     let site = site(
         "server {
              location / { return 200 prefix; }
@@ -46,7 +46,7 @@ fn locations_in_their_order() {
 }
 
 #[test]
-fn servers_by_name() {
+fn servers_are_chosen_by_name() {
     let site = site(
         "server { listen 80; server_name a.org; return 200 a; }
          server { listen 80 default_server; server_name *.b.org .c.org; return 200 wild; }
@@ -70,12 +70,12 @@ fn servers_by_name() {
     for (host, expected) in table {
         assert_eq!(ask(host), expected, "{host}");
     }
-    // Without a host it is the server without a name, not the default.
+    // A request without a host goes to the server without a name, not to the default server.
     assert_eq!(site.send("GET / HTTP/1.0\n\n").body(), "nameless");
 }
 
 #[test]
-fn the_names_of_one_server_do_not_matter_but_their_groups_do() {
+fn captures_of_server_names_are_set_with_a_single_server() {
     let site = site("server { server_name ~^(?<sub>.)\\. x; return 200 [$sub]; }");
     let ask = |host: &str| site.send(&format!("GET / HTTP/1.1\nHost: {host}\n\n")).body();
     assert_eq!(ask("a.org"), "[a]");
@@ -83,7 +83,7 @@ fn the_names_of_one_server_do_not_matter_but_their_groups_do() {
 }
 
 #[test]
-fn a_default_server_that_comes_later_does_not_hide_names() {
+fn a_later_default_server_does_not_hide_names() {
     let site = site(
         "server { listen 80; server_name a; return 200 a; }
          server { listen 80 default_server; server_name b; return 200 b; }",
@@ -93,7 +93,7 @@ fn a_default_server_that_comes_later_does_not_hide_names() {
 }
 
 #[test]
-fn nginx_refuses_locations_in_these_words() {
+fn locations_are_refused_in_nginx_words() {
     let table = [
         ("location;", "directive \"location\" has no opening \"{\""),
         ("location { }", "invalid number of arguments in \"location\" directive"),
@@ -128,7 +128,7 @@ fn nginx_refuses_locations_in_these_words() {
 }
 
 #[test]
-fn nginx_refuses_names_in_these_words() {
+fn server_names_are_refused_in_nginx_words() {
     let table = [
         ("server_name *;", "server name \"*\" is invalid:2"),
         ("server_name *a.b;", "server name \"*a.b\" is invalid:2"),
@@ -142,12 +142,12 @@ fn nginx_refuses_names_in_these_words() {
         let other = "server { listen 80; server_name other; }";
         refused(&format!("server {{ listen 80;\n {line} }} {other}"), expected);
     }
-    // With one server, names make no difference and are not looked at.
+    // With one server, names have no effect and are not checked.
     assert!(site("server { server_name a a a.*.b; }").warnings.is_empty());
 }
 
 #[test]
-fn names_warned_of() {
+fn conflicting_server_names_cause_warnings() {
     let site = site(
         "server { listen 80; server_name a .b; }
          server { listen 80; server_name A c/d b; }
@@ -164,7 +164,7 @@ fn names_warned_of() {
 }
 
 #[test]
-fn the_numbers_of_pools_outlive_a_reload_that_adds_locations() {
+fn pool_numbers_survive_a_reload_that_adds_locations() {
     let numbers = |locations: &str| {
         let site = site(&format!(
             "server {{ listen 80; location /a {{ }} {locations} location /b {{ if ($uri) {{ }} }} }}
@@ -180,7 +180,7 @@ fn the_numbers_of_pools_outlive_a_reload_that_adds_locations() {
 
 /// nginx's directives of `ngx_conf_set_bitmask_slot`, as far as they are supported.
 #[test]
-fn several_lines_of_a_set_of_words_add_up() {
+fn lines_of_a_bitmask_directive_are_combined() {
     let table = [
         ("proxy_next_upstream", "error", "non_idempotent"),
         ("fastcgi_next_upstream", "error", "http_500"),
@@ -210,7 +210,7 @@ fn several_lines_of_a_set_of_words_add_up() {
 }
 
 #[test]
-fn the_last_of_several_lines_counts_where_nginx_takes_it() {
+fn repeated_lines_that_nginx_accepts_cause_no_warning() {
     for lines in [
         "upstream u { zone a 64k; zone b 64k; server 127.0.0.1:1; }",
         "server { location / { fastcgi_split_path_info ^(a)(b)$; fastcgi_split_path_info (c)(d); \

@@ -1,4 +1,4 @@
-//! Variables of exchanges. What a variable is, and how names find theirs, is `session::variables`'.
+//! Variables of exchanges, as types of `session::variables`.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ pub type BuiltIn = session::variables::BuiltIn<Exchange>;
 pub type VariableTable = session::variables::VariableTable<Exchange>;
 /// The tables of built-in variables of exchanges.
 pub type BuiltIns = session::variables::BuiltIns<Exchange>;
-/// Appends the variable's value; false where it has none.
+/// Appends the variable's value; returns false if it has none.
 pub type Getter = session::variables::Getter<Exchange>;
-/// What `set` does instead of giving the variable a value.
+/// Called by `set` instead of storing a value.
 pub type Setter = session::variables::Setter<Exchange>;

@@ -1,4 +1,4 @@
-//! Names: which are known, which may be defined, which meaning comes first.
+//! Names of variables: which are known, which may be defined, and which definition wins.
 
 use crate::testing::{refused, site};
 
@@ -9,7 +9,7 @@ fn names_have_no_case() {
 }
 
 #[test]
-fn what_is_unknown() {
+fn unknown_variables_are_refused() {
     refused("server { return 200 $a; }", "unknown \"a\" variable");
     refused("map $a $b { } server { }", "unknown \"a\" variable");
     refused("geo $a $b { } server { }", "unknown \"a\" variable");
@@ -17,7 +17,7 @@ fn what_is_unknown() {
 }
 
 #[test]
-fn what_belongs_to_the_program() {
+fn built_in_variables_cannot_be_defined() {
     let table = [
         ("map a $uri { }", "the duplicate \"uri\" variable:1"),
         ("geo $Status { }", "the duplicate \"Status\" variable:1"),
@@ -46,7 +46,7 @@ fn a_definition_beats_a_prefix_and_a_set() {
 }
 
 #[test]
-fn the_last_definition_holds() {
+fn the_last_definition_wins() {
     let site = site(
         "map $arg_a $b { default first; }
          map $arg_a $b { default second; }
@@ -56,7 +56,7 @@ fn the_last_definition_holds() {
 }
 
 #[test]
-fn a_cycle_is_empty_and_told() {
+fn a_cycle_is_empty_and_logged() {
     let site = site(
         "error_log log;
          map $b $a { default a$b; }

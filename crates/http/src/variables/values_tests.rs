@@ -1,4 +1,4 @@
-//! What the built-in variables are worth.
+//! Values of the built-in variables.
 
 use crate::testing::{TestSite, site};
 
@@ -14,7 +14,7 @@ fn value(variable: &str, fields: &str) -> String {
 }
 
 #[test]
-fn what_was_asked() {
+fn variables_of_the_request() {
     for (variable, expected) in [
         ("request", "GET /a?x=1&Y=2&z HTTP/1.1"),
         ("request_method", "GET"),
@@ -41,7 +41,7 @@ fn what_was_asked() {
 }
 
 #[test]
-fn who_asked() {
+fn variables_of_the_client() {
     let user = "Authorization: basic  bWU6cGFzczp3b3Jk\n";
     for (variable, expected) in [
         ("remote_addr", "127.0.0.1"),
@@ -76,7 +76,7 @@ fn fields_of_the_request() {
 }
 
 #[test]
-fn a_field_of_underscores_has_a_name_only_where_they_are_let_in() {
+fn a_field_named_of_underscores_needs_underscores_in_headers() {
     for (underscores, fields, expected) in [
         ("off", "_: u\n", ""),
         ("off", "-: h\n", "h"),
@@ -92,7 +92,7 @@ fn a_field_of_underscores_has_a_name_only_where_they_are_let_in() {
 }
 
 #[test]
-fn what_is_answered() {
+fn variables_of_the_reply() {
     let site = site(
         "log_format f '$status $sent_http_content_type $sent_http_content_length \
          $sent_http_connection $sent_http_none $sent_trailer_none $request_completion'; \
@@ -103,7 +103,7 @@ fn what_is_answered() {
 }
 
 #[test]
-fn where_files_are() {
+fn variables_of_files() {
     let site = answering("$document_root $request_filename $realpath_root");
     let answer = site.get("/a");
     let body = answer.body();
@@ -114,14 +114,14 @@ fn where_files_are() {
 }
 
 #[test]
-fn an_id_holds_for_the_exchange() {
+fn request_id_is_constant_within_an_exchange() {
     let body = answering("$request_id $request_id").get("/").body();
     let (first, second) = body.split_once(' ').unwrap();
     assert_eq!((first.len(), first), (32, second));
 }
 
 #[test]
-fn times_are_local_and_whole() {
+fn times_are_local_and_in_whole_seconds() {
     let body = answering("$time_iso8601|$time_local|$msec|$request_time|$connection_time").get("/");
     let lengths: Vec<usize> = body.body().split('|').map(str::len).collect();
     assert_eq!(lengths[..2], [25, 26]);
@@ -129,7 +129,7 @@ fn times_are_local_and_whole() {
 }
 
 #[test]
-fn the_rate_is_set_and_read_as_a_size() {
+fn limit_rate_is_set_and_read_as_a_size() {
     let site = site("server { error_log e.log; set $limit_rate $arg_r; return 200 $limit_rate; }");
     assert_eq!(site.get("/?r=40k").body(), "40960");
     assert_eq!(site.get("/?r=x").body(), "0");

@@ -19,12 +19,12 @@ fn note(what: &str, generation: &Generation) {
     CALLS.with_borrow_mut(|calls| calls.push(format!("{what} {}", generation.number)));
 }
 
-/// The calls since the last look.
+/// The calls since the last call of this function.
 fn calls() -> String {
     CALLS.take().join(", ")
 }
 
-/// The slots of a feature that notes what happens to them.
+/// A slot that notes its calls.
 #[derive(Default)]
 struct FirstSlot(u8);
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl WorkerSlot<Generation> for SecondSlot {
 }
 
 #[test]
-fn slots_are_told_once_when_a_worker_starts_and_leaves_a_generation() {
+fn slots_are_notified_once_when_a_worker_starts_and_leaves_a_generation() {
     let test_site = site_with("server { location / { return 200; } }", |site| {
         site.worker_slots.declare::<FirstSlot>();
         site.worker_slots.declare::<SecondSlot>();
@@ -70,7 +70,7 @@ fn slots_are_told_once_when_a_worker_starts_and_leaves_a_generation() {
         assert!(!ptr::eq(one, other), "each worker has its own");
         drop(slots);
 
-        // What an exchange under way holds.
+        // An active exchange holds the generation.
         let held = of(&worker);
         worker.replace(Generation::new(site.clone(), 2));
         assert_eq!(calls(), "first started 2, second started 2");
@@ -82,7 +82,7 @@ fn slots_are_told_once_when_a_worker_starts_and_leaves_a_generation() {
         assert_eq!(calls(), "second left 2, first left 2");
     })
     .unwrap();
-    // Health checks and certificates with variables have a generation that nothing is served by.
+    // The generation of health checks and of certificates with variables serves nothing.
     drop(Generation::new(site.clone(), 3));
     assert_eq!(calls(), "");
 }

@@ -49,10 +49,10 @@ conf::directives! {
 }
 
 /// Checks access where there are rules.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.rules.is_some() {
         let conf = conf.clone();
-        place.access(move |x| conf.rules.as_ref().map_or(Flow::Next, |rules| check(rules, x)));
+        location.access(move |x| conf.rules.as_ref().map_or(Flow::Next, |rules| check(rules, x)));
     }
     Ok(())
 }

@@ -46,12 +46,12 @@ conf::directives! {
 }
 
 /// Sits on the way out of what the client gets: nothing is added to what is added.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.before().is_empty() && conf.after().is_empty() {
         return Ok(());
     }
     let conf = conf.clone();
-    place.main_filter(move |x| {
+    location.main_filter(move |x| {
         if x.reply.status == 200 && conf.types().has(&x.reply.content_type) {
             x.reply.forget_bytes_of_body();
             x.reply.filter_body(Addition { conf: conf.clone(), has_begun: false });

@@ -51,12 +51,12 @@ conf::directives! {
 pub struct ThreadPools(pub HashSet<Box<[u8]>>);
 
 /// Has files read by threads where that is asked for.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let _ = conf.aio_write;
     if let Aio::Threads(Some(pool)) = &conf.aio {
-        pool.check(place.load)?;
+        pool.check(location.load)?;
     }
-    place.core.files.directio = conf.directio.0;
+    location.core.files.directio = conf.directio.0;
     let threads = matches!(conf.aio, Aio::Threads(_));
     if threads || conf.directio.0 < OFF {
         let settings = AioSettings {
@@ -64,7 +64,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
             directio: conf.directio.0,
             alignment: conf.directio_alignment.0.min(ALIGNMENT_MAX).next_power_of_two(),
         };
-        place.filter(move |x| filter(settings, x));
+        location.filter(move |x| filter(settings, x));
     }
     Ok(())
 }

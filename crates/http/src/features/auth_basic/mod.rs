@@ -52,12 +52,12 @@ conf::directives! {
 const OFF: &[u8] = b"off";
 
 /// Checks access where there is something to ask for and somebody to know the answer.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let (Some(realm), Some(users)) = (&conf.auth_basic, &conf.auth_basic_user_file)
         && realm.as_fixed() != Some(OFF)
     {
         let (realm, users) = (realm.clone(), users.clone());
-        place.access(move |x| check(&realm, &users, x));
+        location.access(move |x| check(&realm, &users, x));
     }
     Ok(())
 }

@@ -70,10 +70,10 @@ conf::words! {
 }
 
 /// Answers with the list where it is on.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.autoindex {
         let conf = conf.clone();
-        place.content(move |x| handle(&conf, x));
+        location.content(move |x| handle(&conf, x));
     }
     Ok(())
 }

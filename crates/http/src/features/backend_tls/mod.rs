@@ -19,7 +19,7 @@ pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
 pub(crate) fn compile(
     conf: &Arc<Conf>,
     prefix: &str,
-    place: &mut LocationBuilder<'_, '_>,
+    location: &mut LocationBuilder<'_, '_>,
 ) -> Result<Arc<BackendTls>> {
-    client::backend_tls(conf, prefix, place.at, place.load)
+    client::backend_tls(conf, prefix, location.at, location.load)
 }

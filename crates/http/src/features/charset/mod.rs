@@ -99,13 +99,13 @@ pub(crate) struct Setup {
 
 /// Sits on the way out where `charset` is on, and wherever a reply of a backend may lead to, which
 /// can set it.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let target = match &conf.charset {
         Charset::Is(target) => Some(target),
-        Charset::Off if place.load.registry.of::<AnyBackend>().0 => None,
+        Charset::Off if location.load.registry.of::<AnyBackend>().0 => None,
         Charset::Off => return Ok(()),
     };
-    let charsets = Charsets::shared(place.load);
+    let charsets = Charsets::shared(location.load);
     if let (Some(CharsetName::Fixed(source)), Some(CharsetName::Fixed(target))) =
         (&conf.source_charset, target)
         && source != target
@@ -115,8 +115,8 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         return Err(Error::bare(no_map(source, target)));
     }
     let setup = Arc::new(Setup { conf: conf.clone(), target: target.cloned(), charsets });
-    place.core.own.add(setup.clone());
-    place.main_filter(move |x| filter(&setup, x));
+    location.core.own.add(setup.clone());
+    location.main_filter(move |x| filter(&setup, x));
     Ok(())
 }
 

@@ -54,11 +54,11 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     // Off or on, it holds: memory is one piece.
     let _ = conf.client_body_in_single_buffer;
-    conf.client_body_temp_path.need(place.load);
-    place.core.client_body = ClientBody {
+    conf.client_body_temp_path.need(location.load);
+    location.core.client_body = ClientBody {
         size_max: conf.client_max_body_size.0,
         timeout_ms: conf.client_body_timeout.0,
         in_file_only: conf.client_body_in_file_only,

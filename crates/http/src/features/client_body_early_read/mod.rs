@@ -18,10 +18,10 @@ conf::directives! {
 }
 
 /// Runs before the server's own rewrites.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.client_body_early_read.is_some() {
         let conf = conf.clone();
-        place.rewrite(move |x| read_early(&conf, x));
+        location.rewrite(move |x| read_early(&conf, x));
     }
     Ok(())
 }

@@ -38,12 +38,12 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.error_log = match &conf.error_log {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.error_log = match &conf.error_log {
         Some(log) => Arc::new(log.clone()),
-        None => place.load.registry.of::<MainLog>().0.clone(),
+        None => location.load.registry.of::<MainLog>().0.clone(),
     };
-    place.core.server_tokens = conf.server_tokens;
-    place.core.early_hints = conf.early_hints.clone();
+    location.core.server_tokens = conf.server_tokens;
+    location.core.early_hints = conf.early_hints.clone();
     Ok(())
 }

@@ -26,9 +26,9 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.files.links = conf.disable_symlinks.links;
-    place.core.files.links_from.clone_from(&conf.disable_symlinks.from);
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.files.links = conf.disable_symlinks.links;
+    location.core.files.links_from.clone_from(&conf.disable_symlinks.from);
     Ok(())
 }
 

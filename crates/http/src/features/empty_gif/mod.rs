@@ -50,9 +50,9 @@ const GIF: &[u8] = b"GIF89a\
     \x3b";
 
 /// Answers everything in the location.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.empty_gif.is_some() {
-        place.exclusive("empty_gif", answer);
+        location.exclusive("empty_gif", answer);
     }
     Ok(())
 }

@@ -49,13 +49,13 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.error_pages = ErrorPages {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.error_pages = ErrorPages {
         pages: conf.error_page.clone().into(),
         recursive: conf.recursive_error_pages,
         msie_padding: conf.msie_padding,
         msie_refresh: conf.msie_refresh,
     };
-    place.core.log_not_found = conf.log_not_found;
+    location.core.log_not_found = conf.log_not_found;
     Ok(())
 }

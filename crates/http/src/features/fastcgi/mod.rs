@@ -115,10 +115,10 @@ struct FastcgiDialect {
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
-    place: &mut LocationBuilder<'_, '_>,
+    location: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     let names = ScriptNames::new(conf.split_path_info.as_ref(), conf.index.as_ref());
-    names.into_iter().for_each(|names| place.core.own.add(names));
+    names.into_iter().for_each(|names| location.core.own.add(names));
     let settings = gateway::GatewaySettings {
         family,
         tls: None,
@@ -126,7 +126,7 @@ pub fn install(
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
-    gateway::install(&settings, place, || FastcgiDialect {
+    gateway::install(&settings, location, || FastcgiDialect {
         keep_conn: conf.keep_conn,
         catch_stderr: conf.catch_stderr.iter().map(|text| text.0.clone()).collect(),
     })

@@ -29,13 +29,13 @@ conf::directives! {
 }
 
 /// Sits on the way out where it is on, also of what is to become a part of another reply.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.gunzip {
         return Ok(());
     }
     let Buffers { number, size } = conf.gunzip_buffers;
     let piece_max = usize::try_from(number.saturating_mul(size)).unwrap_or(usize::MAX);
-    place.filter(move |x| {
+    location.filter(move |x| {
         if is_gzip(x) {
             x.varies = true;
             if !gzip_clients::allows(x) {

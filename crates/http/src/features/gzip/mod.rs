@@ -152,7 +152,7 @@ fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {
 }
 
 /// Sits on the way out where it is on.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.gzip {
         return Ok(());
     }
@@ -166,7 +166,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         no_buffer: conf.gzip_no_buffer,
     });
     let conf = conf.clone();
-    place.main_filter(move |x| {
+    location.main_filter(move |x| {
         if suits(&conf, x) {
             x.varies = true;
             if gzip_clients::allows(x) {

@@ -128,9 +128,9 @@ impl FeatureState for GzipAnswer {
 }
 
 /// Leaves the settings where whoever asks finds them.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.gzip_vary = conf.gzip_vary;
-    place.core.own.add(GzipClients {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.gzip_vary = conf.gzip_vary;
+    location.core.own.add(GzipClients {
         version_min: match conf.gzip_http_version {
             MinHttpVersion::Http10 => Version::HTTP_10,
             MinHttpVersion::Http11 => Version::HTTP_11,

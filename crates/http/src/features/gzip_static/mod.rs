@@ -40,11 +40,11 @@ conf::words! {
 }
 
 /// Looks for a compressed file before the plain one.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     match conf.gzip_static {
         GzipStatic::Off => {}
-        GzipStatic::On => place.content(|x| serve(false, x)),
-        GzipStatic::Always => place.content(|x| serve(true, x)),
+        GzipStatic::On => location.content(|x| serve(false, x)),
+        GzipStatic::Always => location.content(|x| serve(true, x)),
     }
     Ok(())
 }

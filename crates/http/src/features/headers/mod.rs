@@ -68,15 +68,15 @@ conf::directives! {
 }
 
 /// Sits on the way out where there is something to add.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let trailers = !conf.add_trailer.lines.is_empty();
     if trailers || !conf.add_header.lines.is_empty() || !matches!(conf.expires, ExpiresLine::Off) {
         let conf = conf.clone();
-        place.main_filter(move |x| filter(&conf, x));
+        location.main_filter(move |x| filter(&conf, x));
     }
     if trailers {
         let conf = conf.clone();
-        place.end(move |x| add_trailers(&conf, x));
+        location.end(move |x| add_trailers(&conf, x));
     }
     Ok(())
 }

@@ -59,8 +59,8 @@ conf::directives! {
 }
 
 /// Hands the size of frames to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.http2_chunk_size = conf.http2_chunk_size.0;
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.http2_chunk_size = conf.http2_chunk_size.0;
     Ok(())
 }
 

@@ -29,9 +29,9 @@ conf::directives! {
 }
 
 /// Asks for the files.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let conf = conf.clone();
-    place.content(move |x| handle(&conf.index, x));
+    location.content(move |x| handle(&conf.index, x));
     Ok(())
 }
 

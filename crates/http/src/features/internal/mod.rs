@@ -22,7 +22,7 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.internal = conf.internal.is_some();
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.internal = conf.internal.is_some();
     Ok(())
 }

@@ -48,8 +48,8 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.keepalive = Keepalive {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.keepalive = Keepalive {
         timeout_ms: conf.keepalive_timeout.idle_ms,
         header_s: conf.keepalive_timeout.header_s.unwrap_or(0),
         min_timeout_ms: conf.keepalive_min_timeout.0,

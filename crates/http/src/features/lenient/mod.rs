@@ -90,18 +90,18 @@ impl Layer {
 }
 
 /// Denies what would be protected, and answers in place of handlers that are not there.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let handlers = conf.handlers.iter().flat_map(|ignored| &ignored.0);
     let everywhere = conf.everywhere.iter().flat_map(|ignored| &ignored.0);
     let active: Vec<&One> = handlers.chain(everywhere).filter(|one| one.active).collect();
     let protects = |one: &&&One| one.class == Class::Protection;
     if let Some(one) = active.iter().find(protects) {
         let shown = one.shown.clone();
-        place.preaccess(move |x| refuse(x, 403, "access denied", &shown));
+        location.preaccess(move |x| refuse(x, 403, "access denied", &shown));
     }
     for one in active.iter().filter(|one| !protects(one)) {
         let shown = one.shown.clone();
-        place.exclusive(&one.name, move |x| refuse(x, 503, "not served", &shown));
+        location.exclusive(&one.name, move |x| refuse(x, 503, "not served", &shown));
     }
     Ok(())
 }

@@ -95,12 +95,12 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
 );
 
 /// Counts before access is checked.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(limits) = &conf.limit_conn else { return Ok(()) };
     let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);
-    let limiter = ConnLimiter::new(limits, level, dry_run, place.load);
+    let limiter = ConnLimiter::new(limits, level, dry_run, location.load);
     let status = conf.limit_conn_status.0 as u16;
-    place.preaccess(move |x| match limiter.admit(x) {
+    location.preaccess(move |x| match limiter.admit(x) {
         true => Flow::Next,
         false => Flow::Status(status),
     });

@@ -28,8 +28,8 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.limit_rate =
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.limit_rate =
         LimitRate { rate: conf.limit_rate.clone(), after: conf.limit_rate_after.clone() };
     Ok(())
 }

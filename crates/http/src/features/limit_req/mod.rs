@@ -170,11 +170,11 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
 );
 
 /// Counts before access is checked.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(LimitReqLines(lines)) = &conf.limit_req else { return Ok(()) };
     let limit = |line: &LimitReqLine| {
         let LimitReqLine { zone, burst, delay } = line;
-        RateLimit { zone: RateZone::find(zone, place.load), burst: *burst, delay: *delay }
+        RateLimit { zone: RateZone::find(zone, location.load), burst: *burst, delay: *delay }
     };
     let limiter = RateLimiter {
         limits: lines.iter().map(limit).collect(),
@@ -183,6 +183,6 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         status: conf.limit_req_status.0 as u16,
         dry_run: conf.limit_req_dry_run,
     };
-    place.preaccess(move |x| limiter.admit(x));
+    location.preaccess(move |x| limiter.admit(x));
     Ok(())
 }

@@ -29,8 +29,8 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.lingering = Lingering {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.lingering = Lingering {
         close: conf.lingering_close,
         time_ms: conf.lingering_time.0,
         timeout_ms: conf.lingering_timeout.0,

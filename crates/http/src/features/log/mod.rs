@@ -60,22 +60,22 @@ conf::directives! {
 }
 
 /// Has the location's requests logged.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let logs = match &conf.access_log {
         Some(said) => said.logs(),
-        None => default_log(place).into_iter().collect(),
+        None => default_log(location).into_iter().collect(),
     };
     if !logs.is_empty() {
         let cache = conf.open_log_file_cache.clone();
-        place.logger(move |x| logs.iter().for_each(|log| log::write(log, &cache, x)));
+        location.logger(move |x| logs.iter().for_each(|log| log::write(log, &cache, x)));
     }
     Ok(())
 }
 
-fn default_log(place: &mut LocationBuilder<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
-    let path = place.load.registry.of::<Places>().access_log.clone()?;
-    let path = place.load.prefix.join(path);
-    AccessLog::by_default(&path, place.load).map(Arc::new)
+fn default_log(location: &mut LocationBuilder<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
+    let path = location.load.registry.of::<Places>().access_log.clone()?;
+    let path = location.load.prefix.join(path);
+    AccessLog::by_default(&path, location.load).map(Arc::new)
 }
 
 const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" \

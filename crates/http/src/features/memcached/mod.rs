@@ -142,20 +142,20 @@ struct MemcachedPass {
 }
 
 /// Answers everything in a location that has a server.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(pass) = &conf.target else { return Ok(()) };
-    let family = Family::of_connections(conf.connections(), place.load);
+    let family = Family::of_connections(conf.connections(), location.load);
     let fields = ReplyFields { hidden: &[], own_are_optional: false };
     let cache = Arc::new(MemcachedPass {
         filter: HeaderFilter::new(&family, &fields),
         policy: Arc::new(BodyPolicy::new(&family, &TempPath::none(), None)),
-        target: pass.to.compile(place.load)?,
+        target: pass.to.compile(location.load)?,
         key: pass.key.clone(),
         gzip_flag: conf.gzip_flag.0,
         family,
     });
-    place.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(cache.clone());
-    place.backend("memcached_pass", cache);
+    location.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(cache.clone());
+    location.backend("memcached_pass", cache);
     Ok(())
 }
 

@@ -45,10 +45,10 @@ conf::words! {
 }
 
 /// Checks conditions on the way out.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.etag = conf.etag;
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.etag = conf.etag;
     let rule = conf.if_modified_since;
-    place.main_filter(move |x| filter(rule, x));
+    location.main_filter(move |x| filter(rule, x));
     Ok(())
 }
 

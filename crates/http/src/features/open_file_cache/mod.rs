@@ -52,11 +52,11 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Events = conf.open_file_cache_events;
     if let Some(OpenFileCache::On { number, max, inactive_ms }) = conf.open_file_cache {
-        place.worker_slot::<Caches>();
-        place.core.files.cache = Some(CacheRules {
+        location.worker_slot::<Caches>();
+        location.core.files.cache = Some(CacheRules {
             number,
             max,
             inactive_ms,

@@ -80,8 +80,8 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.output = Output {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.output = Output {
         sendfile: conf.sendfile,
         sendfile_max_chunk: conf.sendfile_max_chunk.0,
         tcp_nopush: conf.tcp_nopush,

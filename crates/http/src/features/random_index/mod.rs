@@ -23,9 +23,9 @@ conf::directives! {
 }
 
 /// Asks for a file where it is on.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.random_index {
-        place.content(handle);
+        location.content(handle);
     }
     Ok(())
 }

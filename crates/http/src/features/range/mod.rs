@@ -37,13 +37,13 @@ conf::directives! {
 }
 
 /// Offers ranges, and answers those who ask.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let ranges_max = match conf.max_ranges.0 {
         0 => return Ok(()),
         UNLIMITED => None,
         number => Some(u32::try_from(number).unwrap_or(u32::MAX)),
     };
-    place.main_filter(move |x| filter(ranges_max, x));
+    location.main_filter(move |x| filter(ranges_max, x));
     Ok(())
 }
 

@@ -81,11 +81,11 @@ pub(crate) const VARIABLES: VariableTable =
     VariableTable::new("ngx_http_realip_module", realip::RealIpVariables::<Exchange>::TABLE);
 
 /// Asks before anything else in the server, and once more in the location.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.set_real_ip_from.is_some() {
         let (early, late) = (conf.clone(), conf.clone());
-        place.postread(move |x| early.find_client(x));
-        place.preaccess(move |x| late.find_client(x));
+        location.postread(move |x| early.find_client(x));
+        location.preaccess(move |x| late.find_client(x));
     }
     Ok(())
 }

@@ -32,8 +32,8 @@ conf::directives! {
 }
 
 /// Hands the settings to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.redirect = RedirectPolicy {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.redirect = RedirectPolicy {
         absolute: conf.absolute_redirect,
         server_name: conf.server_name_in_redirect,
         port: conf.port_in_redirect,

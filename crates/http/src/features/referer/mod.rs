@@ -59,11 +59,11 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
 );
 
 /// Hands the table to the core, where the variable finds it.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Some(lines) = &conf.valid_referers
-        && let Some(valid) = lines.with_server_names(&place.server_names)?
+        && let Some(valid) = lines.with_server_names(&location.server_names)?
     {
-        place.core.own.add(valid);
+        location.core.own.add(valid);
     }
     Ok(())
 }

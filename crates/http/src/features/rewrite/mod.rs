@@ -109,11 +109,11 @@ impl Layer {
 }
 
 /// Hooks the program into the rewrite phase.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.uninitialized_variable_warn = conf.uninitialized_variable_warn;
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.uninitialized_variable_warn = conf.uninitialized_variable_warn;
     if let Some(program) = &conf.program {
-        let machine = run::Machine::new(program.clone(), &place.ifs, conf.rewrite_log);
-        place.rewrite(move |x| machine.run(x));
+        let machine = run::Machine::new(program.clone(), &location.ifs, conf.rewrite_log);
+        location.rewrite(move |x| machine.run(x));
     }
     Ok(())
 }

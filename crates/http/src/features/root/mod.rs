@@ -38,8 +38,8 @@ conf::directives! {
 }
 
 /// Hands the way to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.root = Some(conf.root.clone());
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.root = Some(conf.root.clone());
     Ok(())
 }
 

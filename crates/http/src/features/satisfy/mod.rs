@@ -37,9 +37,9 @@ conf::words! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.satisfy_any = conf.satisfy == Satisfy::Any;
-    place.core.auth_delay_ms = conf.auth_delay.0;
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.satisfy_any = conf.satisfy == Satisfy::Any;
+    location.core.auth_delay_ms = conf.auth_delay.0;
     Ok(())
 }
 

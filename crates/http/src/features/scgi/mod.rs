@@ -75,7 +75,7 @@ struct ScgiRequest {
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
-    place: &mut LocationBuilder<'_, '_>,
+    location: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     let settings = gateway::GatewaySettings {
         family,
@@ -84,7 +84,7 @@ pub fn install(
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
-    gateway::install(&settings, place, || ScgiDialect)
+    gateway::install(&settings, location, || ScgiDialect)
 }
 
 impl Dialect for ScgiDialect {

@@ -109,7 +109,7 @@ impl FeatureState for Ends {
 }
 
 /// Hands the rule to the core, where the variables find it.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let link = match conf.said.clone() {
         SecureLinkLines { secret: Some(_), link, words } if link.is_some() || words.is_some() => {
             let mixed = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
@@ -122,7 +122,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         }
         _ => return Ok(()),
     };
-    place.core.own.add(link);
+    location.core.own.add(link);
     Ok(())
 }
 

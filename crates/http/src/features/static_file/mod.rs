@@ -16,8 +16,8 @@ conf::directives! {
 }
 
 /// Answers with the file that the path names.
-pub fn install(_: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.content(serve);
+pub fn install(_: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.content(serve);
     Ok(())
 }
 

@@ -72,9 +72,9 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
 );
 
 /// Answers everything in the location.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.stub_status.is_some() {
-        place.exclusive("stub_status", answer);
+        location.exclusive("stub_status", answer);
     }
     Ok(())
 }

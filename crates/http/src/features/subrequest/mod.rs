@@ -28,8 +28,8 @@ conf::directives! {
 }
 
 /// Tells the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    place.core.log_subrequest = conf.log_subrequest;
-    place.core.post_action = conf.post_action.as_ref().map(|Text(target)| (&**target).into());
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    location.core.log_subrequest = conf.log_subrequest;
+    location.core.post_action = conf.post_action.as_ref().map(|Text(target)| (&**target).into());
     Ok(())
 }

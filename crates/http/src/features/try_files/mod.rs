@@ -34,9 +34,9 @@ conf::directives! {
 }
 
 /// Looks for the files where any are named.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Some(tries) = conf.try_files.clone() {
-        place.precontent(move |x| handle(&tries, x));
+        location.precontent(move |x| handle(&tries, x));
     }
     Ok(())
 }

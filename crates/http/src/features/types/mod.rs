@@ -47,14 +47,14 @@ conf::directives! {
 }
 
 /// Hands the types to the core.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let _ = conf.types_hash_bucket_size;
     if conf.types_hash_max_size.0 == 0 {
         let message = "could not build types_hash, you should increase types_hash_max_size: 0";
         return Err(Error::bare(message));
     }
-    place.core.types = conf.types.clone();
-    place.core.default_type = conf.default_type.0.clone();
+    location.core.types = conf.types.clone();
+    location.core.default_type = conf.default_type.0.clone();
     Ok(())
 }
 

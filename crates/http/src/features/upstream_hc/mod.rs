@@ -76,22 +76,22 @@ conf::directives! {
 }
 
 /// Leaves the check to whoever asks the servers.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    let checkable = place.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    let checkable = location.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
     let Some(check) = &conf.health_check else { return Ok(()) };
     let backend = checkable
         .ok_or_else(|| check.parameters.refuse("requires \"proxy_pass\" in its location"))?;
-    let group = backend.group().filter(|group| is_named(group, place.load));
+    let group = backend.group().filter(|group| is_named(group, location.load));
     let group = group.ok_or_else(|| {
         check.parameters.refuse("requires a \"proxy_pass\" that names an upstream")
     })?;
-    place.core.own.add(Arc::new(LocationCheck {
+    location.core.own.add(Arc::new(LocationCheck {
         group: group.clone(),
         terms: check.parameters.terms,
         uri: check.uri.clone(),
         port: check.parameters.port,
         keepalive_time_ms: check.keepalive_time_ms,
-        matching: check.matching(place.load.registry.of::<Matches>())?,
+        matching: check.matching(location.load.registry.of::<Matches>())?,
         backend: backend.clone(),
     }));
     Ok(())

@@ -148,15 +148,15 @@ impl FeatureState for Noted {
 }
 
 /// Gives cookies where that is on, and hands the settings to the core for the variables.
-pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.userid == Userid::Off {
         return Ok(());
     }
-    let uid_reset = place.load.names.number(b"uid_reset", None);
+    let uid_reset = location.load.names.number(b"uid_reset", None);
     let rules = UseridRules { conf: conf.clone(), uid_reset };
-    place.core.own.add(rules.clone());
+    location.core.own.add(rules.clone());
     if conf.userid.gives() {
-        place.main_filter(move |x| {
+        location.main_filter(move |x| {
             give(&rules, x);
             Filtered::Pass
         });

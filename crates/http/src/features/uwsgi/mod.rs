@@ -113,20 +113,20 @@ pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
     tls: &Arc<backend_tls::Conf>,
-    place: &mut LocationBuilder<'_, '_>,
+    location: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     let pass = conf.target.as_ref().map(|pass| &pass.0);
     let settings = gateway::GatewaySettings {
         family,
         tls: match pass.is_none_or(PassTo::is_never_tls) {
             true => None,
-            false => Some(backend_tls::compile(tls, "uwsgi_ssl_", place)?),
+            false => Some(backend_tls::compile(tls, "uwsgi_ssl_", location)?),
         },
         pass,
         params: &conf.param,
         temp_path: &conf.temp_path,
     };
-    gateway::install(&settings, place, || UwsgiDialect {
+    gateway::install(&settings, location, || UwsgiDialect {
         modifiers: (conf.modifier1.0 as u8, conf.modifier2.0 as u8),
         string: conf.string.as_ref().map(|text| text.0.clone()).unwrap_or_default(),
     })

@@ -1,4 +1,4 @@
-//! The body that a client sends: how long it may be, and where it is kept.
+//! Settings for request bodies: their limits, and where they are kept.
 
 use wire::Version;
 
@@ -8,20 +8,20 @@ conf::words! {
     /// Whether every body goes to a file.
     #[derive(Default)]
     pub enum InFileOnly {
-        /// Large ones only.
+        /// Only large bodies do.
         #[default]
         Off = "off",
-        /// Every one, and it stays.
+        /// Every body does, and the file is kept.
         On = "on",
-        /// Every one, and it is deleted after the request.
+        /// Every body does, and the file is deleted after the request.
         Clean = "clean",
     }
 }
 
-/// How a location takes bodies.
+/// A location's settings for request bodies.
 #[derive(Clone, Debug, Default)]
 pub struct ClientBody {
-    /// `client_max_body_size`; 0: any.
+    /// `client_max_body_size`; 0: no limit.
     pub size_max: u64,
     /// `client_body_timeout`
     pub timeout_ms: u64,
@@ -34,7 +34,7 @@ pub struct ClientBody {
 }
 
 impl ClientBody {
-    /// What becomes of its file.
+    /// When the file of a body is deleted.
     pub(crate) fn fate(&self) -> TempFileEnd {
         match self.in_file_only {
             InFileOnly::Off => TempFileEnd::Nameless,

@@ -1,19 +1,18 @@
-//! What is answered instead of a status's built-in page.
+//! Settings for pages of statuses.
 
 use conf::Template;
 
-/// What a location does about errors.
+/// A location's pages for statuses.
 #[derive(Default)]
 pub(crate) struct ErrorPages {
     pub(crate) pages: Box<[ErrorPage]>,
-    /// Whether an error in what a page led to is led elsewhere, too.
+    /// Whether an error while a page is produced has a page as well.
     pub(crate) recursive: bool,
     pub(crate) msie_padding: bool,
     pub(crate) msie_refresh: bool,
 }
 
 impl ErrorPages {
-    /// The page of a status.
     pub(crate) fn page(&self, status: u16) -> Option<&ErrorPage> {
         self.pages.iter().find(|page| page.is_for(status))
     }
@@ -23,7 +22,7 @@ impl ErrorPages {
 #[derive(Clone)]
 pub(crate) struct ErrorPage {
     pub(crate) statuses: Vec<u16>,
-    /// The status to answer with; 0: what the target answers; `None`: the status it is about.
+    /// The status to answer with; 0: the status of the target; `None`: the original status.
     pub(crate) overwrite: Option<u16>,
     /// A path, `@name` or a URL.
     pub(crate) target: Template,

@@ -1,34 +1,34 @@
-//! Keeping connections open for further requests: how long, for how many, and with whom not.
+//! Settings for keeping connections open for further requests.
 
 use wire::{Known, Method};
 
 use crate::client::Client;
 use crate::exchange::Request;
 
-/// How connections are kept.
+/// A location's settings for idle connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keepalive {
-    /// Idle time; 0: connections are not kept.
+    /// `keepalive_timeout`; 0: connections are not kept.
     pub timeout_ms: u64,
-    /// The idle time that the `Keep-Alive` header promises; 0: no header.
+    /// The timeout in the `Keep-Alive` header; 0: no header.
     pub header_s: u64,
-    /// Idle time that holds during a shutdown, too.
+    /// `keepalive_min_timeout`, which also holds during a shutdown.
     pub min_timeout_ms: u64,
-    /// Requests that one connection serves.
+    /// The most requests of a connection.
     pub(crate) requests: u64,
-    /// How long one connection serves requests.
+    /// The age up to which a connection serves requests.
     pub(crate) time_ms: u64,
-    /// Browsers with which connections are not kept.
+    /// Browsers whose connections are not kept.
     pub(crate) disable: Browsers,
 }
 
 impl Keepalive {
-    /// Whether a connection that its client wants to keep may be kept after this exchange.
+    /// Whether the settings allow keeping the connection after this request.
     pub(crate) fn admits(&self, client: &Client, request: &Request) -> bool {
         self.admits_connection(client) && !self.disable.has(request)
     }
 
-    /// The same, whoever asks for what.
+    /// Whether the limits of the connection allow keeping it, whatever the request.
     pub(crate) fn admits_connection(&self, client: &Client) -> bool {
         self.timeout_ms > 0
             && client.requests.get() < self.requests
@@ -60,7 +60,7 @@ fn has(agent: &[u8], mark: &[u8]) -> bool {
     memchr::memmem::find(agent, mark).is_some()
 }
 
-/// MSIE 4, 5, and 6 before its service pack 2, and not Opera in disguise.
+/// MSIE 4, 5, and 6 before its service pack 2, but not Opera that claims to be MSIE.
 pub(crate) fn is_msie6(agent: &[u8]) -> bool {
     let Some(at) = memchr::memmem::find(agent, b"MSIE ") else { return false };
     let old = match &agent[at + 5..] {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_by_their_user_agent() {
+    fn browsers_are_recognised_by_user_agent() {
         let safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_6) Safari/534.48.3";
         let table = [
             ("MSIE 5.0", true, false),

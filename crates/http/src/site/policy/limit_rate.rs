@@ -1,4 +1,4 @@
-//! How fast replies are sent.
+//! Settings for the rate of replies.
 
 use conf::SizeTemplate;
 
@@ -7,6 +7,6 @@ use conf::SizeTemplate;
 pub struct LimitRate {
     /// Bytes a second.
     pub(crate) rate: Option<SizeTemplate>,
-    /// Bytes at the beginning that are not limited.
+    /// Bytes that are sent without a limit first.
     pub(crate) after: Option<SizeTemplate>,
 }

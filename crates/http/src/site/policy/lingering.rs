@@ -1,4 +1,5 @@
-//! Reading on from a connection that is closed, so that its client gets the whole reply.
+//! Settings for lingering: reading from a connection that is closed, so that its client receives
+//! the whole reply.
 
 conf::words! {
     /// When to linger.
@@ -6,7 +7,7 @@ conf::words! {
     pub enum Close {
         /// Never.
         Off = "off",
-        /// Where the client may be sending still.
+        /// If the client may still be sending.
         #[default]
         On = "on",
         /// Always.
@@ -14,13 +15,13 @@ conf::words! {
     }
 }
 
-/// How lingering goes.
+/// A location's settings for lingering.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lingering {
-    /// When.
+    /// When to linger.
     pub close: Close,
-    /// How long in all.
+    /// How long in total.
     pub time_ms: u64,
-    /// How long without a byte.
+    /// How long without receiving anything.
     pub timeout_ms: u64,
 }

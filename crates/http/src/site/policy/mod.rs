@@ -1,7 +1,7 @@
-//! What holds in a location, as plain values: settings that the pipeline and the drivers obey.
+//! Settings of a location that the pipeline and the drivers read, as plain values.
 //!
-//! Features declare the directives and fill these in. What only one feature and its variables read
-//! stands in [`OwnSettings`], under a type of the feature's.
+//! Features declare the directives and set these values. Settings that only one feature reads are
+//! in [`OwnSettings`], under a type of the feature's own.
 
 mod client_body;
 mod error_pages;
@@ -34,7 +34,7 @@ pub(crate) use types::{Types, extension_order};
 use crate::files::Access;
 
 conf::words! {
-    /// How much the server says of itself.
+    /// What the server reveals of itself.
     #[derive(Default)]
     pub enum ServerTokens {
         /// Its name.
@@ -42,12 +42,12 @@ conf::words! {
         /// Its name and version.
         #[default]
         On = "on",
-        /// With the name of the build, which nobody has given ours.
+        /// Its name, version and build name. This program has no build name.
         Build = "build",
     }
 }
 
-/// The settings of a location that no single feature has to itself.
+/// The settings of a location that more than one feature reads.
 #[derive(Default)]
 pub struct Policy {
     /// `root` or `alias`.
@@ -56,7 +56,7 @@ pub struct Policy {
     pub error_log: Arc<ErrorLog>,
     /// MIME types by extension.
     pub types: Types,
-    /// The type of what has no known extension.
+    /// The type of files without a known extension.
     pub default_type: Arc<[u8]>,
     /// `server_tokens`
     pub server_tokens: ServerTokens,
@@ -70,11 +70,11 @@ pub struct Policy {
     pub output: Output,
     /// `http2_chunk_size`
     pub http2_chunk_size: usize,
-    /// How fast.
+    /// `limit_rate`
     pub limit_rate: LimitRate,
-    /// Closing while the client sends.
+    /// `lingering_close` and its times.
     pub lingering: Lingering,
-    /// From paths to URLs.
+    /// URLs in redirects.
     pub redirect: RedirectPolicy,
     /// `satisfy any`.
     pub satisfy_any: bool,
@@ -84,7 +84,7 @@ pub struct Policy {
     pub internal: bool,
     /// `uninitialized_variable_warn`.
     pub uninitialized_variable_warn: bool,
-    /// What is done about errors.
+    /// Pages of statuses.
     pub(crate) error_pages: ErrorPages,
     /// `log_subrequest`.
     pub log_subrequest: bool,
@@ -96,7 +96,7 @@ pub struct Policy {
     pub etag: bool,
     /// `gzip_vary`.
     pub gzip_vary: bool,
-    /// How files are looked at.
+    /// How files are looked up.
     pub files: Access,
     /// `resolver`
     pub names: ResolverPolicy,
@@ -105,12 +105,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The way from a path to a file.
+    /// The directory of files.
     pub fn root(&self) -> &Root {
         self.root.as_ref().expect("every location has a root")
     }
 
-    /// How the server names itself in pages and fields.
+    /// The name of the server in pages and fields.
     pub fn server_token(&self) -> &'static str {
         match self.server_tokens {
             ServerTokens::Off => crate::identity::identity().name,

@@ -1,11 +1,11 @@
-//! How replies are written to the client.
+//! Settings for writing replies.
 
-/// How replies are written to the client.
+/// A location's settings for writing replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Output {
     /// `sendfile`
     pub sendfile: bool,
-    /// `sendfile_max_chunk`; 0: any.
+    /// `sendfile_max_chunk`; 0: no limit.
     pub sendfile_max_chunk: u64,
     /// `tcp_nopush`
     pub tcp_nopush: bool,
@@ -15,7 +15,7 @@ pub struct Output {
     pub send_timeout_ms: u64,
     /// `postpone_output`
     pub postpone_output: u64,
-    /// Bytes read from a file at once where `sendfile` is off.
+    /// The size of a read from a file that is not sent by sendfile().
     pub buffer_size: u64,
     /// `read_ahead`
     pub read_ahead: u64,

@@ -1,12 +1,12 @@
-//! How a location names itself in redirects.
+//! Settings for the URLs of redirects.
 
-/// How a location redirects.
+/// A location's settings for the URLs of redirects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RedirectPolicy {
-    /// Whether redirects name scheme, host and port.
+    /// `absolute_redirect`: whether URLs contain scheme, host and port.
     pub(crate) absolute: bool,
-    /// Whether they name the server by `server_name`.
+    /// `server_name_in_redirect`: whether the host is the server's name.
     pub(crate) server_name: bool,
-    /// Whether they name the port.
+    /// `port_in_redirect`: whether URLs contain the port.
     pub(crate) port: bool,
 }

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use conf::Template;
 
-/// Where files are.
+/// The directory of files: `root` or `alias`.
 #[derive(Clone)]
 pub struct Root {
     /// The directory.
     pub(crate) directory: Template,
-    /// What completes a directory that begins with a variable and turns out to be relative.
+    /// Put before a directory that begins with a variable and is relative.
     pub(crate) prefix: Arc<[u8]>,
-    /// Which part of a path it takes the place of.
+    /// The part of a path that the directory replaces.
     pub(crate) stands_for: StandsFor,
 }
 
-/// Which part of a path the directory takes the place of.
+/// The part of a path that the directory replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StandsFor {
-    /// `root`: none, the path follows it.
+    /// `root`: none; the path follows the directory.
     Nothing,
     /// `alias`: the location's name.
     Name(Box<[u8]>),

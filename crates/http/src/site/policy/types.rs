@@ -16,8 +16,8 @@ pub struct Types {
 pub(crate) type TypeEntry = (Box<[u8]>, Arc<[u8]>);
 
 impl Types {
-    /// The type for a path, by what follows the last dot in its last part. A name that begins with
-    /// its only dot has no extension.
+    /// The type for a path, by the text after the last dot of its last component. A name whose only
+    /// dot is its first character has no extension.
     pub fn of(&self, path: &[u8]) -> Option<&Arc<[u8]>> {
         let name = &path[memchr::memrchr(b'/', path).map_or(0, |at| at + 1)..];
         let extension = &name[memchr::memrchr(b'.', name).filter(|at| *at > 0)? + 1..];
@@ -27,7 +27,7 @@ impl Types {
     }
 }
 
-/// The order of an extension of the table and one of any case.
+/// Compares an extension of the table with one of any case.
 pub(crate) fn extension_order(known: &[u8], extension: &[u8]) -> Ordering {
     known.iter().copied().cmp(extension.iter().map(u8::to_ascii_lowercase))
 }

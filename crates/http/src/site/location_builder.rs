@@ -1,4 +1,4 @@
-//! Where features hook in while a location is compiled.
+//! A location while it is compiled: features add their handlers, filters and settings to it.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::exchange::{
     Exchange, Filter, Filtered, Flow, Handler, LocationBackend, Logger, Phase, PhaseOrder, Reach,
 };
 
-/// A location being compiled. A feature that is off leaves nothing here.
+/// A location while it is compiled. A feature that is off adds nothing.
 pub struct LocationBuilder<'a, 'f> {
-    /// What has been declared: zones, formats, variables.
+    /// Declarations of the configuration: zones, formats, variables.
     pub load: &'a mut Load<'f>,
-    /// Where the block begins: for errors about what its lines come to together.
+    /// The position of the block, for errors about its lines as a whole.
     pub at: Span,
     /// The location's name.
     pub name: Box<[u8]>,
@@ -25,11 +25,11 @@ pub struct LocationBuilder<'a, 'f> {
     pub(crate) ifs: Vec<LocationId>,
     /// The names of its lines, in order.
     pub(crate) lines: Vec<Box<[u8]>>,
-    /// What the core and the driver ask for.
+    /// Settings of the core and the drivers.
     pub(crate) core: Policy,
-    /// What a feature leaves for one that is listed after it, by type.
+    /// Values that a feature leaves for a later one of the feature list, by type.
     pub(crate) handed_on: Registry,
-    /// Whose turn it is to hook in.
+    /// The feature that is being installed.
     feature: FeatureName,
     postread: Vec<Hook<Handler>>,
     rewrite: Vec<Hook<Handler>>,
@@ -75,37 +75,38 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         }
     }
 
-    /// Runs before anything else, in the server that the client named.
+    /// Adds a handler that runs first, in the server that the client named.
     pub fn postread(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.postread.push(self.hook(Box::new(handler)));
     }
 
-    /// Runs after the location is chosen; may change the path.
+    /// Adds a handler that runs after the location was chosen, and may change the path.
     pub fn rewrite(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.rewrite.push(self.hook(Box::new(handler)));
     }
 
-    /// Runs before access is checked: limits.
+    /// Adds a handler that runs before access is checked, such as limits.
     pub fn preaccess(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.preaccess.push(self.hook(Box::new(handler)));
     }
 
-    /// Grants ([`Flow::Skip`]), refuses (a status) or leaves it to others ([`Flow::Next`]).
+    /// Adds a check of access. It grants access ([`Flow::Skip`]), refuses it (a status), or leaves
+    /// the decision to other checks ([`Flow::Next`]).
     pub fn access(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.access.push(self.hook(Box::new(handler)));
     }
 
-    /// Runs after access is granted: `try_files`.
+    /// Adds a handler that runs after access was granted, such as `try_files`.
     pub fn precontent(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.precontent.push(self.hook(Box::new(handler)));
     }
 
-    /// May answer, else the next is asked: `index`, files.
+    /// Adds a content handler. Content handlers are tried in order until one answers.
     pub fn content(&mut self, handler: impl Fn(&mut Exchange) -> Flow + Send + Sync + 'static) {
         self.content.push(self.hook(Box::new(handler)));
     }
 
-    /// Answers everything in this location, as the line `name` says.
+    /// Sets the handler that answers all requests of this location, for the directive `name`.
     pub fn exclusive(
         &mut self,
         name: &str,
@@ -114,14 +115,14 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         self.answer_all(name, Exclusive::Handler(Box::new(handler)));
     }
 
-    /// Answers everything in this location, as the line `name` says, but always waits before it
-    /// does. Who asks for the location's name without the slash it ends with is sent there.
+    /// Sets the backend that answers all requests of this location, for the directive `name`. A
+    /// request for the location's name without its final slash is redirected to it.
     pub fn backend(&mut self, name: &str, backend: Arc<dyn LocationBackend>) {
         self.answer_all(name, Exclusive::Backend(backend));
         self.adds_slash = true;
     }
 
-    /// Of several such lines, the last counts.
+    /// Of several such directives, the last one in the block wins.
     fn answer_all(&mut self, name: &str, exclusive: Exclusive) {
         let line = self.lines.iter().rposition(|line| **line == *name.as_bytes()).unwrap_or(0);
         if self.exclusive.as_ref().is_none_or(|(other, ..)| line >= *other) {
@@ -129,12 +130,12 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         }
     }
 
-    /// Sits on the way out of every reply, be it a subrequest's.
+    /// Adds a filter of all replies, those of subrequests included.
     pub fn filter(&mut self, filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static) {
         self.filters.push((Reach::All, self.hook(Box::new(filter))));
     }
 
-    /// Sits on the way out of the reply that the client gets.
+    /// Adds a filter of replies to the client, not of subrequests.
     pub fn main_filter(
         &mut self,
         filter: impl Fn(&mut Exchange) -> Filtered + Send + Sync + 'static,
@@ -146,17 +147,18 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
         Hook { feature: self.feature, run }
     }
 
-    /// Is told when all of the body has been given, before the fields after it are written.
+    /// Adds a function that is called after the whole body was produced, before trailers are
+    /// written.
     pub fn end(&mut self, end: impl Fn(&mut Exchange) + Send + Sync + 'static) {
         self.ends.push(Box::new(end));
     }
 
-    /// Is told when the exchange is over.
+    /// Adds a function that is called when the exchange is over.
     pub fn logger(&mut self, logger: impl Fn(&mut Exchange) + Send + Sync + 'static) {
         self.loggers.push(Box::new(logger));
     }
 
-    /// Every worker has a `T` of its own in each generation: `x.generation.worker.of::<T>()`.
+    /// Declares state that every worker has in each generation: `x.generation.worker.of::<T>()`.
     pub fn worker_slot<T: WorkerSlot<Generation>>(&mut self) {
         self.load.own.of::<WorkerSlotKinds<Generation>>().declare::<T>();
     }
