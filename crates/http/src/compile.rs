@@ -219,7 +219,7 @@ impl Block {
                 }
                 let mut block = block(inner_kind, inside, line, load)?;
                 if matches!(block.kind, BlockKind::If) {
-                    self.layers.enclose(&mut block.layers);
+                    self.layers.merge_if_block(&mut block.layers);
                 }
                 self.inner.push(block);
             }

@@ -304,7 +304,7 @@ fn the_port_that_clients_use_may_be_another() {
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let table = [
         ("server { }", "no \"listen\" is defined for server:1"),
         ("upstream a { server 1.2.3.4; }", "no port in upstream \"1.2.3.4\":1"),
@@ -456,7 +456,7 @@ fn a_handshake_that_fails_ends_the_session() {
 }
 
 #[test]
-fn a_client_comes_to_the_server_that_it_names() {
+fn a_client_reaches_the_server_that_it_names() {
     let folder = Folder::new();
     let text = with_certificate(
         "server { listen 127.0.0.1:1 ssl; server_name a.test; ECDSA; return '$server_name.'; }

@@ -156,19 +156,19 @@ pub fn control_jobs() -> ControlJobs<Arc<Site>> {
 }
 
 impl Layers {
-    /// What a block says of TLS.
+    /// The settings of TLS.
     pub(crate) fn tls(&self) -> &ssl_shared::Layer {
         &self.ssl_shared
     }
 }
 
 impl Layers {
-    /// Takes over from an `if` block what is run in the block around it.
-    pub(crate) fn enclose(&mut self, inside: &mut Self) {
-        self.rewrite.enclose(&mut inside.rewrite);
+    /// Moves the rewrite program of an `if` block into that of the enclosing block.
+    pub(crate) fn merge_if_block(&mut self, inside: &mut Self) {
+        self.rewrite.merge_if_block(&mut inside.rewrite);
     }
 
-    /// Deals with a line that no feature has.
+    /// Handles a line that no feature has.
     pub(crate) fn without_feature(
         &mut self,
         line: &Directive,
@@ -181,7 +181,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Carries out a line that a feature has. What it asks for may be more than there is.
+    /// Sets a line that a feature has. Returns false if none has it. In lenient mode, an
+    /// unsupported value is recorded instead.
     pub(crate) fn set_or_ignore(
         &mut self,
         level: Levels,

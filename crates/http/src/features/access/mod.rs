@@ -1,7 +1,7 @@
-//! `allow` and `deny`: who may come, by address.
+//! `allow` and `deny`: access by the client's address.
 //!
-//! The first rule that is about a client decides; one that no rule is about is neither let in nor
-//! turned away. A client of a Unix socket has no address but `unix:`.
+//! The first rule that matches the client decides. Without a match, access is neither granted nor
+//! refused. A client of a Unix socket matches only `unix:`.
 
 #[cfg(test)]
 mod tests;
@@ -48,7 +48,7 @@ conf::directives! {
     in MAIN;
 }
 
-/// Checks access where there are rules.
+/// Installs the check if there are rules.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.rules.is_some() {
         let conf = conf.clone();
@@ -62,7 +62,7 @@ fn check(rules: &AccessRules, x: &mut Exchange) -> Flow {
         None => Flow::Next,
         Some(RuleVerdict::Allow) => Flow::Skip,
         Some(RuleVerdict::Deny) => {
-            // Where another check may still let the client in, that is said at the end.
+            // With `satisfy any`, another check may grant access; the refusal is logged at the end.
             if !x.location().core.satisfy_any {
                 x.log(Level::Error, format_args!("access forbidden by rule"));
             }

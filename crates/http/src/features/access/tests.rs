@@ -2,7 +2,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::testing::{TestAnswer, TestSite, refused, site};
 
-/// Asks as a client with that address; `unix:` has none.
+/// Sends a request from that address; `unix:` for a Unix socket.
 fn ask(site: &TestSite, ip: &str) -> TestAnswer {
     let ip = match ip {
         "unix:" => None,
@@ -11,7 +11,7 @@ fn ask(site: &TestSite, ip: &str) -> TestAnswer {
     site.send_from(ip.map(|ip| SocketAddr::new(ip, 1)), "GET /a HTTP/1.1\nHost: h\n\n")
 }
 
-/// What becomes of clients of a location whose rules these are: those that may not come.
+/// The clients that these rules of a location refuse.
 fn denied<'i>(rules: &str, ips: &[&'i str]) -> Vec<&'i str> {
     let site = site(&format!("server {{ location / {{ {rules} }} }}"));
     site.file("a", "");
@@ -21,7 +21,7 @@ fn denied<'i>(rules: &str, ips: &[&'i str]) -> Vec<&'i str> {
 const IPS: [&str; 5] = ["10.1.2.3", "192.0.2.1", "2001:db8::1", "::ffff:10.1.2.3", "unix:"];
 
 #[test]
-fn the_first_rule_about_a_client_decides() {
+fn the_first_matching_rule_decides() {
     for (rules, expected) in [
         ("allow 10.0.0.0/8; deny all;", &["192.0.2.1", "2001:db8::1", "unix:"][..]),
         ("deny 10.0.0.0/8; allow all;", &["10.1.2.3", "::ffff:10.1.2.3"]),
@@ -32,7 +32,7 @@ fn the_first_rule_about_a_client_decides() {
         ("deny unix:;", &["unix:"]),
         ("allow unix:; deny all;", &["10.1.2.3", "192.0.2.1", "2001:db8::1", "::ffff:10.1.2.3"]),
         ("deny 0.0.0.0/0;", &["10.1.2.3", "192.0.2.1", "::ffff:10.1.2.3"]),
-        // Without rules about IPv4 its addresses in IPv6's form are IPv6.
+        // Without IPv4 rules, IPv4-mapped addresses are matched as IPv6.
         ("deny ::/0;", &["2001:db8::1", "::ffff:10.1.2.3"]),
     ] {
         assert_eq!(denied(rules, &IPS), expected, "{rules}");
@@ -49,7 +49,7 @@ fn a_refusal_is_logged() {
 }
 
 #[test]
-fn rules_of_a_block_hide_those_around_it() {
+fn rules_of_a_block_replace_outer_ones() {
     let site = site(
         "deny all; server {
              location /a { allow 10.0.0.1; }
@@ -69,7 +69,7 @@ fn rules_of_a_block_hide_those_around_it() {
 }
 
 #[test]
-fn other_methods() {
+fn limit_except_limits_other_methods() {
     let site = site("server { location / { limit_except GET { deny all; } } }");
     site.file("a", "");
     assert_eq!(ask(&site, "10.0.0.1").status(), 200);
@@ -77,7 +77,7 @@ fn other_methods() {
 }
 
 #[test]
-fn limit_except_holds_in_named_locations_too() {
+fn limit_except_applies_in_named_locations() {
     let site = site(
         "server {
              error_page 404 = @missing;
@@ -103,7 +103,7 @@ fn a_location_has_one_limit_except() {
 }
 
 #[test]
-fn an_error_page_is_checked_too() {
+fn an_error_page_is_not_refused_again() {
     let site =
         site("error_log log; server { deny all; error_page 403 /e; location /e { allow all; } }");
     site.file("e", "sorry");
@@ -112,7 +112,7 @@ fn an_error_page_is_checked_too() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     refused("server { allow 10.0.0.0/33; }", "invalid parameter \"10.0.0.0/33\":1");
     refused("deny localhost;", "invalid parameter \"localhost\":1");
     refused("deny ALL;", "invalid parameter \"ALL\":1");

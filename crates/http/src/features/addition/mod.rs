@@ -1,4 +1,4 @@
-//! `addition`: what other locations answer, before and after a response's body.
+//! `addition`: adds the replies of subrequests before and after a reply's body.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ conf::directives! {
     addition_types: Option<MimeTypes>,
 }
 
-/// Sits on the way out of what the client gets: nothing is added to what is added.
+/// Filters replies to the client only, so that nothing is added to the replies of subrequests.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.before().is_empty() && conf.after().is_empty() {
         return Ok(());
@@ -70,7 +70,7 @@ impl Conf {
         self.add_after_body.as_ref().map_or(b"", |uri| &uri.0)
     }
 
-    /// Without the directive it is `text/html` alone.
+    /// The types; the default is `text/html` only.
     fn types(&self) -> &MimeTypes {
         const HTML: &MimeTypes = &MimeTypes::html();
         self.addition_types.as_ref().unwrap_or(HTML)

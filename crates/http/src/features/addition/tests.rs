@@ -55,13 +55,13 @@ fn an_empty_string_adds_nothing() {
 }
 
 #[test]
-fn nothing_is_added_to_what_is_added() {
+fn nothing_is_added_to_subrequests() {
     let site = pages("location /a.html { add_after_body /a.html; }");
     assert_eq!(site.get("/a.html").body(), "</before>pagepage");
 }
 
 #[test]
-fn what_is_added_is_compressed_with_the_page() {
+fn added_text_is_compressed_with_the_page() {
     let site = pages("gzip on; gzip_min_length 0;");
     let answer = site.get_with("/a.html", "Accept-Encoding: gzip\n");
     assert_eq!(answer.field("Content-Encoding").unwrap(), "gzip");

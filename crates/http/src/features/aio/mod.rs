@@ -1,8 +1,8 @@
-//! `aio` and `directio`: files that are read by threads, so that no disk holds up the worker.
+//! `aio` and `directio`: threads read files, so that a slow disk does not block the worker.
 //!
-//! Contents that are kept in memory are not read at all. Linux's own asynchronous reading, `aio
-//! on`, works past the kernel's cache only; here threads do that whenever `directio` is on. Every
-//! worker has one pool of threads, whatever pools are named.
+//! Contents that are kept in memory are not read at all. Linux's asynchronous I/O (`aio on`) works
+//! with `directio` only; here threads are used instead. Every worker has one pool of threads, even
+//! if several are named.
 
 use std::collections::HashSet;
 use std::io;
@@ -46,11 +46,11 @@ conf::directives! {
     directio_alignment: Size = "512",
 }
 
-/// The pools that `thread_pool` has named. `default` need not be.
+/// The names of `thread_pool` lines. `default` exists without one.
 #[derive(Default)]
 pub struct ThreadPools(pub HashSet<Box<[u8]>>);
 
-/// Has files read by threads where that is asked for.
+/// Installs reading by threads if `aio` or `directio` demands it.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let _ = conf.aio_write;
     if let Aio::Threads(Some(pool)) = &conf.aio {
@@ -83,12 +83,12 @@ struct Pool {
     from: Directive,
 }
 
-/// Bytes; `off` is more than any file has.
+/// A size in bytes. `off` is larger than any file.
 #[derive(Clone, Copy)]
 struct Directio(u64);
 
 const OFF: u64 = u64::MAX;
-/// The largest alignment; more would only cost memory.
+/// The largest alignment. A larger one would only cost memory.
 const ALIGNMENT_MAX: u64 = 1 << 20;
 
 impl Value for Aio {
@@ -124,7 +124,7 @@ impl Pool {
         Ok(Self { name, from: from.clone() })
     }
 
-    /// A pool that nobody named is refused once everything is read.
+    /// Rejects an unknown pool, after the whole configuration was read.
     fn check(&self, load: &mut Load<'_>) -> Result<()> {
         let Some(name) = self.name.as_fixed() else { return Ok(()) };
         let known = &load.registry.of::<ThreadPools>().0;
@@ -153,13 +153,13 @@ fn filter(settings: AioSettings, x: &mut Exchange) -> Filtered {
         _ => return Filtered::Pass,
     };
     let reading = direct.map(|file| ReadMode::Direct(file, settings.alignment));
-    let reading = reading.unwrap_or_else(|error| past_the_cache_failed(x, &error));
+    let reading = reading.unwrap_or_else(|error| direct_failed(x, &error));
     x.reply.filter_body(ReadByThreads::new(reading));
     Filtered::Pass
 }
 
-/// Not every file system can: then threads read as usual.
-fn past_the_cache_failed(x: &mut Exchange, error: &io::Error) -> ReadMode {
+/// Logs that the file system does not support direct I/O. Threads read into the cache instead.
+fn direct_failed(x: &mut Exchange, error: &io::Error) -> ReadMode {
     let mut path = x.scratch();
     if x.append_path(&mut path) {
         let (path, reason) = (Text(&path), Errno(error));

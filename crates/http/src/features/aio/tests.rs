@@ -1,7 +1,7 @@
 use crate::testing::{refusal, site};
 
 #[test]
-fn small_files_and_heads_are_left_alone() {
+fn small_files_and_heads_are_not_read_by_threads() {
     let site = site("server { aio threads; directio 1m; }");
     site.file("a", "content");
     assert_eq!(site.get("/a").body(), "content");
@@ -9,7 +9,7 @@ fn small_files_and_heads_are_left_alone() {
 }
 
 #[test]
-fn what_is_in_the_kernels_cache_is_sent_at_once() {
+fn cached_files_are_sent_by_the_kernel() {
     let site = site("server { aio threads; }");
     let content = "0123456789".repeat(100_000);
     site.file("a", &content);
@@ -22,7 +22,7 @@ fn what_is_in_the_kernels_cache_is_sent_at_once() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     for (text, message) in [
         ("aio yes;", "\"aio\" directive invalid value"),
         ("aio threadsx;", "\"aio\" directive invalid value"),

@@ -1,8 +1,8 @@
-//! Checks of passwords beside the worker, a few at a time, first come first served.
+//! Checks of passwords on threads, a few at a time, in the order of requests.
 //!
-//! The bound keeps a crowd of wrong passwords from taking every processor, all of the memory
-//! (yescrypt takes 16 MB for each) and every thread that reads files. It counts work, not clients:
-//! one who goes away gives up a place in the queue, but not a check that has begun.
+//! The limit keeps many wrong passwords from taking all processors, all memory (yescrypt takes 16
+//! MB for each) and all threads that read files. It counts checks, not clients: a client that
+//! disconnects leaves the queue, but does not end a check that has begun.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,40 +10,40 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Checks of one worker that are under way at a time.
+/// The most checks of a worker at a time.
 pub(super) const CHECKS_MAX: usize = 4;
 
-/// Has a thread do the work when it is its turn. Work that panics accepts nobody.
+/// Runs the work on a thread when it is its turn. Work that panics returns false.
 pub(super) async fn run(work: impl FnOnce() -> bool + Send + 'static) -> bool {
     let turn = Turn::join();
     poll_fn(|cx| turn.event.poll(cx)).await;
-    let teller = Teller(Rc::default());
-    let accepted = teller.0.clone();
+    let guard = DoneGuard(Rc::default());
+    let outcome = guard.0.clone();
     net::spawn(async move {
-        let (_turn, teller) = (turn, teller);
-        teller.0.accepted.set(net::offload(work).await);
+        let (_turn, guard) = (turn, guard);
+        guard.0.accepted.set(net::offload(work).await);
     });
-    poll_fn(|cx| accepted.told.poll(cx)).await;
-    accepted.accepted.get()
+    poll_fn(|cx| outcome.done.poll(cx)).await;
+    outcome.accepted.get()
 }
 
-/// What a check comes to.
+/// The result of a check.
 #[derive(Default)]
 struct Outcome {
     accepted: Cell<bool>,
-    told: CheckEvent,
+    done: CheckEvent,
 }
 
-/// Tells when it goes.
-struct Teller(Rc<Outcome>);
+/// Reports the end of a check when it is dropped.
+struct DoneGuard(Rc<Outcome>);
 
-impl Drop for Teller {
+impl Drop for DoneGuard {
     fn drop(&mut self) {
-        self.0.told.happen();
+        self.0.done.happen();
     }
 }
 
-/// Something that happens once, and one who waits for it.
+/// An event that happens once, and the task that waits for it.
 #[derive(Default)]
 struct CheckEvent {
     happened: Cell<bool>,
@@ -73,12 +73,12 @@ thread_local! {
 
 #[derive(Default)]
 struct CheckQueue {
-    /// Turns that have come and are not over.
+    /// The number of active turns.
     running: usize,
     waiting: VecDeque<Rc<CheckEvent>>,
 }
 
-/// A turn, or a place in the queue for one. It is over when this goes.
+/// A turn, or a place in the queue for one. Dropping it ends either.
 struct Turn {
     event: Rc<CheckEvent>,
 }
@@ -111,7 +111,7 @@ impl Drop for Turn {
                 None => queue.running -= 1,
             }
         };
-        // At the thread's end the queue may be gone first.
+        // At the end of the thread, the queue may be dropped first.
         let _ = QUEUE.try_with(leave);
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_at_a_time() {
+    fn a_limited_number_of_checks_runs_at_a_time() {
         let most = Arc::new(AtomicUsize::new(0));
         let now = Arc::new(AtomicUsize::new(0));
         let (done, all) = net::mailbox();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_away_leaves_the_queue_but_not_the_work() {
+    fn a_disconnect_leaves_the_queue_but_does_not_end_a_check() {
         net::run(async {
             let (finish, wait) = mpsc::channel::<()>();
             let wait = Arc::new(std::sync::Mutex::new(wait));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_panics_accepts_nobody() {
+    fn a_check_that_panics_fails() {
         let accepted = net::run(async { run(|| panic!("a test of panics")).await });
         assert!(!accepted.unwrap());
     }

@@ -1,7 +1,7 @@
-//! What stands for a password in a user file, and whether a password is the one.
+//! Hashes of passwords in a user file, and their verification.
 //!
-//! As nginx does it: what would be kept for the given password is computed and compared with what
-//! is kept, here in constant time.
+//! As in nginx, the hash of the given password is computed and compared with the stored one; here
+//! in constant time.
 
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;
@@ -9,14 +9,15 @@ use wire::base64;
 
 use super::crypt::{self, blowfish, des, md5, sha, yescrypt};
 
-/// A way to keep passwords.
+/// A format of stored passwords.
 #[derive(Clone, Copy)]
 pub(super) struct Scheme {
-    /// What it begins with.
+    /// The beginning of a stored password.
     prefix: &'static [u8],
-    /// Whether a check takes so long that the worker must not be kept by it.
+    /// Whether a check takes so long that it has to run on a thread.
     pub(super) is_slow: bool,
-    /// What would be kept for a password; `None` where what is kept is not of its form.
+    /// Computes the hash of a password with the parameters of the stored one. `None` if the stored
+    /// one does not have the format.
     compute: fn(&[u8], &[u8]) -> Option<Vec<u8>>,
 }
 
@@ -45,15 +46,14 @@ const fn slow(prefix: &'static [u8], compute: fn(&[u8], &[u8]) -> Option<Vec<u8>
 }
 
 impl Scheme {
-    /// The scheme of what is kept; `None`: one that we do not have.
+    /// The scheme of a stored password; `None` if it is not supported.
     pub(super) fn of(kept: &[u8]) -> Option<Self> {
         let named = SCHEMES.iter().find(|scheme| kept.starts_with(scheme.prefix)).copied();
         named
             .or_else(|| (!kept.starts_with(b"$") && !kept.starts_with(b"_")).then_some(TRADITIONAL))
     }
 
-    /// Whether the password is the one that `kept` stands for. Neither goes on after a zero byte,
-    /// as in C.
+    /// Whether `kept` is the hash of the password. As in C, a zero byte ends either.
     pub(super) fn accepts(&self, password: &[u8], kept: &[u8]) -> bool {
         let (password, kept) = (before_zero(password), before_zero(kept));
         if self.is_slow && password.len() > crypt::PASSWORD_LENGTH_MAX {
@@ -64,7 +64,7 @@ impl Scheme {
     }
 }
 
-/// The name of a scheme that we do not have, as far as one can be seen.
+/// The name of an unsupported scheme, as far as it can be recognised.
 pub(super) fn scheme_name(kept: &[u8]) -> &[u8] {
     const NAME_LENGTH_MAX: usize = 8;
     let end = kept.iter().skip(1).position(|byte| *byte == b'$').map_or(1, |at| at + 2);
@@ -103,7 +103,7 @@ mod tests {
 
     const LONG: &str = "a very much longer text to encrypt. more than 64 bytes this time, really.";
 
-    /// What libxcrypt and Apache's tools keep for `password`, for nothing, and for a long text.
+    /// Hashes of libxcrypt and Apache's tools for `password`, for an empty one, and for a long one.
     const KEPT: &[[&str; 3]] = &[
         ["sa3tHJ3/KuYvI", "saFLGt/QKS6yw", "sali.zOEwfRAA"],
         ["zzXUHfURnGg8I", "zz6dpSdr.LHZw", "zzAzcLNzfEUI6"],
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crypt_keeps() {
+    fn hashes_of_crypt_are_verified() {
         for kept in KEPT {
             for (password, kept) in ["password", "", LONG].into_iter().zip(kept) {
                 assert!(accepts(password, kept), "{password:?} {kept}");
@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn the_default_of_debian() {
+    fn the_default_hash_of_debian_is_verified() {
         let kept = "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$tnSYvahCwPBHKZUspmcxMfb0.WiB9W.zEaKlOBL35rC";
         assert!(accepts("password", kept));
     }
 
     #[test]
-    fn what_is_kept_in_braces() {
+    fn schemes_in_braces_are_verified() {
         assert!(accepts("password", "{PLAIN}password") && !accepts("Password", "{PLAIN}password"));
         assert!(accepts("", "{PLAIN}") && !accepts("a", "{PLAIN}"));
         assert!(accepts("password", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_form_is_nobodys() {
+    fn malformed_hashes_match_no_password() {
         for kept in [
             "",
             "s",
@@ -226,7 +226,7 @@ mod tests {
             "$y$j75$a$",
             "$y$jzzz$ab$",
             "$y$jzT$abcdefgh$hycRI05iyPwUd",
-            // The salt is one digit too long for what is computed.
+            // The salt is one digit longer than the computed one.
             "$1$123456789$o2n/JiO/h5VviOInWJ4OQ/",
         ] {
             assert!(!accepts("password", kept), "{kept}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_we_do_not_have() {
+    fn unsupported_schemes_are_named() {
         for (kept, name) in [
             ("$7$C6..../....SodiumChloride$kBGj9", "$7$"),
             ("$2x$05$abc", "$2x$"),

@@ -1,7 +1,7 @@
-//! `auth_basic`: who may come, by name and password (RFC 7617).
+//! `auth_basic`: access by user name and password (RFC 7617).
 //!
-//! Passwords are checked as nginx with libxcrypt checks them. What is made to take long takes it on
-//! a thread beside the worker, a few at a time, so that other clients do not wait.
+//! Passwords are verified as nginx does with libxcrypt. Slow schemes are verified on threads, a few
+//! at a time, so that other clients do not wait.
 
 mod checks;
 mod crypt;
@@ -51,7 +51,7 @@ conf::directives! {
 
 const OFF: &[u8] = b"off";
 
-/// Checks access where there is something to ask for and somebody to know the answer.
+/// Installs the check if there are a realm and a user file.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let (Some(realm), Some(users)) = (&conf.auth_basic, &conf.auth_basic_user_file)
         && realm.as_fixed() != Some(OFF)
@@ -90,14 +90,14 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
     })
 }
 
-/// What is kept of a password, and how.
+/// A stored password and its scheme.
 struct StoredPassword {
     scheme: Scheme,
     text: Box<[u8]>,
 }
 
-/// What is kept of the user's password; `None`: the file does not know the user. Else the status
-/// to answer with. All but success is logged.
+/// The stored password of a user; `None` for an unknown user. `Err` is the status to answer with.
+/// Everything but success is logged.
 fn look_up(users: &UserFile, user: &[u8], x: &mut Exchange) -> Result<Option<StoredPassword>, u16> {
     let found = users.find(x, user)?;
     let (user, path) = (Text(user), Text(&found.path));
@@ -123,7 +123,7 @@ fn settle(x: &mut Exchange, accepted: bool, credentials: &BasicCredentials, real
     challenge(x, realm)
 }
 
-/// Asks for a name and a password.
+/// Demands a user name and a password.
 fn challenge(x: &mut Exchange, realm: &[u8]) -> Flow {
     let (field, status) = if are_for_proxy(x) {
         (&b"Proxy-Authenticate"[..], 407)

@@ -7,12 +7,12 @@ use crate::testing::{TestAnswer, TestSite, refused, site, site_in, site_with};
 const USERS: &str = "plain:{PLAIN}secret\nslow:$apr1$saltsalt$yAAkm4libquA.ZWLHbSBq/\n\
                      other:$7$C6..../....SodiumChloride$x\n";
 
-/// A site with a file of users.
+/// A site with a user file.
 fn site_of_users(http: &str) -> TestSite {
     with_files(site(&format!("error_log log info; {http}")))
 }
 
-/// A server that asks for users of that file.
+/// A server that requires users of that file.
 fn asking(inside: &str) -> TestSite {
     with_files(site_in(|folder| {
         let users = folder.join("html/users");
@@ -39,7 +39,7 @@ fn authorization(credentials: &str) -> String {
 }
 
 #[test]
-fn a_name_and_its_password_are_asked_for() {
+fn a_user_name_and_password_are_required() {
     let site = asking("auth_basic \"the $arg_realm site\";");
     let answer = site.get("/a?realm=closed");
     assert_eq!(answer.status(), 401);
@@ -62,7 +62,7 @@ fn a_name_and_its_password_are_asked_for() {
 }
 
 #[test]
-fn the_log_says_why() {
+fn refusals_are_logged_with_their_reason() {
     let site = asking("auth_basic a;");
     let users = site.file("users", USERS).display().to_string();
     let said = |credentials: &str| {
@@ -79,7 +79,7 @@ fn the_log_says_why() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read() {
+fn an_unreadable_user_file_is_an_error() {
     let site = site_of_users(
         "auth_basic a; server {
              location /none { auth_basic_user_file /nonexistent/users; }
@@ -102,7 +102,7 @@ fn a_file_that_cannot_be_read() {
 }
 
 #[test]
-fn a_change_of_the_file_holds_at_once() {
+fn a_change_of_the_user_file_has_an_immediate_effect() {
     let site = site_of_users("server { auth_basic a; auth_basic_user_file $arg_file; }");
     for password in ["one", "two", "six"] {
         let users = site.file("users", format!("me:{{PLAIN}}{password}"));
@@ -115,7 +115,7 @@ fn a_change_of_the_file_holds_at_once() {
 }
 
 #[test]
-fn off_and_inside() {
+fn off_applies_to_a_block_and_inner_blocks_may_set_a_realm() {
     let site = asking(
         "auth_basic a;
          location /off { auth_basic off; return 200; }
@@ -137,7 +137,7 @@ fn off_and_inside() {
 }
 
 #[test]
-fn satisfy_all_asks_everybody() {
+fn satisfy_all_requires_every_check() {
     let site = asking("auth_basic a; allow 127.0.0.1; deny all;");
     let from = |ip: &str, fields: &str| {
         let peer = std::net::SocketAddr::new(ip.parse().unwrap(), 1);
@@ -150,7 +150,7 @@ fn satisfy_all_asks_everybody() {
 }
 
 #[test]
-fn satisfy_any_is_content_with_one() {
+fn satisfy_any_requires_one_check() {
     let site = asking(
         "satisfy any; auth_basic a; allow 127.0.0.1; deny all;
          location /address { auth_basic off; root /nonexistent; }
@@ -174,10 +174,10 @@ fn satisfy_any_is_content_with_one() {
 }
 
 #[test]
-fn a_proxys_client_is_asked_by_other_names() {
+fn a_proxy_client_is_challenged_with_407() {
     let http = "auth_basic_user_file $document_root/users;
         server { satisfy any; auth_basic a; deny all; }";
-    // Nothing takes CONNECT yet: a handler makes it of what has come.
+    // CONNECT is not supported, so a handler changes the method.
     let connect = |x: &mut Exchange| {
         x.request.head.method = Method::Connect;
         Flow::Next
@@ -197,7 +197,7 @@ fn a_proxys_client_is_asked_by_other_names() {
 }
 
 #[test]
-fn auth_delay_holds_back_401_alone() {
+fn auth_delay_delays_only_401() {
     let site = asking("auth_basic a; auth_delay 50ms; location /no { deny all; }");
     let times = |path: &str, credentials: &str| {
         let answer = ask(&site, path, credentials);
@@ -213,7 +213,7 @@ fn auth_delay_holds_back_401_alone() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     refused("auth_basic a; auth_basic b;", "\"auth_basic\" directive is duplicate:1");
     refused("server { auth_basic_user_file $; }", "invalid variable name:1");
 }

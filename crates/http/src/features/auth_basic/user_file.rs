@@ -1,7 +1,7 @@
 //! `auth_basic_user_file`: lines of `name:password[:comment]`.
 //!
-//! Read at every request as in nginx, so that a change holds at once; through the cache of contents
-//! (`files`), which believes nothing that a stat does not confirm.
+//! As in nginx, the file is read at every request, so that a change has an immediate effect. The
+//! cache of contents (`files`) serves it as long as a stat shows no change.
 
 use std::io;
 
@@ -16,28 +16,28 @@ use crate::paths;
 #[derive(Clone)]
 pub struct UserFile {
     path: Template,
-    /// What a path is completed with that is not absolute.
+    /// The prefix of a relative path.
     prefix: Box<[u8]>,
 }
 
 impl Value for UserFile {
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let path = Template::parse(from, load)?;
-        // An empty name is completed, too: a slash at the end.
+        // The prefix of an empty name ends in a slash.
         let prefix = load.conf_path(b"").into_os_string().into_encoded_bytes().into();
         Ok(Self { path, prefix })
     }
 }
 
-/// What the file says of a user.
+/// The result of looking a user up.
 pub(super) struct UserEntry {
-    /// What is kept of the password; `None`: no line is about the user.
+    /// The stored password; `None` for an unknown user.
     pub(super) kept: Option<Box<[u8]>>,
     pub(super) path: Vec<u8>,
 }
 
 impl UserFile {
-    /// Looks a user up; else the status to answer with, its reason having been logged.
+    /// Looks a user up. `Err` is the status to answer with, after logging why.
     pub(super) fn find(&self, x: &mut Exchange, user: &[u8]) -> Result<UserEntry, u16> {
         let path = conf::full_name(&self.prefix, &x.render(&self.path));
         match paths::read(x, &path, SIZE_MAX) {
@@ -57,7 +57,7 @@ fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {
     status
 }
 
-/// What stands after the user's name, in the first line that begins with it.
+/// The password in the first line of the user.
 fn line_of<'c>(user: &[u8], content: &'c [u8]) -> Option<&'c [u8]> {
     if matches!(user, [b'#' | b'\r' | b'\n', ..]) {
         return None;

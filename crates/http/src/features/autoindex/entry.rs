@@ -1,15 +1,15 @@
-//! What is in a directory, as it is listed.
+//! The entries of a listed directory.
 
 use net::file::Stat;
 
-/// Something in the directory.
+/// An entry of the directory.
 pub(super) struct ListedEntry {
     pub(super) name: Box<[u8]>,
     pub(super) stat: Stat,
 }
 
 impl ListedEntry {
-    /// What it is called in the machines' forms.
+    /// The name of its kind in JSON and XML.
     pub(super) fn kind(&self) -> &'static [u8] {
         match &self.stat {
             stat if stat.is_directory() => b"directory",

@@ -1,4 +1,4 @@
-//! The list as a page: nginx's columns, to the byte.
+//! The list as a page, byte for byte as nginx writes it.
 
 use std::io::Write as _;
 
@@ -7,16 +7,17 @@ use wire::uri::{EscapeSet, escape, escape_html};
 
 use super::entry::ListedEntry;
 
-/// Characters of a name that are shown; of a longer one, three fewer and `..>`.
+/// The longest name that is shown completely. Of a longer one, three characters fewer and `..>` are
+/// shown.
 const NAME_CHARS_MAX: usize = 50;
 const CUT_NAME_CHARS: usize = NAME_CHARS_MAX - 3;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// How a page shows its entries.
+/// Options of the page.
 pub(super) struct Style {
-    /// Whether names are UTF-8, which decides how long they are.
+    /// Whether names are UTF-8, so that their length is counted in characters.
     pub(super) utf8: bool,
     pub(super) local_time: bool,
     pub(super) exact_size: bool,
@@ -41,7 +42,8 @@ pub(super) fn write(style: &Style, uri: &[u8], entries: &[ListedEntry], out: &mu
     out.extend_from_slice(b"</pre><hr></body>\r\n</html>\r\n");
 }
 
-/// How far local time is ahead of UTC now; nginx does not ask about the time of the file.
+/// The current offset of local time from UTC. Like nginx, this ignores the offset at the file's
+/// time.
 fn utc_offset_s() -> i64 {
     let now_s = net::clock::unix_ms() / 1000;
     i64::from((observe::system().utc_offset_minutes)(now_s as i64)) * 60
@@ -69,7 +71,7 @@ fn write_link(entry: &ListedEntry, utf8: bool, out: &mut Vec<u8>) {
     out.resize(out.len() + room + 1, b' ');
 }
 
-/// A name whose columns are characters, or bytes.
+/// A name whose length is counted in characters or bytes.
 enum DisplayName<'n> {
     Text(&'n str),
     Bytes(&'n [u8]),
@@ -105,7 +107,8 @@ fn write_time(seconds: i64, out: &mut Vec<u8>) {
     let time = Civil::of(seconds);
     let month = MONTHS[time.month as usize - 1];
     let Civil { day, year, hour, minute, .. } = time;
-    write!(out, "{day:02}-{month}-{year} {hour:02}:{minute:02} ").expect("memory takes it");
+    write!(out, "{day:02}-{month}-{year} {hour:02}:{minute:02} ")
+        .expect("writing to memory succeeds");
 }
 
 fn write_exact_size(entry: &ListedEntry, out: &mut Vec<u8>) {
@@ -113,10 +116,10 @@ fn write_exact_size(entry: &ListedEntry, out: &mut Vec<u8>) {
         true => write!(out, "{:>19}", '-'),
         false => write!(out, "{:>19}", entry.stat.size),
     };
-    written.expect("memory takes it");
+    written.expect("writing to memory succeeds");
 }
 
-/// The size in the largest unit that it is at least one of, rounded; kilobytes from five digits on.
+/// Writes the rounded size in the largest unit that fits; kilobytes from five digits on.
 fn write_rounded_size(entry: &ListedEntry, out: &mut Vec<u8>) {
     const K: u64 = 1 << 10;
     const M: u64 = 1 << 20;
@@ -128,7 +131,7 @@ fn write_rounded_size(entry: &ListedEntry, out: &mut Vec<u8>) {
         size @ 10_000.. => write!(out, "{:>6}K", rounded(size, K)),
         size => write!(out, "{size:>7}"),
     };
-    written.expect("memory takes it");
+    written.expect("writing to memory succeeds");
 }
 
 fn rounded(size: u64, unit: u64) -> u64 {

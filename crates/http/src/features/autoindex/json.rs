@@ -1,4 +1,4 @@
-//! The list as JSON, and as a call with it.
+//! The list as JSON, and as a JSONP call.
 
 use std::io::Write as _;
 
@@ -24,7 +24,7 @@ pub(super) fn write(entries: &[ListedEntry], out: &mut Vec<u8>) {
         out.extend_from_slice(&wire::date::http(entry.stat.modified));
         out.push(b'"');
         if entry.stat.is_regular() {
-            write!(out, ", \"size\":{}", entry.stat.size).expect("memory takes it");
+            write!(out, ", \"size\":{}", entry.stat.size).expect("writing to memory succeeds");
         }
         out.extend_from_slice(b" }");
     }
@@ -41,7 +41,7 @@ fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
             0x08 => b'b',
             0x0c => b'f',
             0..=0x1f => {
-                write!(out, "\\u{byte:04X}").expect("memory takes it");
+                write!(out, "\\u{byte:04X}").expect("writing to memory succeeds");
                 continue;
             }
             _ => {

@@ -1,7 +1,7 @@
-//! `autoindex`: a path that ends with a slash is answered by a list of that directory.
+//! `autoindex`: a path that ends with a slash is answered with a list of that directory.
 //!
-//! Directories come first, then names in the order of their bytes; hidden files are left out. The
-//! length of the list is not announced, as in nginx.
+//! Directories come first; names are sorted by their bytes; hidden files are left out. As in nginx,
+//! the length of the list is not announced.
 
 mod entry;
 mod html;
@@ -69,7 +69,7 @@ conf::words! {
     }
 }
 
-/// Answers with the list where it is on.
+/// Adds the content handler if `autoindex` is on.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.autoindex {
         let conf = conf.clone();
@@ -79,8 +79,8 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
 }
 
 fn handle(conf: &Conf, x: &mut Exchange) -> Flow {
-    let asked = matches!(x.request.head.method, Method::Get | Method::Head);
-    if !asked || !x.request.uri.ends_with(b"/") {
+    let is_get = matches!(x.request.head.method, Method::Get | Method::Head);
+    if !is_get || !x.request.uri.ends_with(b"/") {
         return Flow::Next;
     }
     let mut path = x.scratch();
@@ -132,10 +132,10 @@ fn answer(conf: &Conf, x: &mut Exchange, directory: &[u8]) -> std::result::Resul
     Ok(())
 }
 
-/// Bytes of a callback's name.
+/// The longest name of a callback.
 const CALLBACK_BYTES_MAX: usize = 128;
 
-/// The argument `callback`: the name of a function. 400 where it cannot be one.
+/// The argument `callback`, the name of a function. `Err(400)` if it is not a valid name.
 fn callback(x: &Exchange) -> std::result::Result<Option<Vec<u8>>, u16> {
     const NAME: &[u8] = b"callback=";
     let args = x.request.args.split(|byte| *byte == b'&');
@@ -170,12 +170,12 @@ fn entries(x: &Exchange, directory: &[u8]) -> std::result::Result<Vec<ListedEntr
     Ok(entries)
 }
 
-/// What an entry is; a link that leads nowhere stands for itself. What must not be looked at is
-/// left out.
+/// The status of an entry: of the link itself if that is broken; `None` if access is denied, to
+/// leave the entry out.
 fn stat(x: &Exchange, path: &[u8]) -> std::result::Result<Option<Stat>, u16> {
     let failed = match file::stat(path) {
         Ok(stat) => return Ok(Some(stat)),
-        Err(failed) if leads_nowhere(&failed) => match file::stat_link(path) {
+        Err(failed) if is_broken_link(&failed) => match file::stat_link(path) {
             Ok(stat) => return Ok(Some(stat)),
             Err(failed) => failed,
         },
@@ -185,7 +185,7 @@ fn stat(x: &Exchange, path: &[u8]) -> std::result::Result<Option<Stat>, u16> {
     if failed.call == "stat()" && failed.is_denied() { Ok(None) } else { Err(500) }
 }
 
-fn leads_nowhere(failed: &file::PathError) -> bool {
+fn is_broken_link(failed: &file::PathError) -> bool {
     failed.error.kind() == std::io::ErrorKind::NotFound || failed.is_refused_link()
 }
 

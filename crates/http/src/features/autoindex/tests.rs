@@ -20,7 +20,7 @@ fn directory(settings: &str) -> TestSite {
     site
 }
 
-/// What the line about a name says.
+/// The line of a name.
 fn line(answer: &TestAnswer, name: &str) -> String {
     let body = answer.body();
     let line = body.lines().find(|line| line.contains(name));
@@ -90,7 +90,7 @@ fn names_are_escaped_and_cut() {
     };
     starts("%3C", &format!("<a href=\"%3C%26%3E\">&lt;&amp;&gt;</a>{}", " ".repeat(48)));
     starts("a%20b", "<a href=\"a%20b%25%3F%23%22\">a b%?#&quot;</a> ");
-    // Two bytes that are one character; columns are bytes where the page is not known to be UTF-8.
+    // One character of two bytes: lengths are counted in bytes unless the page is UTF-8.
     starts("caf", &format!("<a href=\"caf%C3%A9\">caf\u{e9}</a>{}", " ".repeat(46)));
     starts(
         "yyy",
@@ -175,7 +175,7 @@ fn xml() {
 }
 
 #[test]
-fn what_is_left_to_others() {
+fn other_requests_are_left_to_other_handlers() {
     let site = directory("error_log log; location /off/ { autoindex off; }");
     let html = site.file("off/x", "").parent().unwrap().parent().unwrap().to_owned();
     let status = |head: &str| site.send(&format!("{head} HTTP/1.1\nHost: h\n\n")).status();
@@ -193,6 +193,6 @@ fn what_is_left_to_others() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     assert_eq!(refusal("autoindex_format text;"), "invalid value \"text\":1");
 }

@@ -14,7 +14,7 @@ pub(super) fn write(entries: &[ListedEntry], out: &mut Vec<u8>) {
         out.extend_from_slice(entry.kind());
         write_time(entry.stat.modified, out);
         if entry.stat.is_regular() {
-            write!(out, " size=\"{}\"", entry.stat.size).expect("memory takes it");
+            write!(out, " size=\"{}\"", entry.stat.size).expect("writing to memory succeeds");
         }
         out.push(b'>');
         escape_html(&entry.name, out);
@@ -28,5 +28,5 @@ pub(super) fn write(entries: &[ListedEntry], out: &mut Vec<u8>) {
 fn write_time(seconds: i64, out: &mut Vec<u8>) {
     let Civil { year, month, day, hour, minute, second, .. } = Civil::of(seconds);
     write!(out, " mtime=\"{year:4}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z\"")
-        .expect("memory takes it");
+        .expect("writing to memory succeeds");
 }

@@ -10,12 +10,12 @@ use crate::site::LocationBuilder;
 
 pub use ::session::tls::client::{Conf, Layer};
 
-/// The settings do nothing by themselves: the feature of the family takes them.
+/// Installs nothing: the feature of each family reads these settings.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// What the settings come to in a location whose backends speak TLS.
+/// Compiles the settings of a location whose backends use TLS.
 pub(crate) fn compile(
     conf: &Arc<Conf>,
     prefix: &str,

@@ -1,4 +1,4 @@
-//! `charset_map`: the charsets that the configuration mentions, and the tables between them.
+//! `charset_map`: the charsets of the configuration, and the tables between them.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct CharsetMap {
     backward: Recoding,
 }
 
-/// How one charset becomes another.
+/// The conversion from one charset to another.
 #[derive(Clone)]
 pub(super) enum Recoding {
     /// Byte by byte.
@@ -34,7 +34,8 @@ pub(super) enum Recoding {
     FromUtf8(Arc<Pages>),
 }
 
-/// Characters up to U+FFFF by their high byte, then by their low one; 0: the charset has no such.
+/// The bytes of characters up to U+FFFF, by high byte and then by low byte; 0 if the charset lacks
+/// the character.
 pub(super) type Pages = [Option<Box<[u8; 256]>>; 256];
 
 /// A character in UTF-8, of at most three bytes.
@@ -63,12 +64,12 @@ impl Recoding {
 }
 
 impl Charsets {
-    /// All that were declared so far, to add to.
+    /// The charsets that were declared so far, to add to.
     pub(super) fn of<'l>(load: &'l mut Load<'_>) -> &'l mut Self {
         Arc::make_mut(load.registry.of::<Arc<Self>>())
     }
 
-    /// All of them, once everything is read.
+    /// All charsets, after the whole configuration was read.
     pub(super) fn shared(load: &mut Load<'_>) -> Arc<Self> {
         load.registry.of::<Arc<Self>>().clone()
     }
@@ -88,7 +89,7 @@ impl Charsets {
         &self.names[id.0]
     }
 
-    /// A map serves both ways.
+    /// The conversion between two charsets, by a map in either direction.
     pub(super) fn recoding(&self, from: CharsetId, to: CharsetId) -> Option<&Recoding> {
         self.maps.iter().rev().find_map(|map| match (from, to) {
             there if there == (map.source, map.target) => Some(&map.forward),
@@ -112,7 +113,7 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         return Err(from
             .error("\"charset_map\" with \"utf-8\" charset should be given in the second column"));
     }
-    // nginx compares with the first map only; of others that are the same, the last holds.
+    // nginx compares with the first map only. Of other duplicates, the last one wins.
     if let Some(map) = charsets.maps.first()
         && [(source, target), (target, source)].contains(&(map.source, map.target))
     {
@@ -130,7 +131,8 @@ fn is_utf8(name: &Word) -> bool {
     name.text.eq_ignore_ascii_case(b"utf-8")
 }
 
-/// ASCII is the same in both, and what is not mentioned becomes a question mark.
+/// Tables between two charsets of bytes. ASCII stays the same; other unmapped bytes become question
+/// marks.
 fn bytes(lines: &[Directive]) -> Result<(Recoding, Recoding)> {
     let ascii: [u8; 256] = std::array::from_fn(ascii_or(b'?'));
     let (mut forward, mut backward) = (ascii, ascii);
@@ -162,7 +164,7 @@ fn ascii_or(other: u8) -> impl Fn(usize) -> u8 {
     move |byte| if byte < 128 { byte as u8 } else { other }
 }
 
-/// `A0 B0`: the byte, and the word for what it becomes.
+/// `A0 B0`: the byte, and the word for its replacement.
 fn entry(line: &Directive) -> Result<(u8, &Word)> {
     let [target] = &line.args[..] else { return Err(line.error("invalid parameters number")) };
     if line.block.is_some() {
@@ -184,8 +186,8 @@ fn hex_byte(text: &[u8]) -> Option<u8> {
     u8::try_from(value).ok().filter(|_| !text.is_empty())
 }
 
-/// Two or three bytes in hexadecimal that are one character. One byte is not: ASCII is mapped
-/// already.
+/// Two or three bytes in hexadecimal that encode one character. A single byte is invalid, because
+/// ASCII is mapped already.
 fn utf8_value(text: &[u8]) -> Option<(Sequence, u16)> {
     let pairs = text.chunks(2).map(|pair| hex_byte(pair).filter(|_| pair.len() == 2));
     let bytes = pairs.collect::<Option<Vec<u8>>>()?;

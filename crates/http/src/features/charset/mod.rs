@@ -1,4 +1,5 @@
-//! `charset`: says which charset a text is in, and recodes it from that of its source.
+//! `charset`: announces the charset of a text, and converts the text from the charset of its
+//! source.
 
 mod map;
 mod recode;
@@ -62,7 +63,7 @@ enum Charset {
     Is(CharsetName),
 }
 
-/// A charset's name, or where it is found.
+/// A charset's name, or the variable that contains it.
 #[derive(Clone)]
 enum CharsetName {
     Fixed(CharsetId),
@@ -89,16 +90,16 @@ impl Value for CharsetName {
     }
 }
 
-/// What the filter of a location knows.
+/// The compiled settings of a location.
 pub(crate) struct Setup {
     conf: Arc<Conf>,
-    /// `None`: only what a backend says.
+    /// `None` if only a backend chooses the charset.
     target: Option<CharsetName>,
     charsets: Arc<Charsets>,
 }
 
-/// Sits on the way out where `charset` is on, and wherever a reply of a backend may lead to, which
-/// can set it.
+/// Adds the filter if `charset` is on, or if any location has a backend, because a backend's reply
+/// can set the charset and redirect to this location.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let target = match &conf.charset {
         Charset::Is(target) => Some(target),
@@ -120,7 +121,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// Whether a page made here will be said to be in UTF-8: its columns are characters then.
+/// Whether pages of this location are announced as UTF-8, so that columns are characters.
 pub(crate) fn is_utf8(x: &mut Exchange) -> bool {
     let generation = x.generation.clone();
     let own = &generation.location(x.location).core.own;
@@ -172,14 +173,14 @@ fn applies(conf: &Conf, x: &Exchange) -> bool {
     }
 }
 
-/// A charset by name, and by number where the configuration mentions it.
+/// A charset by name, and by number if the configuration contains it.
 struct ResolvedCharset<'s> {
     id: Option<CharsetId>,
     name: Cow<'s, [u8]>,
 }
 
 impl Setup {
-    /// `None`: the variable has no value.
+    /// `None` if the variable has no value.
     fn find(&self, name: &CharsetName, x: &mut Exchange) -> Option<ResolvedCharset<'_>> {
         match name {
             CharsetName::Fixed(id) => Some(ResolvedCharset {
@@ -193,7 +194,7 @@ impl Setup {
         }
     }
 
-    /// What a backend says, if it is known.
+    /// The charset that a backend sets, if it is known.
     fn overriding(&self, x: &Exchange) -> Option<ResolvedCharset<'_>> {
         let name = &x.reply.override_charset;
         if name.is_empty() || x.reply.content_type.is_empty() {
@@ -237,7 +238,7 @@ impl Setup {
     }
 }
 
-/// Redirects have none: old browsers took it for that of the page they lead to.
+/// Sets the charset. Redirects have none, because old browsers applied it to the target page.
 fn set_charset(name: &[u8], x: &mut Exchange) {
     x.reply.charset.clear();
     x.reply.parameters.clear();

@@ -1,5 +1,5 @@
-//! Recoding a body, whole or piece by piece. Of a character that a piece ends within, at most
-//! three bytes wait for the next one.
+//! Converts a body, whole or in pieces. If a piece ends within a character, at most three bytes
+//! wait for the next piece.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue}
 /// The longest sequence of UTF-8.
 const SEQUENCE_MAX: usize = 4;
 
-/// A recoding under way.
+/// The conversion of one body.
 pub(super) struct Recoder {
     recoding: Recoding,
-    /// The beginning of a character whose end is still to come.
+    /// The beginning of an incomplete character.
     begun: Vec<u8>,
 }
 
@@ -40,10 +40,10 @@ impl Recoder {
         Self { recoding, begun: Vec::new() }
     }
 
-    /// The next piece in the other charset.
+    /// Converts a piece.
     fn recode(&mut self, bytes: Bytes) -> Bytes {
         let text = bytes.as_ref();
-        if self.begun.is_empty() && self.recoding.leaves(text) {
+        if self.begun.is_empty() && self.recoding.is_unchanged(text) {
             return bytes;
         }
         let mut out = Vec::with_capacity(text.len());
@@ -67,7 +67,7 @@ impl Recoder {
 
 impl Recoding {
     /// Whether the text is the same in both charsets.
-    fn leaves(&self, text: &[u8]) -> bool {
+    fn is_unchanged(&self, text: &[u8]) -> bool {
         match self {
             Self::Bytes(table) => text.iter().all(|byte| table[usize::from(*byte)] == *byte),
             Self::ToUtf8(table) => {
@@ -78,7 +78,8 @@ impl Recoding {
     }
 }
 
-/// Ends the character that an earlier piece began, if this piece is long enough. What follows it.
+/// Completes the character that an earlier piece began, if this piece is long enough. Returns the
+/// rest of the piece.
 fn complete<'t>(begun: &mut Vec<u8>, text: &'t [u8], pages: &Pages, out: &mut Vec<u8>) -> &'t [u8] {
     if begun.is_empty() {
         return text;
@@ -100,7 +101,7 @@ fn complete<'t>(begun: &mut Vec<u8>, text: &'t [u8], pages: &Pages, out: &mut Ve
     &text[length - before..]
 }
 
-/// Recodes as far as characters are complete. The rest is the beginning of one.
+/// Converts complete characters. Returns the beginning of an incomplete one.
 fn from_utf8<'t>(mut text: &'t [u8], pages: &Pages, out: &mut Vec<u8>) -> &'t [u8] {
     loop {
         let ascii = text.iter().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
@@ -123,11 +124,11 @@ fn from_utf8<'t>(mut text: &'t [u8], pages: &Pages, out: &mut Vec<u8>) -> &'t [u
     }
 }
 
-/// A character that the charset does not have is written as HTML.
+/// Writes a character; one that the charset lacks as an HTML entity.
 fn write(character: u32, pages: &Pages, out: &mut Vec<u8>) {
     let page = pages.get((character >> 8) as usize).and_then(Option::as_ref);
     match page.map_or(0, |page| page[(character & 0xff) as usize]) {
-        0 => write!(out, "&#{character};").expect("memory takes all"),
+        0 => write!(out, "&#{character};").expect("writing to memory succeeds"),
         byte => out.push(byte),
     }
 }

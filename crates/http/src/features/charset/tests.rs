@@ -25,7 +25,7 @@ fn content_type(answer: &TestAnswer) -> String {
 }
 
 #[test]
-fn a_charset_is_said() {
+fn a_charset_is_announced() {
     let site = texts("charset koi8-r; default_type application/octet-stream;");
     assert_eq!(content_type(&site.get("/koi.html")), "text/html; charset=koi8-r");
     assert_eq!(site.get("/koi.html").bytes(), b"a\xd6\xf6\x80");
@@ -34,7 +34,7 @@ fn a_charset_is_said() {
 }
 
 #[test]
-fn which_types_have_one() {
+fn charset_types_limits_the_types() {
     let site = texts("charset UTF-8; charset_types application/x; default_type application/X;");
     assert_eq!(content_type(&site.get("/a.bin")), "application/X; charset=utf-8");
     let site = texts("charset utf-8; charset_types *; default_type any/thing;");
@@ -52,14 +52,14 @@ fn off_and_inherited() {
 }
 
 #[test]
-fn redirects_have_none() {
+fn redirects_have_no_charset() {
     let site = texts("charset koi8-r;");
     site.file("dir/index.html", "");
     assert_eq!(content_type(&site.get("/dir")), "text/html");
 }
 
 #[test]
-fn bytes_become_bytes() {
+fn a_map_between_charsets_of_bytes_is_applied() {
     let site = texts("source_charset koi8-r; charset windows-1251;");
     let answer = site.get("/koi.html");
     assert_eq!(content_type(&answer), "text/html; charset=windows-1251");
@@ -72,7 +72,7 @@ fn bytes_become_bytes() {
 }
 
 #[test]
-fn bytes_become_utf8() {
+fn bytes_are_converted_to_utf8() {
     let site = texts("source_charset windows-1251; charset utf-8;");
     let answer = site.get_with("/win.html", "Range: bytes=1-2\n");
     assert_eq!((answer.status(), answer.body().as_str()), (200, "aжЖ€?"));
@@ -80,7 +80,7 @@ fn bytes_become_utf8() {
 }
 
 #[test]
-fn utf8_becomes_bytes_or_html() {
+fn utf8_is_converted_to_bytes_or_html_entities() {
     let site = texts("source_charset utf-8; charset windows-1251;");
     let answer = site.get("/utf.html");
     assert_eq!(answer.bytes(), b"a\xe6\xc6\x80&#955;&#128512;");
@@ -88,7 +88,7 @@ fn utf8_becomes_bytes_or_html() {
 }
 
 #[test]
-fn the_same_on_both_sides_is_left_alone() {
+fn equal_charsets_are_not_converted() {
     let site = texts("source_charset KOI8-R; charset koi8-r;");
     let answer = site.get("/koi.html");
     assert_eq!(
@@ -111,7 +111,7 @@ fn charsets_from_variables() {
 }
 
 #[test]
-fn who_makes_a_page_can_ask_for_its_charset() {
+fn handlers_can_query_whether_pages_are_utf8() {
     let site =
         texts("charset $arg_c; location /u { charset UTF-8; } location /off { charset off; }");
     let is_utf8 = |uri: &str| super::is_utf8(&mut site.get(uri).x);
@@ -120,7 +120,7 @@ fn who_makes_a_page_can_ask_for_its_charset() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let map = |head: &str, lines: &str| refusal(&format!("charset_map {head} {{\n{lines}\n}}"));
     let same = "\"charset_map\" between the same charsets \"a\" and \"A\":1";
     assert_eq!(map("a A", ""), same);
@@ -146,7 +146,7 @@ fn refusals() {
     assert_eq!(refusal("server { charset $; }"), "invalid variable name \"$\":1");
 }
 
-/// Pieces of a body, the last one first.
+/// Pieces of a body, in reverse order.
 struct Pieces(Vec<Vec<u8>>);
 
 impl BodyStream for Pieces {
@@ -190,7 +190,7 @@ fn characters_may_be_cut_anywhere() {
 }
 
 #[test]
-fn what_is_no_character_becomes_a_question_mark() {
+fn invalid_characters_become_question_marks() {
     for (pieces, expected) in [
         (&[&b"\xd0"[..], b"a"][..], &b"?"[..]),
         (&[b"\xe2\x82", b"ab"], b"?b"),

@@ -1,18 +1,18 @@
-//! UTF-8 as nginx reads it: a little more than RFC 3629 allows is taken (surrogates, bytes from
-//! 0xC0 on within a sequence), so that the same texts come out the same.
+//! UTF-8 as nginx decodes it. It accepts slightly more than RFC 3629 (surrogates, bytes from 0xC0
+//! on within a sequence), so that the output is the same as nginx's.
 
-/// What a text begins with.
+/// The beginning of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// A character that is not ASCII, and its length.
     Character(u32, usize),
-    /// So many bytes are none.
+    /// This many invalid bytes.
     Invalid(usize),
-    /// The end is not there yet.
+    /// The beginning of a character.
     Incomplete,
 }
 
-/// Decodes what the text, which is not empty, begins with.
+/// Decodes the beginning of a text, which is not empty.
 pub(super) fn decode(text: &[u8]) -> Decoded {
     let (bits, length, least) = match text[0] {
         first @ 0xc2..0xe0 => (first & 0x1f, 2, 0x80),
@@ -21,7 +21,7 @@ pub(super) fn decode(text: &[u8]) -> Decoded {
         _ => return Decoded::Invalid(1),
     };
     let Some(rest) = text.get(1..length) else { return Decoded::Incomplete };
-    // The byte that breaks the sequence goes with it.
+    // The byte that ends an invalid sequence belongs to it.
     if let Some(at) = rest.iter().position(|&byte| byte < 0x80) {
         return Decoded::Invalid(at + 2);
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_begins_with() {
+    fn characters_and_invalid_bytes_are_decoded() {
         for character in ["\u{80}", "ж", "\u{7ff}", "\u{800}", "€", "\u{ffff}", "\u{10ffff}"] {
             let text = [character.as_bytes(), b"x"].concat();
             let code = u32::from(character.chars().next().unwrap());

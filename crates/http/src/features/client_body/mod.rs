@@ -1,4 +1,4 @@
-//! The body that a client sends: how long it may be, and where it is kept once it is read.
+//! Request bodies: their limits, and where they are kept after reading.
 
 mod read;
 
@@ -53,9 +53,9 @@ conf::directives! {
     client_body_in_single_buffer: bool = "off",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    // Off or on, it holds: memory is one piece.
+    // Memory for a body is always a single buffer.
     let _ = conf.client_body_in_single_buffer;
     conf.client_body_temp_path.need(location.load);
     location.core.client_body = ClientBody {

@@ -1,4 +1,4 @@
-//! Reading a whole body, into memory or into a file.
+//! Reads a whole body into memory or into a file.
 
 use std::future::poll_fn;
 
@@ -9,15 +9,15 @@ use crate::exchange::{Exchange, Flow, RequestBodyError, StoredBody};
 use crate::files::TempFile;
 use crate::site::policy::{ClientBody, InFileOnly};
 
-/// Bytes of memory taken at first; more as the body comes.
+/// The initial memory of a body of unknown length.
 const FIRST_ROOM: usize = 8 * 1024;
-/// Once this much of a body has arrived, memory for the rest is reserved at once. Large bodies that
-/// arrive together then fail early, instead of all of them halfway.
+/// After this much of a body, memory for the rest is reserved at once, so that some of many large
+/// bodies fail early, instead of all of them halfway.
 const RESERVED_FROM: usize = 64 * 1024;
 
 impl Exchange {
-    /// Reads the request's body to its end, once; it is kept where the location says. An error has
-    /// been logged, and says how the exchange goes on.
+    /// Reads the whole request body, once, and keeps it by the rules of the location. Errors are
+    /// logged; `Err` is how the exchange continues.
     pub async fn read_body(&mut self) -> Result<(), Flow> {
         if !self.request.body.is_announced() || !self.request.body.is_unread() {
             return Ok(());
@@ -26,8 +26,8 @@ impl Exchange {
         self.read_body_by(&rules).await
     }
 
-    /// Reads a body that has arrived and fits into memory. It would have been passed on as it came,
-    /// so it goes to no file, whatever `client_body_in_file_only` says.
+    /// Reads a body that was received completely and fits into memory. Because it would otherwise
+    /// be streamed, it is not written to a file, whatever `client_body_in_file_only` is.
     pub(crate) async fn read_arrived_body(&mut self) -> Result<(), Flow> {
         let rules = self.location().core.client_body.clone();
         self.read_body_by(&ClientBody { in_file_only: InFileOnly::Off, ..rules }).await
@@ -75,7 +75,7 @@ impl Exchange {
         })
     }
 
-    /// Writes the buffer to the body's file, which is made for it.
+    /// Writes the buffer to the body's file, which is created first if necessary.
     fn spill(
         &self,
         buffer: &mut Vec<u8>,
@@ -93,7 +93,7 @@ impl Exchange {
     }
 
     fn make_file(&self, rules: &ClientBody) -> Result<TempFile, RequestBodyError> {
-        let temp_path = rules.temp_path.as_ref().expect("every location has one");
+        let temp_path = rules.temp_path.as_ref().expect("every location has a path");
         let file = temp_path
             .create(rules.fate())
             .map_err(|(path, error)| RequestBodyError::File("open()", path, error))?;

@@ -1,4 +1,4 @@
-//! `client_body_early_read`: a request's body is read before anything else is done with it.
+//! `client_body_early_read`: reads a request's body before other handlers run.
 
 use net::LentFuture;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ conf::directives! {
     client_body_early_read: Option<Predicates>,
 }
 
-/// Runs before the server's own rewrites.
+/// Adds a handler that runs before the server's own rewrite rules.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.client_body_early_read.is_some() {
         let conf = conf.clone();
@@ -28,7 +28,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
 
 fn read_early(conf: &Conf, x: &mut Exchange) -> Flow {
     let predicates = conf.client_body_early_read.as_ref().expect("installed with it");
-    // The locations inside have this handler, too; then it is not early any more.
+    // Locations have this handler as well, but it only acts in the server's own block.
     if x.location != x.server().outer || !x.request.body.is_unread() || !predicates.any(x) {
         return Flow::Next;
     }
@@ -45,7 +45,7 @@ mod tests {
     use crate::testing::site;
 
     #[test]
-    fn a_body_is_read_where_a_predicate_says_so() {
+    fn a_body_is_read_if_a_predicate_is_true() {
         let site = site(
             "server {
                 client_max_body_size 5;

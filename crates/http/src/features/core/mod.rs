@@ -1,4 +1,5 @@
-//! What every location has: where files are, types, logs, names; and what the driver asks of one.
+//! Settings of every location that belong to no other feature: error log, server tokens, early
+//! hints.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ conf::directives! {
     early_hints: Option<Predicates>,
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.error_log = match &conf.error_log {
         Some(log) => Arc::new(log.clone()),

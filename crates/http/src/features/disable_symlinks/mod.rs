@@ -1,6 +1,6 @@
-//! `disable_symlinks`: which symbolic links may lead to a file.
+//! `disable_symlinks`: which symbolic links are followed to a file.
 //!
-//! The walking is in `net::file`, the trusted beginning of a path in `files`.
+//! `net::file` checks the components of a path; `paths` finds the beginning that is not checked.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ conf::directives! {
     disable_symlinks: SymlinkRule = "off",
 }
 
-/// Tells the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.files.links = conf.disable_symlinks.links;
     location.core.files.links_from.clone_from(&conf.disable_symlinks.from);

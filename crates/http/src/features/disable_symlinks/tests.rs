@@ -18,13 +18,13 @@ fn links_by_location() {
         assert_eq!(status("/link"), 200);
         assert_eq!((status("/on/a"), status("/on/link")), (200, 403));
         assert_eq!((status("/owner/a"), status("/owner/link")), (200, 200));
-        // A directory in the way that is a link is no directory, as in nginx.
+        // As in nginx, a link in the path is reported as "not a directory".
         assert_eq!((status("/etc/passwd"), status("/on/etc/passwd")), (200, 404));
     }
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     for (text, message) in [
         ("yes", "invalid parameter \"yes\""),
         ("from=/a", "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter"),

@@ -22,7 +22,7 @@ conf::directives! {
     empty_gif: Option<EmptyGif>,
 }
 
-/// Saying it twice is no error.
+/// Repeating the directive is not an error.
 #[derive(Clone)]
 struct EmptyGif;
 
@@ -37,10 +37,10 @@ impl Value for EmptyGif {
     }
 }
 
-/// Mon, 28 Sep 1970 06:00:00 GMT, nginx's time for it.
+/// Mon, 28 Sep 1970 06:00:00 GMT, nginx's time of the image.
 const MODIFIED: i64 = 23_349_600;
 
-/// The smallest there is, in the order of the GIF89a specification.
+/// The smallest image, with parts in the order of the GIF89a specification.
 const GIF: &[u8] = b"GIF89a\
     \x01\0\x01\0\x80\x01\0\
     \0\0\0\xff\xff\xff\
@@ -49,7 +49,7 @@ const GIF: &[u8] = b"GIF89a\
     \x02\x02\x4c\x01\0\
     \x3b";
 
-/// Answers everything in the location.
+/// Sets the handler that answers all requests of the location.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.empty_gif.is_some() {
         location.exclusive("empty_gif", answer);
@@ -73,7 +73,7 @@ mod tests {
     use crate::testing::{refusal, site};
 
     #[test]
-    fn one_pixel() {
+    fn one_pixel_is_answered() {
         let site = site("server { location / { empty_gif; empty_gif; } }");
         let answer = site.get("/any/path");
         assert_eq!(answer.status(), 200);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_for_locations_and_not_inherited() {
+    fn empty_gif_is_for_locations_and_not_inherited() {
         let site = site("server { location /a { empty_gif; location /a/b { } } }");
         assert_eq!(site.get("/a").status(), 200);
         assert_eq!(site.get("/a/b").status(), 404);

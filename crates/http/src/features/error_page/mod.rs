@@ -1,6 +1,6 @@
-//! `error_page` and its companions: what a location answers instead of a built-in page.
+//! `error_page` and its companions: replies instead of built-in pages.
 //!
-//! They are applied by [`crate::answer`].
+//! [`crate::answer`] applies them.
 
 mod directive;
 #[cfg(test)]
@@ -48,7 +48,7 @@ conf::directives! {
     log_not_found: bool = "on",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.error_pages = ErrorPages {
         pages: conf.error_page.clone().into(),

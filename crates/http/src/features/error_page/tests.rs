@@ -8,7 +8,7 @@ fn page(title: &str) -> String {
     )
 }
 
-/// What `return STATUS` comes to.
+/// The reply to `return STATUS`.
 fn built_in(status: u16, fields: &str) -> TestAnswer {
     let site = site(&format!("server {{ location / {{ return {status}; }} }}"));
     site.get_with("/", fields)
@@ -42,14 +42,14 @@ fn statuses_without_a_page_have_an_empty_body() {
 }
 
 #[test]
-fn some_statuses_are_for_the_log_only() {
+fn statuses_408_444_and_499_have_no_reply() {
     for status in [408, 444, 499] {
         assert!(!built_in(status, "").replied, "{status}");
     }
 }
 
 #[test]
-fn what_could_not_be_read_is_400_outside() {
+fn statuses_of_invalid_requests_are_sent_as_400() {
     for (status, detail) in [
         (494, "Request Header Or Cookie Too Large"),
         (495, "The SSL certificate error"),
@@ -65,7 +65,7 @@ fn what_could_not_be_read_is_400_outside() {
 }
 
 #[test]
-fn some_statuses_end_the_connection() {
+fn some_statuses_close_the_connection() {
     for status in [400, 413, 414, 495, 496, 497, 500, 501] {
         assert!(!built_in(status, "").x.keeps_connection(), "{status}");
     }
@@ -205,7 +205,7 @@ fn a_second_error_is_answered_by_the_built_in_page_unless_recursive() {
 }
 
 #[test]
-fn errors_that_lead_in_a_circle_end() {
+fn cyclic_error_pages_end() {
     let circle = |target: &str| {
         let text = format!(
             "server {{ recursive_error_pages on; error_page 404 500 {target}; \
@@ -219,7 +219,7 @@ fn errors_that_lead_in_a_circle_end() {
 }
 
 #[test]
-fn the_list_is_inherited_as_a_whole() {
+fn error_pages_are_inherited_as_a_whole() {
     let site = site(
         "error_page 404 /main; server { \
          location / { return 404; } \
@@ -231,7 +231,7 @@ fn the_list_is_inherited_as_a_whole() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let refused = |line: &str| refusal(&format!("server {{ {line} }}"));
     assert_eq!(
         refused("error_page 404;"),

@@ -1,4 +1,4 @@
-//! `fastcgi_pass`: an application behind FastCGI answers, such as php-fpm.
+//! `fastcgi_pass`: passes requests to a FastCGI application, such as php-fpm.
 
 #[cfg(test)]
 mod tests;
@@ -105,13 +105,13 @@ conf::directives! {
     temp_path: TempPath = "fastcgi_temp 1 2",
 }
 
-/// FastCGI as a location speaks it.
+/// FastCGI with the settings of a location.
 struct FastcgiDialect {
     keep_conn: bool,
     catch_stderr: Arc<[Box<[u8]>]>,
 }
 
-/// Answers everything in a location that has an application.
+/// Installs the backend of a location that has an application.
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,

@@ -4,7 +4,7 @@ use crate::testing::{refusal, site};
 
 const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
 
-/// An application that answers every request with this text, and ends it.
+/// An application that answers every request with this text.
 fn application(text: &str) -> TestBackend {
     TestBackend::of_bytes(STDIN_END, records(text))
 }
@@ -58,7 +58,7 @@ fn an_index_completes_a_script() {
 }
 
 #[test]
-fn replies_are_cgis() {
+fn replies_have_the_format_of_cgi() {
     let backend = application("Status: 404 Gone\nServer: s\nX-A: b\n\nno");
     let reply = get(&server(&backend, ""), "");
     assert!(reply.starts_with("HTTP/1.1 404 Gone\r\n"), "{reply}");
@@ -93,14 +93,14 @@ fn replies_without_a_body_leave_the_connection_open() {
 }
 
 #[test]
-fn a_reply_that_is_cut_short_goes_out_as_far_as_it_came() {
+fn an_incomplete_reply_is_forwarded_as_far_as_received() {
     let backend = application("Content-Length: 9\n\nabc");
     let reply = get(&server(&backend, ""), "");
     assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("\r\n\r\nabc"), "{reply}");
 }
 
 #[test]
-fn what_was_said_before_a_malformed_record_is_logged() {
+fn stderr_before_a_malformed_record_is_logged() {
     let stdout = b"\x01\x06\0\x01\0\x04\0\0\n\nab";
     let stderr = b"\x01\x07\0\x01\0\x03\0\0oh\n";
     let backend = TestBackend::of_bytes(STDIN_END, [&stdout[..], stderr, b"\x02"].concat());
@@ -108,13 +108,13 @@ fn what_was_said_before_a_malformed_record_is_logged() {
     assert_eq!(get(&server, ""), "");
     let lines = server.log();
     let place = |words: &str| lines.iter().position(|line| line.contains(words));
-    let said = place("FastCGI sent in stderr: \"oh\"").expect("the message");
+    let stderr = place("FastCGI sent in stderr: \"oh\"").expect("the message");
     let refused = place("upstream sent unsupported FastCGI protocol version: 2").expect("an error");
-    assert!(said < refused, "{lines:?}");
+    assert!(stderr < refused, "{lines:?}");
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_directives_are_refused() {
     let refused = |line: &str| refusal(&format!("server {{ location / {{ {line} }} }}"));
     let table = [
         ("fastcgi_pass 127.0.0.1;", "no port in upstream \"127.0.0.1\":1"),
@@ -132,7 +132,7 @@ fn what_is_refused() {
 }
 
 #[test]
-fn other_servers_are_asked_for_the_reasons_that_nginx_has() {
+fn next_upstream_accepts_nginx_reasons() {
     for family in ["fastcgi", "scgi", "uwsgi"] {
         let reasons = "error timeout invalid_header http_500 http_503 http_403 http_404 http_429
             non_idempotent updating off";

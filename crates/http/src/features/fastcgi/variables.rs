@@ -1,4 +1,4 @@
-//! `$fastcgi_script_name` and `$fastcgi_path_info`: the path, divided.
+//! `$fastcgi_script_name` and `$fastcgi_path_info`: the two parts of the path.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
 #[derive(Clone)]
 pub struct SplitPathInfo(Arc<Pattern>);
 
-/// What a location says of scripts.
+/// The settings of a location for scripts.
 pub(super) struct ScriptNames {
     split: Option<SplitPathInfo>,
     index: Box<[u8]>,
@@ -61,7 +61,7 @@ impl Value for SplitPathInfo {
             _ => Err(from.error_at(word, format!("pattern \"{word}\" must have 2 captures"))),
         }
     }
-    /// The last one counts.
+    /// The last line wins.
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         *self = Self::parse(from, load)?;
         Ok(())
@@ -69,16 +69,16 @@ impl Value for SplitPathInfo {
 }
 
 impl ScriptNames {
-    /// `None`: scripts are paths.
+    /// `None` without settings: the script is the whole path.
     pub(super) fn new(split: Option<&SplitPathInfo>, index: Option<&Text>) -> Option<Self> {
         let index = index.map(|text| text.0.clone()).unwrap_or_default();
-        let says = split.is_some() || !index.is_empty();
-        says.then(|| Self { split: split.cloned(), index })
+        let is_set = split.is_some() || !index.is_empty();
+        is_set.then(|| Self { split: split.cloned(), index })
     }
 }
 
-/// Where in the path the script is, and what follows it; `None`, with a line in the log: matching
-/// was given up.
+/// The ranges of the path with the script and with the rest. `None`, after logging why, if the
+/// match exceeded its limits.
 fn divide(names: Option<&ScriptNames>, x: &Exchange) -> Option<(Range<usize>, Range<usize>)> {
     let uri = &x.request.uri;
     let groups = match names.and_then(|names| names.split.as_ref()) {

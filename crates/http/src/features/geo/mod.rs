@@ -34,7 +34,7 @@ conf::directives! {
     in MAIN;
 }
 
-/// Nothing hooks into a location: the variable is the whole feature.
+/// Installs nothing: the variable is the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Lookups, and nginx's words for blocks it refuses or warns of.
+//! Lookups, and errors and warnings in nginx's words.
 
 use crate::testing::{refused, site};
 
-/// What a geo with these lines over `$arg_a` says, by address.
+/// Checks the values of a `geo` block with these lines over `$arg_a`.
 fn lookups(lines: &str, cases: &[(&str, &str)]) {
     let site = site(&format!("geo $arg_a $v {{ {lines} }} server {{ return 200 [$v]; }}"));
     for (address, expected) in cases {
@@ -12,7 +12,7 @@ fn lookups(lines: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_smallest_network_counts() {
+fn the_smallest_network_wins() {
     lookups(
         "10.1.0.0/16 b; 10.0.0.0/8 a; 10.1.2.0/24 c; 10.1.2.3 d; 10.255.0.0/16 e;",
         &[
@@ -98,7 +98,7 @@ fn ranges() {
 }
 
 #[test]
-fn the_clients_own_address() {
+fn the_default_is_the_client_address() {
     let site = site(
         "geo $v { default d; 127.0.0.0/8 loopback; 192.0.2.0/24 test; }
          geo $p { default d; proxy 127.0.0.1; 127.0.0.0/8 loopback; 192.0.2.0/24 test; }
@@ -160,7 +160,7 @@ fn warnings() {
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let table = [
         ("a { }", "invalid variable name \"a\":1"),
         ("a $a { }", "invalid variable name \"a\":1"),

@@ -1,4 +1,4 @@
-//! `gunzip`: expands replies that are compressed already, for clients that do not accept gzip.
+//! `gunzip`: expands compressed replies for clients that do not accept gzip.
 
 pub(crate) mod stream;
 #[cfg(test)]
@@ -28,7 +28,7 @@ conf::directives! {
     gunzip_buffers: Buffers = "32 4k",
 }
 
-/// Sits on the way out where it is on, also of what is to become a part of another reply.
+/// Adds the filter if `gunzip` is on; it applies to subrequests as well.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.gunzip {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Expanding a body as it comes.
+//! Expands a body in pieces.
 //!
-//! One piece of output is all there is at a time, so a small body that expands to a huge one costs
-//! no memory. Of several gzip members in a row, each is expanded, as by nginx and by gzip itself.
+//! There is only one piece of output at a time, so a small body that expands to a huge one costs no
+//! memory. As in nginx and gzip, all of several gzip members in a row are expanded.
 
 use std::task::{Context, Poll, ready};
 
@@ -10,23 +10,23 @@ use zlib_rs::{Inflate, InflateError, InflateFlush, Status};
 
 use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue};
 
-/// zlib's number for a gzip head and end around the data, and the bits of its largest window.
+/// zlib's number for a gzip header and trailer, plus the bits of its largest window.
 const GZIP_WINDOW_BITS: u8 = 16 + 15;
 
-/// Members that begin before others may have their turn.
+/// The most members to begin before other tasks get their turn.
 const MEMBERS_PER_RUN: usize = 32;
 
-/// The cost of a gzip member besides its bytes (a new window), counted as bytes read.
+/// The cost of a gzip member in addition to its bytes (a new window), counted as bytes read.
 const COST_OF_MEMBER: usize = 4096;
 
-/// zlib's number for an input that ends too early.
+/// zlib's number for input that ends too early.
 const BUF_ERROR: i32 = -5;
 
 /// Expands a body.
 pub(super) struct Gunzip(Expansion);
 
 impl Gunzip {
-    /// Gives pieces of at most this length.
+    /// Produces pieces of at most this length.
     pub(super) fn new(piece_max: usize) -> Self {
         Self(Expansion::new(piece_max))
     }
@@ -80,17 +80,17 @@ impl BodyFilter for Gunzip {
     }
 }
 
-/// An expansion under way.
+/// The expansion of a body.
 pub(crate) struct Expansion {
     inflate: Inflate,
-    /// Whether the member that was last expanded has ended.
+    /// Whether the last member has ended.
     is_between_members: bool,
     input: Bytes,
-    /// How much of the input has been taken.
+    /// The length of the consumed input.
     taken: usize,
     output: Vec<u8>,
     piece_max: usize,
-    /// Whether there was no room for all that could have been expanded.
+    /// Whether the last call may have produced more output with more room.
     has_more: bool,
 }
 
@@ -121,12 +121,12 @@ impl Expansion {
         (length > 0).then(|| Bytes::Lent(LentPart::new(output, 0..length)))
     }
 
-    /// Whether some of the input has not been taken yet.
+    /// Whether some of the input is not consumed.
     pub(crate) fn has_input(&self) -> bool {
         self.taken < self.input.len()
     }
 
-    /// Expands until the input has been taken, or the output is full, or many members have ended.
+    /// Expands until the input is consumed, the output is full, or many members have begun.
     pub(crate) fn run(&mut self) -> Result<(), BodyError> {
         let mut members = 0;
         while !self.is_full() && (self.has_more || self.has_input()) {
@@ -161,7 +161,7 @@ impl Expansion {
         Ok(())
     }
 
-    /// There is no more input: it ends with a member, or too early.
+    /// Ends the input. `Err` if it ends within a member.
     pub(crate) fn end(&self) -> Result<(), BodyError> {
         if self.is_between_members {
             return Ok(());

@@ -26,7 +26,7 @@ fn get(site: &TestSite) -> TestAnswer {
 }
 
 #[test]
-fn who_does_not_accept_gzip_is_sent_what_is_in_it() {
+fn a_client_without_gzip_receives_the_expanded_body() {
     let answer = get(&files(&zipped(b"expanded")));
     assert_eq!((answer.status(), answer.body().as_str()), (200, "expanded"));
     assert_eq!(answer.field("content-encoding"), None);
@@ -36,7 +36,7 @@ fn who_does_not_accept_gzip_is_sent_what_is_in_it() {
 }
 
 #[test]
-fn who_accepts_gzip_is_sent_it() {
+fn a_client_with_gzip_receives_the_compressed_body() {
     let content = zipped(b"expanded");
     let answer = files(&content).get_with("/a.html", "Accept-Encoding: gzip\n");
     assert_eq!(answer.bytes(), content);
@@ -51,7 +51,7 @@ fn several_members() {
 }
 
 #[test]
-fn what_is_no_gzip_breaks_off() {
+fn invalid_gzip_is_an_error() {
     let good = zipped(b"expanded");
     let mut bad_sum = good.clone();
     let last = bad_sum.len() - 8;
@@ -69,7 +69,7 @@ fn what_is_no_gzip_breaks_off() {
     assert!(get(&files(b"plain text")).broken);
 }
 
-/// What comes of the pieces, and why it broke off.
+/// The output for input in pieces, and the error.
 fn expand(content: &[u8], size: usize) -> (Vec<u8>, Option<String>) {
     struct Pieces(Vec<Vec<u8>>);
     impl BodyStream for Pieces {
@@ -101,7 +101,7 @@ fn expand(content: &[u8], size: usize) -> (Vec<u8>, Option<String>) {
 }
 
 #[test]
-fn in_any_pieces_it_is_the_same() {
+fn output_does_not_depend_on_pieces() {
     let text: Vec<u8> = (0..20_000_u32).flat_map(|n| (n % 977).to_string().into_bytes()).collect();
     let content = [zipped(&text), zipped(b"end")].concat();
     for size in [1, 2, 3, 100, 4096, content.len()] {
@@ -112,12 +112,12 @@ fn in_any_pieces_it_is_the_same() {
 }
 
 #[test]
-fn nothing_is_too_early_an_end() {
+fn an_empty_body_is_an_error() {
     assert_eq!(expand(b"", 1).1.unwrap(), "inflate() returned -5 on response end");
 }
 
 #[test]
-fn a_bomb_comes_in_small_pieces() {
+fn a_gzip_bomb_is_expanded_in_small_pieces() {
     // 100 MB of zeros; every piece is checked for its size.
     let content = zipped(&vec![0; 100 << 20]);
     assert!(content.len() < 200_000);

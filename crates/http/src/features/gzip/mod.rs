@@ -1,9 +1,9 @@
 //! `gzip`: compresses replies.
 //!
-//! A body that is there in full, or comes in full before much of it has gathered, is compressed in
-//! one go by libdeflate ([`whole`]): for the least CPU, and without memory of its own while the
-//! client reads. Any other is compressed as it comes by zlib-rs ([`stream`]), with memory that the
-//! worker lends ([`pool`]). Which level of theirs a `gzip_comp_level` is stands in [`levels`].
+//! A body that is complete, or ends before much of it was gathered, is compressed as a whole by
+//! libdeflate ([`whole`]), which needs the least CPU, and no memory while the client reads. Other
+//! bodies are compressed as streams by zlib-rs ([`stream`]), with memory that the worker lends
+//! ([`pool`]). [`levels`] maps `gzip_comp_level` to their levels.
 
 mod levels;
 mod pool;
@@ -140,7 +140,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     )],
 );
 
-/// Writes the ratio with two digits after the point; false where there is none.
+/// Writes the ratio with two decimals. Returns false if there is none.
 fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {
     if after == 0 {
         return false;
@@ -151,7 +151,7 @@ fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {
     write!(out, "{}.{:02}", hundredths / 100, hundredths % 100).is_ok()
 }
 
-/// Sits on the way out where it is on.
+/// Adds the filter if `gzip` is on.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.gzip {
         return Ok(());
@@ -178,13 +178,13 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// Without the directive it is `text/html` alone.
+/// The types; the default is `text/html` only.
 fn types(conf: &Conf) -> &MimeTypes {
     const HTML: &MimeTypes = &MimeTypes::html();
     conf.gzip_types.as_ref().unwrap_or(HTML)
 }
 
-/// Whether the reply is of a kind that is compressed.
+/// Whether the reply may be compressed.
 fn suits(conf: &Conf, x: &Exchange) -> bool {
     let reply = &x.reply;
     let is_encoded = || {
@@ -204,7 +204,7 @@ fn compress(settings: &Arc<GzipSettings>, x: &mut Exchange) {
     if x.request.header_only {
         return;
     }
-    // Events are worth nothing later, and nobody minds a few bytes more.
+    // Events must not be delayed, and a few more bytes do not matter.
     let flushes_at_pauses = x.reply.content_type.eq_ignore_ascii_case(b"text/event-stream");
     x.reply.filter_body(Gzip::new(settings.clone(), length, flushes_at_pauses));
 }

@@ -1,23 +1,23 @@
-//! zlib-rs's compressors, lent to one body at a time and kept by the worker.
+//! zlib-rs's compressors, which the worker keeps and lends to one body at a time.
 //!
-//! One takes [`BYTES`] with the settings there are by default: 64 KB for text, twice the window,
-//! 192 KB for where things were seen, 112 KB for symbols and output.
+//! With default settings, a compressor takes [`BYTES`]: 64 KB for text (twice the window), 192 KB
+//! for hash chains, 112 KB for symbols and output.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 use zlib_rs::{Deflate, DeflateConfig};
 
-/// Compressors that a worker keeps while no body needs them.
+/// The most unused compressors that a worker keeps.
 const KEPT_MAX: usize = 4;
 
-/// About what one takes.
+/// The approximate memory of a compressor.
 const BYTES: usize = 374 * 1024;
 
-/// What makes one compressor unlike another.
+/// The settings of a compressor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamKind {
-    /// zlib-rs's.
+    /// The level of zlib-rs.
     pub(super) level: u8,
     pub(super) window_bits: u8,
     pub(super) mem_level: u8,
@@ -27,18 +27,18 @@ thread_local! {
     static KEPT: RefCell<Vec<(StreamKind, Deflate)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A compressor that goes back when nobody needs it any more.
+/// A compressor that is given back when this is dropped.
 pub(super) struct Lent {
     kind: StreamKind,
-    /// There until it is dropped.
+    /// `Some` until the drop.
     deflate: Option<Deflate>,
 }
 
-/// A compressor that has seen nothing: the one of that kind that was used last.
+/// Lends a fresh compressor: the most recently used one of that kind, or a new one.
 pub(super) fn lend(kind: StreamKind) -> Lent {
     let kept = KEPT.with_borrow_mut(|kept| {
-        let place = kept.iter().rposition(|(own, _)| *own == kind)?;
-        Some(kept.remove(place).1)
+        let at = kept.iter().rposition(|(own, _)| *own == kind)?;
+        Some(kept.remove(at).1)
     });
     let deflate = match kept {
         Some(mut deflate) => {
@@ -50,7 +50,7 @@ pub(super) fn lend(kind: StreamKind) -> Lent {
     Lent { kind, deflate: Some(deflate) }
 }
 
-/// zlib-rs's number for a gzip head and end around the data, added to the bits of the window.
+/// zlib-rs's number for a gzip header and trailer, added to the bits of the window.
 const GZIP: i32 = 16;
 
 fn make(kind: StreamKind) -> Deflate {
@@ -65,20 +65,20 @@ fn make(kind: StreamKind) -> Deflate {
 impl Deref for Lent {
     type Target = Deflate;
     fn deref(&self) -> &Deflate {
-        self.deflate.as_ref().expect("there until dropped")
+        self.deflate.as_ref().expect("`Some` until the drop")
     }
 }
 
 impl DerefMut for Lent {
     fn deref_mut(&mut self) -> &mut Deflate {
-        self.deflate.as_mut().expect("there until dropped")
+        self.deflate.as_mut().expect("`Some` until the drop")
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(deflate) = self.deflate.take() else { return };
-        // At the thread's end there may be no place for it any more.
+        // At the end of the thread, the pool may be dropped first.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             if kept.len() == KEPT_MAX {
@@ -90,7 +90,7 @@ impl Drop for Lent {
     }
 }
 
-/// How many are kept.
+/// The number of kept compressors.
 #[cfg(test)]
 pub(super) fn kept() -> usize {
     KEPT.with_borrow(Vec::len)

@@ -1,12 +1,12 @@
-//! Compressing a body as it comes.
+//! Compresses a body in pieces.
 //!
 //! ```text
-//! gathers --all of it came--> compressed in one go --> ended
-//!    |                                                   ^
-//!    '--too much, or a flush--> streams --end of body----'
+//! gathers --end of body--> compressed as a whole --> ended
+//!    |                                                ^
+//!    '--too much, or a flush--> streams --end of body-'
 //! ```
 //!
-//! While it streams, one piece of output is all there is at a time, however much was pushed.
+//! While it streams, there is only one piece of output at a time, however much was pushed.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,18 +20,18 @@ use super::settings::{GzipSettings, Ratio, WINDOW_BITS_MAX};
 use super::whole::{self, WHOLE_MAX};
 use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue};
 
-/// Bytes gathered of a body of unknown length, in the hope that it ends.
+/// The most bytes to gather of a body of unknown length, in case it ends.
 const GATHERED_MAX: usize = 64 * 1024;
 
-/// How many times longer a byte takes than reading it.
+/// The cost of compressing a byte, relative to reading it.
 const COST_OF_BYTE: usize = 8;
 
-/// Least room for output. A flush ends with a mark of five bytes, and zlib writes another one
-/// wherever the room ends with it: it would do so for ever in too small a room.
+/// The least room for output. A flush ends with a marker of five bytes. If the room ends with the
+/// marker, zlib writes another one, which in a smaller room would never end.
 const PIECE_MIN: usize = 64;
 
 impl GzipSettings {
-    /// How much is gathered at most before compression begins.
+    /// The most bytes to gather before compression begins.
     fn gather_max(&self, length: Option<u64>) -> usize {
         // libdeflate has no smaller window.
         let window = if self.window_bits == WINDOW_BITS_MAX { WHOLE_MAX } else { self.window() };
@@ -65,14 +65,14 @@ pub(super) struct Gzip {
 }
 
 enum GzipState {
-    /// What has come may turn out to be all.
+    /// The received bytes may be the whole body.
     Gathers(Bytes),
     Streams(Streaming),
     Ended,
 }
 
 impl Gzip {
-    /// `length`: of the body, if it is known.
+    /// `length` is that of the body, if it is known.
     pub(super) fn new(
         settings: Arc<GzipSettings>,
         length: Option<u64>,
@@ -86,7 +86,7 @@ impl Gzip {
         Self { state, gather_max, settings, flushes_at_pauses }
     }
 
-    /// Compresses what has gathered, and what comes, as it comes.
+    /// The stream; begins it with the gathered bytes if necessary.
     fn streaming(&mut self) -> &mut Streaming {
         if let GzipState::Gathers(gathered) = &mut self.state {
             let gathered = std::mem::replace(gathered, Bytes::Static(b""));
@@ -122,7 +122,7 @@ impl Gzip {
     }
 }
 
-/// Bytes with others behind them.
+/// Appends bytes to others.
 fn joined(bytes: Bytes, more: Bytes) -> Bytes {
     if bytes.is_empty() {
         return more;
@@ -179,8 +179,7 @@ impl BodyFilter for Gzip {
         Poll::Ready(Ok(()))
     }
 
-    /// What has been compressed waits for more, unless it is to be given at once: it would be
-    /// framed in small pieces.
+    /// Output waits for more, to avoid small pieces, except with `gzip_no_buffer`.
     fn idle(&mut self, out: &mut PieceQueue) {
         if self.settings.no_buffer
             && let GzipState::Streams(streaming) = &mut self.state
@@ -190,30 +189,30 @@ impl BodyFilter for Gzip {
     }
 }
 
-/// A compression under way.
+/// A streaming compression.
 struct Streaming {
     deflate: pool::Lent,
     input: Bytes,
-    /// How much of the input has been taken.
+    /// The length of the consumed input.
     taken: usize,
-    /// What is to be done once it has all been taken.
+    /// The flush that follows the input.
     flush: DeflateFlush,
     output: Vec<u8>,
     piece_max: usize,
-    /// Whether what has been given is to reach the client, once all output is given.
+    /// Whether a flush is to follow the output.
     owes_flush: bool,
-    /// Whether all has been compressed.
+    /// Whether the compressed stream is complete.
     is_ended: bool,
 }
 
 enum GzipStep {
     /// A piece of output.
     Piece(Bytes),
-    /// All that came has been given.
+    /// All input was compressed and returned, and is to reach the client.
     Flushed,
     /// More input is needed.
     Hungry,
-    /// The last piece has been given.
+    /// The last piece was returned.
     Ended,
 }
 
@@ -270,14 +269,14 @@ impl Streaming {
         }
     }
 
-    /// What has been compressed so far, if anything has.
+    /// The output so far, if there is any.
     fn take_output(&mut self) -> Option<Bytes> {
         let output = std::mem::take(&mut self.output);
         let length = output.len();
         (length > 0).then(|| Bytes::Lent(LentPart::new(output, 0..length)))
     }
 
-    /// Compresses until the input has been taken, or the output is full.
+    /// Compresses until the input is consumed or the output is full.
     fn deflate_some(&mut self) -> Result<(), BodyError> {
         if self.output.capacity() == 0 {
             self.output = buffers::lend();
@@ -293,7 +292,7 @@ impl Streaming {
         match status {
             Ok(Status::StreamEnd) => self.is_ended = true,
             Ok(_) if self.output.len() == self.piece_max => {}
-            // There was room for more, so all is done that could be.
+            // The output was not filled, so the flush is complete.
             Ok(_) if self.flush == DeflateFlush::SyncFlush => {
                 self.flush = DeflateFlush::NoFlush;
                 self.owes_flush = true;

@@ -31,7 +31,7 @@ fn coding(answer: &TestAnswer) -> Option<String> {
     answer.field("content-encoding")
 }
 
-/// What is compressed in the bytes, as far as it goes; whether it goes to its end.
+/// Expands bytes as far as possible. Returns the text and whether it is complete.
 fn expanded(bytes: &[u8]) -> (String, bool) {
     let mut inflate = Inflate::new(true, 31);
     let mut text = vec![0; 8 << 20];
@@ -51,7 +51,7 @@ fn a_reply_is_compressed() {
 }
 
 #[test]
-fn the_shortest_is_compressed_too() {
+fn the_shortest_body_is_compressed() {
     let site =
         texts(&format!("default_type text/html; location / {{ return 200 {}; }}", "x".repeat(40)));
     let answer = ask(&site, "/");
@@ -59,7 +59,7 @@ fn the_shortest_is_compressed_too() {
 }
 
 #[test]
-fn only_for_who_accepts_it() {
+fn only_clients_that_accept_gzip_receive_it() {
     let site = texts("");
     assert_eq!(coding(&site.get("/a.html")), None);
     assert_eq!(coding(&site.get_with("/a.html", "Accept-Encoding: gzip;q=0\n")), None);
@@ -69,7 +69,7 @@ fn only_for_who_accepts_it() {
 }
 
 #[test]
-fn a_head_says_what_the_body_would_be() {
+fn a_head_reply_announces_gzip() {
     let head = "HEAD /a.html HTTP/1.1\nHost: localhost\nAccept-Encoding: gzip\n\n";
     let answer = texts("").send(head);
     assert_eq!((coding(&answer).unwrap().as_str(), answer.field("content-length")), ("gzip", None));
@@ -104,18 +104,18 @@ fn statuses() {
 }
 
 #[test]
-fn what_is_encoded_stays() {
+fn encoded_replies_are_not_compressed() {
     let site = texts("gzip_static always; gzip_types *; gzip_min_length 0;");
     site.file("a.html.gz", "encoded");
     let answer = ask(&site, "/a.html");
     assert_eq!((coding(&answer).unwrap().as_str(), answer.body().as_str()), ("gzip", "encoded"));
-    // nginx does not look at what `add_header` says.
+    // As in nginx, `Content-Encoding` of `add_header` is ignored.
     let site = texts("location / { add_header Content-Encoding br; }");
     assert_eq!(coding(&ask(&site, "/a.html")).unwrap(), "br, gzip");
 }
 
 #[test]
-fn a_range_is_of_what_is_not_compressed() {
+fn ranges_refer_to_the_uncompressed_body() {
     let site = texts("");
     let answer = site.get_with("/a.html", "Accept-Encoding: gzip\nRange: bytes=0-3\n");
     assert_eq!((answer.status(), coding(&answer).unwrap().as_str()), (200, "gzip"));
@@ -124,7 +124,7 @@ fn a_range_is_of_what_is_not_compressed() {
 }
 
 #[test]
-fn a_text_is_recoded_before_it_is_compressed() {
+fn charsets_are_converted_before_compression() {
     let site = site(
         "charset_map windows-1251 utf-8 { C0 D090; } \
          server { gzip on; source_charset windows-1251; charset utf-8; gzip_min_length 1; }",
@@ -136,7 +136,7 @@ fn a_text_is_recoded_before_it_is_compressed() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_directives_are_refused() {
     for (line, message) in [
         ("gzip_comp_level 0", "value must be between 1 and 9:1"),
         ("gzip_comp_level x", "\"gzip_comp_level\" directive invalid number:1"),
@@ -196,7 +196,7 @@ fn the_ratio_is_logged() {
     assert!(ratio > 20.0, "{ratio}");
 }
 
-/// What a source gives when it is asked.
+/// One result of a scripted source.
 enum Give {
     Text(String),
     Later,
@@ -238,7 +238,7 @@ fn settings() -> GzipSettings {
     }
 }
 
-/// What becomes of a source's pieces, a word for each piece that is not bytes; and the bytes.
+/// Compresses a source's pieces. Returns a word for each piece that is not bytes, and the bytes.
 fn run(
     gives: Vec<Give>,
     settings: GzipSettings,
@@ -272,7 +272,7 @@ fn run(
 }
 
 fn text(length: usize) -> String {
-    // Words that are not the same in every sentence.
+    // Words that differ between sentences.
     let mut text = String::new();
     let mut seed = 1_u32;
     while text.len() < length {
@@ -292,7 +292,7 @@ fn pieces(text: &str, size: usize) -> Vec<Give> {
 }
 
 #[test]
-fn what_comes_in_pieces_is_what_came() {
+fn pieces_are_compressed_to_the_same_text() {
     for length in [0, 1, 4096, 65_536, 65_537, 300_000, 2_000_000] {
         let text = text(length);
         for size in [700, 32_768] {
@@ -309,7 +309,7 @@ fn what_comes_in_pieces_is_what_came() {
 }
 
 #[test]
-fn a_small_buffer_bounds_a_piece() {
+fn gzip_buffers_limits_a_piece() {
     let text = text(100_000);
     let settings = GzipSettings { piece_max: 100, ..settings() };
     let (words, bytes) = run(pieces(&text, 10_000), settings, None, false);
@@ -318,7 +318,7 @@ fn a_small_buffer_bounds_a_piece() {
 }
 
 #[test]
-fn a_flush_gives_all_that_came() {
+fn a_flush_outputs_all_input() {
     let gives = [
         Give::Text("one".into()),
         Give::Flush,
@@ -365,7 +365,7 @@ impl Give {
 }
 
 #[test]
-fn a_pause_gives_events_and_nothing_else() {
+fn a_pause_flushes_event_streams_only() {
     let gives = || vec![Give::Text("one".into()), Give::Pause, Give::Later];
     let (words, bytes) = run(gives(), settings(), None, false);
     assert_eq!(words, "later piece end");
@@ -376,7 +376,7 @@ fn a_pause_gives_events_and_nothing_else() {
 }
 
 #[test]
-fn without_a_buffer_what_is_compressed_is_given() {
+fn gzip_no_buffer_outputs_immediately() {
     let gives = || {
         let mut gives = pieces(&text(400_000), 40_000);
         gives.push(Give::Later);
@@ -385,12 +385,12 @@ fn without_a_buffer_what_is_compressed_is_given() {
     };
     let with = run(gives(), settings(), None, false).0;
     let without = run(gives(), GzipSettings { no_buffer: true, ..settings() }, None, false).0;
-    // The source was asked in vain, and a piece is given nevertheless.
+    // The source was pending, and a piece was returned nevertheless.
     assert!(with.contains("later") && !without.contains("later"));
 }
 
 #[test]
-fn what_breaks_off_has_no_end() {
+fn a_failed_body_has_no_gzip_trailer() {
     for length in [10, 100_000, 1_000_000] {
         let mut gives = pieces(&text(length), 10_000);
         gives.push(Give::Error);
@@ -401,7 +401,7 @@ fn what_breaks_off_has_no_end() {
 }
 
 #[test]
-fn trailers_pass_by() {
+fn trailers_are_passed_on() {
     for length in [10, 500_000] {
         let mut gives = pieces(&text(length), 10_000);
         gives.push(Give::Trailers);
@@ -412,7 +412,7 @@ fn trailers_pass_by() {
 }
 
 #[test]
-fn what_is_gathered_longer_is_compressed_all_the_same() {
+fn postpone_gzipping_does_not_change_the_output() {
     let text = text(WHOLE_MAX + 10_000);
     let settings = GzipSettings { postpone: 1 << 20, ..settings() };
     let (_, bytes) = run(pieces(&text, 10_000), settings, None, false);
@@ -420,8 +420,8 @@ fn what_is_gathered_longer_is_compressed_all_the_same() {
 }
 
 #[test]
-fn compressors_are_few() {
-    // On a thread of its own: the pool is the thread's.
+fn the_number_of_kept_compressors_is_limited() {
+    // The pool belongs to a thread, so the test needs a thread of its own.
     std::thread::spawn(|| {
         let bodies: Vec<_> = (0..20)
             .map(|_| {

@@ -1,7 +1,7 @@
-//! Compressing what is in memory in full, by libdeflate.
+//! Compresses bodies that are completely in memory, with libdeflate.
 //!
-//! A worker has one compressor for each level in use, and one piece of memory for what comes out,
-//! since no two bodies are compressed at a time.
+//! A worker has one compressor for each level in use, and one output buffer, because only one body
+//! is compressed at a time.
 
 use std::cell::RefCell;
 
@@ -10,10 +10,10 @@ use net::buffers::{self, BUFFER_SIZE, LentPart};
 
 use crate::exchange::Bytes;
 
-/// Bodies up to this length are compressed in one go.
+/// The longest body to compress as a whole.
 pub(super) const WHOLE_MAX: usize = 256 * 1024;
 
-/// libdeflate's levels that are in use.
+/// The highest level of libdeflate in use.
 const LEVEL_MAX: usize = 9;
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ thread_local! {
     static TOOLS: RefCell<Tools> = RefCell::default();
 }
 
-/// Compresses with libdeflate's level. `None`: it cannot.
+/// Compresses with this level of libdeflate. `None` if that fails.
 pub(super) fn compress(input: &[u8], level: u8) -> Option<Bytes> {
     TOOLS.with_borrow_mut(|tools| {
         let Tools { compressors, room } = tools;

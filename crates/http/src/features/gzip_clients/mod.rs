@@ -1,7 +1,7 @@
-//! Which clients are sent gzip: what `gzip`, `gunzip` and `gzip_static` have in common.
+//! Which clients may receive gzip: shared by `gzip`, `gunzip` and `gzip_static`.
 //!
-//! The answer is found at most once per request, since it may take regular expressions: the first
-//! filter that asks settles it for the others, as in nginx.
+//! As in nginx, the decision is made once per request, by the first feature that needs it, because
+//! it may match regular expressions.
 
 mod proxied;
 #[cfg(test)]
@@ -70,7 +70,7 @@ conf::words! {
 #[derive(Clone, Default)]
 struct Disabled {
     msie6: bool,
-    /// In any case of letters.
+    /// Patterns that ignore case.
     agents: Vec<Arc<Pattern>>,
 }
 
@@ -92,32 +92,32 @@ impl Value for Disabled {
         }
         Ok(())
     }
-    /// Expressions replace those of the level above, `msie6` comes in addition.
+    /// Expressions replace those of the outer level; `msie6` is added to them.
     fn complete(&mut self, outer: &Self) {
         self.msie6 |= outer.msie6;
     }
 }
 
 impl Disabled {
-    /// An expression that could not be matched counts as one that does.
+    /// An expression whose match fails counts as matching.
     fn has(&self, agent: &[u8], x: &Exchange) -> bool {
         self.msie6 && is_msie6(agent)
             || self.agents.iter().any(|pattern| pattern.is_match(agent, x).unwrap_or(true))
     }
 }
 
-/// What a location says of the clients that are sent gzip.
+/// The compiled settings of a location.
 struct GzipClients {
     version_min: Version,
     proxied: Proxied,
     disabled: Option<Disabled>,
 }
 
-/// Whether the client may be sent gzip, once somebody has asked.
+/// The decision, once it was made.
 #[derive(Default)]
-struct GzipAnswer(Option<bool>);
+struct GzipDecision(Option<bool>);
 
-impl FeatureState for GzipAnswer {
+impl FeatureState for GzipDecision {
     fn clear(&mut self) {
         self.0 = None;
     }
@@ -127,7 +127,7 @@ impl FeatureState for GzipAnswer {
     }
 }
 
-/// Leaves the settings where whoever asks finds them.
+/// Stores the settings for the other features.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.gzip_vary = conf.gzip_vary;
     location.core.own.add(GzipClients {
@@ -141,20 +141,20 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// Whether the client may be sent gzip, as it was answered first.
+/// Whether the client may receive gzip, as it was decided first.
 pub(crate) fn allows(x: &mut Exchange) -> bool {
-    match x.states.find::<GzipAnswer>() {
-        Some(GzipAnswer(Some(answer))) => *answer,
-        _ => ask(x),
+    match x.states.find::<GzipDecision>() {
+        Some(GzipDecision(Some(allowed))) => *allowed,
+        _ => decide(x),
     }
 }
 
-/// The same, found out anew: by what the reply says now.
-pub(crate) fn ask(x: &mut Exchange) -> bool {
+/// Decides again, by the current reply.
+pub(crate) fn decide(x: &mut Exchange) -> bool {
     let settings = x.location().core.own.find::<GzipClients>();
-    let answer = !x.is_subrequest() && settings.is_some_and(|settings| settings.allow(x));
-    x.states.of::<GzipAnswer>().0 = Some(answer);
-    answer
+    let allowed = !x.is_subrequest() && settings.is_some_and(|settings| settings.allow(x));
+    x.states.of::<GzipDecision>().0 = Some(allowed);
+    allowed
 }
 
 impl GzipClients {

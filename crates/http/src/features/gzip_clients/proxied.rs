@@ -1,5 +1,5 @@
-//! `gzip_proxied`: which replies are compressed for a client that asks through a proxy, which might
-//! give what it stores to clients that do not know gzip.
+//! `gzip_proxied`: which replies are compressed for requests through a proxy. The proxy may send
+//! its stored replies to clients that do not accept gzip.
 
 use std::ops::RangeInclusive;
 
@@ -68,13 +68,13 @@ impl Proxied {
                 .iter()
                 .any(|(bit, word)| self.has(*bit) && controls_cache(word, &x.reply));
         }
-        // A file's time is not a field of the reply, so nginx does not see it here.
+        // A file's time is not a field of the reply, so nginx ignores it here.
         !(self.has(NO_LAST_MODIFIED) && fields.known(FieldName::LastModified).is_some()
             || self.has(NO_ETAG) && fields.known(FieldName::ETag).is_some())
     }
 }
 
-/// Whether `Expires` is earlier than the reply's date. A date that cannot be read is no date.
+/// Whether `Expires` is earlier than the reply's date. An invalid date counts as missing.
 fn is_expired(expires: &[u8], reply: &Reply) -> bool {
     let now = match reply.fields.values(b"Date").next() {
         Some(date) => date::parse(date),

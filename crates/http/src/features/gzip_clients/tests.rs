@@ -40,7 +40,7 @@ fn browsers() {
 }
 
 #[test]
-fn expressions_replace_outer_ones_and_msie6_stays() {
+fn gzip_disable_inherits_msie6_but_not_expressions() {
     let site = site(
         "gzip on; gzip_min_length 0; gzip_disable msie6 one; default_type text/html; \
          server { gzip_disable two; location / { return 200 text; } }",
@@ -52,7 +52,7 @@ fn expressions_replace_outer_ones_and_msie6_stays() {
 }
 
 #[test]
-fn behind_a_proxy() {
+fn gzip_proxied_decides_for_proxied_requests() {
     let via = "Via: 1.1 proxy\n";
     let late = "expires max;";
     let early = "expires epoch;";
@@ -87,7 +87,7 @@ fn behind_a_proxy() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_directives_are_refused() {
     refused("gzip_proxied always;", "invalid value \"always\":1");
     refused("gzip_http_version 2;", "invalid value \"2\":1");
     refused(

@@ -1,4 +1,5 @@
-//! `gzip_static`: answers with the file whose name ends with `.gz` in place of the one asked for.
+//! `gzip_static`: answers with the file whose name has `.gz` appended, instead of the requested
+//! one.
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ conf::words! {
     }
 }
 
-/// Looks for a compressed file before the plain one.
+/// Adds a content handler that looks for a compressed file before the plain one.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     match conf.gzip_static {
         GzipStatic::Off => {}
@@ -54,8 +55,8 @@ fn serve(always: bool, x: &mut Exchange) -> Flow {
     {
         return Flow::Next;
     }
-    let allowed = always || gzip_clients::ask(x);
-    // Where the reply is to say that it varies, it must be known whether there is another one.
+    let allowed = always || gzip_clients::decide(x);
+    // The field `Vary` depends on whether there is a compressed file.
     if !allowed && !x.location().core.gzip_vary {
         return Flow::Next;
     }
@@ -76,7 +77,7 @@ fn serve(always: bool, x: &mut Exchange) -> Flow {
     flow
 }
 
-/// What cannot be had is as good as absent, and logged if that is not the reason.
+/// Finds the file. Errors count as missing, and are logged unless it is missing.
 fn find(x: &mut Exchange, path: &[u8]) -> Option<FoundFile> {
     match paths::open(x, path) {
         Ok(found) => Some(found),

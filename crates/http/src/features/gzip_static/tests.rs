@@ -14,7 +14,7 @@ fn files(settings: &str) -> TestSite {
 const ACCEPTS: &str = "Accept-Encoding: gzip\n";
 
 #[test]
-fn the_other_file_is_sent_to_who_accepts_it() {
+fn the_compressed_file_is_sent_to_clients_that_accept_gzip() {
     let site = files("gzip_static on;");
     let answer = site.get_with("/both.html", ACCEPTS);
     assert_eq!((answer.status(), answer.body().as_str()), (200, "zipped"));
@@ -33,7 +33,7 @@ fn the_other_file_is_sent_to_who_accepts_it() {
 }
 
 #[test]
-fn always_is_for_everybody() {
+fn always_ignores_what_clients_accept() {
     let site = files("gzip_static always;");
     let answer = site.get("/both.html");
     assert_eq!(answer.body(), "zipped");
@@ -41,7 +41,7 @@ fn always_is_for_everybody() {
 }
 
 #[test]
-fn a_reply_varies_only_where_there_is_another_file() {
+fn vary_is_sent_only_if_a_compressed_file_exists() {
     let site = files("gzip_static on; gzip_vary on;");
     for (target, fields, varies) in [
         ("/both.html", "", true),
@@ -54,14 +54,14 @@ fn a_reply_varies_only_where_there_is_another_file() {
 }
 
 #[test]
-fn a_part_of_the_other_file() {
+fn ranges_apply_to_the_compressed_file() {
     let fields = "Accept-Encoding: gzip\nRange: bytes=1-2\n";
     let answer = files("gzip_static on;").get_with("/both.html", fields);
     assert_eq!((answer.status(), answer.body().as_str()), (206, "ip"));
 }
 
 #[test]
-fn a_post_is_for_others() {
+fn post_requests_are_left_to_other_handlers() {
     let post = "POST /both.html HTTP/1.1\nHost: localhost\nAccept-Encoding: gzip\n\n";
     assert_eq!(files("gzip_static on;").send(post).status(), 405);
 }

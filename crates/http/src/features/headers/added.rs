@@ -1,14 +1,14 @@
-//! `add_header name value [always]` and `add_header_inherit`; `add_trailer` likewise.
+//! `add_header name value [always]`, `add_header_inherit`, and the same for `add_trailer`.
 
 use std::ops::RangeInclusive;
 
 use conf::{Absent, Directive, Inherited, Load, Result, Template, Value};
 
-/// The lines that hold in a block.
+/// The lines of a block, with inherited ones.
 #[derive(Clone, Default)]
 pub(super) struct Added {
     pub(super) lines: Vec<AddedLine>,
-    /// `None` until the outer blocks are known.
+    /// `None` until the outer block is known.
     inherit: Option<Inherit>,
 }
 
@@ -21,11 +21,11 @@ pub(super) struct AddedLine {
     always: bool,
 }
 
-/// What a line does to the fields there are.
+/// The effect of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Add,
-    /// The same, and no filter minds: for nginx, `Content-Encoding` is a word like any other here.
+    /// Adds a field that filters ignore: as in nginx, even `Content-Encoding` is plain text here.
     AddText,
     SetLastModified,
     SetETag,
@@ -44,7 +44,7 @@ conf::words! {
 }
 
 impl Added {
-    /// The lines for a reply that is a success, or is not.
+    /// The lines for a successful or unsuccessful reply.
     pub(super) fn lines_for(&self, is_success: bool) -> impl Iterator<Item = &AddedLine> {
         self.lines.iter().filter(move |line| is_success || line.always)
     }

@@ -10,12 +10,12 @@ use crate::exchange::Exchange;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// When replies expire.
+/// The expiry of replies.
 #[derive(Clone)]
 pub(super) enum ExpiresLine {
     Off,
     At(When),
-    /// What variables say.
+    /// A text with variables.
     Computed {
         since: Since,
         text: Template,
@@ -25,17 +25,17 @@ pub(super) enum ExpiresLine {
 /// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// It has expired already.
+    /// In the past.
     Epoch,
     /// In ten years.
     Max,
-    /// So many seconds later.
+    /// Seconds after an event.
     After(Since, i64),
-    /// When it is so many seconds after midnight, local time.
+    /// Seconds after midnight, in local time.
     Daily(i64),
 }
 
-/// Later than what.
+/// The event that a time is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
     /// The request.
@@ -63,7 +63,7 @@ impl Value for ExpiresLine {
 }
 
 impl When {
-    /// `None`: off.
+    /// `None` for `off`.
     fn read(text: &[u8], since: Since) -> Result<Option<Self>, &'static str> {
         match (text, since) {
             (b"epoch", Since::Access) => return Ok(Some(Self::Epoch)),
@@ -89,7 +89,7 @@ impl When {
 }
 
 impl ExpiresLine {
-    /// Sets the fields. What variables say and nobody understands is passed over.
+    /// Sets the fields. An invalid text of variables is ignored.
     pub(super) fn apply(&self, x: &mut Exchange) {
         let when = match self {
             Self::Off => None,
@@ -108,7 +108,7 @@ impl ExpiresLine {
             None => x.reply.fields.set(b"Cache-Control", b"no-cache"),
             Some(age) => {
                 let mut text = x.scratch();
-                write!(text, "max-age={age}").expect("memory takes all");
+                write!(text, "max-age={age}").expect("writing to memory succeeds");
                 x.reply.fields.set(b"Cache-Control", &text);
                 x.give_scratch(text);
             }
@@ -117,7 +117,7 @@ impl ExpiresLine {
 }
 
 impl When {
-    /// The date of `Expires`, and the age after which a reply is old; `None`: it always is.
+    /// The date of `Expires`, and the maximum age; `None` if the reply has expired.
     fn fields(
         self,
         now: i64,
@@ -139,12 +139,12 @@ impl When {
     }
 }
 
-/// The next time that a local clock shows so many seconds after midnight.
+/// The next time that is this many seconds after midnight, in local time.
 fn next_daily(seconds: i64, now: i64, utc_offset_minutes: fn(i64) -> i32) -> i64 {
     let offset = |time| i64::from(utc_offset_minutes(time)) * 60;
     let local = now + offset(now);
     let midnight = local - local.rem_euclid(DAY);
-    // The clock may have been changed by then.
+    // The offset from UTC may be different by then.
     let on_day_of = |midnight: i64| midnight + seconds - offset(midnight + seconds - offset(now));
     match on_day_of(midnight) {
         today if today > now => today,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn since_the_request() {
+    fn expires_is_relative_to_the_request() {
         let access = |text| fields(text, Since::Access, Some(0));
         assert_eq!(access("1d"), ("Mon, 07 Nov 1994 08:49:37 GMT".into(), Some(DAY)));
         assert_eq!(access("+1m"), ("Sun, 06 Nov 1994 08:50:37 GMT".into(), Some(60)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn since_the_change() {
+    fn expires_modified_is_relative_to_the_change() {
         let modified = |text, ago| fields(text, Since::Modified, Some(NOW - ago));
         assert_eq!(modified("1h", 60), ("Sun, 06 Nov 1994 09:48:37 GMT".into(), Some(3540)));
         assert_eq!(modified("1h", 3601), ("Sun, 06 Nov 1994 08:49:36 GMT".into(), None));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day() {
+    fn expires_at_a_time_of_day() {
         let daily = |text| fields(text, Since::Access, None);
         assert_eq!(daily("@9h"), ("Sun, 06 Nov 1994 09:00:00 GMT".into(), Some(623)));
         assert_eq!(daily("@8h"), ("Mon, 07 Nov 1994 08:00:00 GMT".into(), Some(83423)));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time() {
+    fn invalid_times_are_refused() {
         let read = |text: &str, since| When::read(text.as_bytes(), since);
         assert_eq!(read("off", Since::Access), Ok(None));
         assert_eq!(read("", Since::Access), Err("invalid value"));

@@ -1,4 +1,4 @@
-//! Fields that the configuration adds to replies, and to what follows their bodies.
+//! Fields and trailers that the configuration adds to replies.
 
 mod added;
 mod expires;
@@ -67,7 +67,7 @@ conf::directives! {
     add_trailer + IF_IN_LOCATION: Added,
 }
 
-/// Sits on the way out where there is something to add.
+/// Adds the filter if there is something to add.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let trailers = !conf.add_trailer.lines.is_empty();
     if trailers || !conf.add_header.lines.is_empty() || !matches!(conf.expires, ExpiresLine::Off) {
@@ -103,7 +103,7 @@ fn is_success(status: u16) -> bool {
     matches!(status, 200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308)
 }
 
-/// An empty value adds nothing, and takes away what there can be only one of.
+/// Adds a field. An empty value adds nothing, and removes a field of which there can be only one.
 fn add(line: &AddedLine, value: &[u8], reply: &mut Reply) {
     match line.effect {
         Effect::Add | Effect::AddText if value.is_empty() => {}
@@ -124,7 +124,7 @@ fn set(line: &AddedLine, known: FieldName, value: &[u8], reply: &mut Reply) {
     }
 }
 
-/// The values are those at the end of the body: a backend's own trailers may be among them.
+/// Adds trailers, with the values at the end of the body, which may include a backend's trailers.
 fn add_trailers(conf: &Conf, x: &mut Exchange) {
     for line in conf.add_trailer.lines_for(is_success(x.reply.status)) {
         let mut value = x.scratch();

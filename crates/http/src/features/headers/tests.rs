@@ -21,7 +21,7 @@ fn fields_are_added() {
 }
 
 #[test]
-fn errors_get_those_that_are_always_there() {
+fn always_adds_fields_to_errors() {
     let site = file("add_header X-One 1; add_header X-Two 2 always; expires 1h;");
     assert_eq!(added(&site.get("/nothing")), ["X-Two: 2"]);
     for status in [200, 201, 204, 206, 301, 302, 303, 304, 307, 308] {
@@ -31,7 +31,7 @@ fn errors_get_those_that_are_always_there() {
 }
 
 #[test]
-fn one_field_of_a_name_or_several() {
+fn some_fields_are_replaced_and_others_repeated() {
     let site = file(
         "add_header Cache-Control a; add_header cache-control b; add_header Link c; \
          add_header Link d; add_header X e; add_header X f;",
@@ -54,14 +54,14 @@ fn etag_and_last_modified_are_replaced() {
 }
 
 #[test]
-fn ranges_are_checked_against_the_replaced_ones() {
+fn if_range_is_checked_against_replaced_fields() {
     let site = file("add_header ETag '\"own\"';");
     let status = |tag| site.get_with("/a.html", &format!("Range: bytes=0-0\nIf-Range: {tag}\n"));
     assert_eq!((status("\"own\"").status(), status("\"other\"").status()), (206, 200));
 }
 
 #[test]
-fn expires_and_what_else_is_said_of_caching() {
+fn expires_sets_cache_control() {
     let answer = file("expires epoch; add_header Cache-Control public;").get("/a.html");
     let lines = [
         "Expires: Thu, 01 Jan 1970 00:00:01 GMT",
@@ -86,7 +86,7 @@ fn expires_may_be_computed() {
 }
 
 #[test]
-fn an_outer_list_holds_where_there_is_no_own_one() {
+fn outer_lines_are_inherited_without_own_lines() {
     let site = file(
         "add_header A 1; \
          location /a.html { } \
@@ -122,7 +122,7 @@ fn trailers() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let refused = |line: &str| refusal(&format!("server {{ {line} }}"));
     assert_eq!(refused("add_header X 1 sometimes;"), "invalid parameter \"sometimes\":1");
     let count = "invalid number of arguments in \"add_header\" directive:1";

@@ -1,8 +1,8 @@
 //! `http2` and the settings of HTTP/2 connections.
 //!
-//! What concerns a connection before a request names a server (`http2_max_concurrent_streams`,
-//! `http2_body_preread_size`) is taken from the default server of the listening socket, as in
-//! nginx.
+//! As in nginx, settings that apply before a request names a server
+//! (`http2_max_concurrent_streams`, `http2_body_preread_size`) are those of the default server of
+//! the listening socket.
 
 #[cfg(test)]
 mod tests;
@@ -58,14 +58,14 @@ conf::directives! {
     http2_streams_index_size + SERVER: StreamsIndexSize = "32",
 }
 
-/// Hands the size of frames to the core.
+/// Passes the size of frames to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.http2_chunk_size = conf.http2_chunk_size.0;
     Ok(())
 }
 
 impl Conf {
-    /// What holds for a server.
+    /// The settings of a server.
     pub fn policy(&self) -> Http2Policy {
         Http2Policy {
             enabled: self.http2,
@@ -101,7 +101,7 @@ impl Value for ChunkSize {
     }
 }
 
-/// nginx keeps the beginning of what is not complete in front of the buffer.
+/// The bytes of a frame's beginning that nginx keeps before its buffer.
 const STATE_BUFFER_SIZE: u64 = 16;
 
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ fn values_are_checked_as_in_nginx() {
 }
 
 #[test]
-fn http_1_has_no_name_among_the_versions_of_http_2() {
+fn variable_http2_is_empty_over_http_1() {
     let site = site("http2 on; server { return 200 \"[$http2]\"; }");
     assert_eq!(site.get("/").body(), "[]");
 }

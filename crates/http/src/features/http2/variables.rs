@@ -1,5 +1,5 @@
-//! `$http2`, and the totals of what HTTP/2 clients did: `$http2_NAME_count`, and
-//! `$http2_NAME_exceeded` for each limit whose excess ends a connection (docs/security.md).
+//! `$http2`, and totals of HTTP/2: `$http2_NAME_count` for events, and `$http2_NAME_exceeded` for
+//! each limit whose excess ends a connection (docs/security.md).
 
 use wire::Version;
 use wire::http2::counts::Http2Count;
@@ -88,7 +88,7 @@ variables_with_totals! {
     "The number of connections that ended because the client did not read answers.";
 }
 
-/// What ALPN and upgrades call the protocol; empty: it is not HTTP/2.
+/// The name of the protocol in ALPN and upgrades; empty for HTTP/1.
 fn name_of(x: &Exchange) -> &'static str {
     match (x.request.head.version == Version::HTTP_2, x.client.is_secure.get()) {
         (false, _) => "",

@@ -1,7 +1,7 @@
-//! `index`: a path that ends with a slash is answered by a file of that directory.
+//! `index`: a path that ends with a slash is answered with a file of that directory.
 //!
-//! The file is only looked for: an internal redirect leads to it, so that the locations decide
-//! about it as about any other path. An absolute name is not looked for.
+//! The file is only looked up. An internal redirect leads to it, so that locations apply to it as
+//! to any other path. An absolute name is not looked up.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ conf::directives! {
     index: IndexNames = "index.html",
 }
 
-/// Asks for the files.
+/// Adds the content handler.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let conf = conf.clone();
     location.content(move |x| handle(&conf.index, x));
     Ok(())
 }
 
-/// The names; lines of one block are one list.
+/// The names. Lines of one block form one list.
 #[derive(Clone)]
 struct IndexNames(Arc<[Template]>);
 
@@ -64,8 +64,8 @@ impl Value for IndexNames {
 }
 
 fn handle(names: &IndexNames, x: &mut Exchange) -> Flow {
-    let asked = matches!(x.request.head.method, Method::Get | Method::Head | Method::Post);
-    if !asked || !x.request.uri.ends_with(b"/") {
+    let is_read = matches!(x.request.head.method, Method::Get | Method::Head | Method::Post);
+    if !is_read || !x.request.uri.ends_with(b"/") {
         return Flow::Next;
     }
     let mut path = x.scratch();
@@ -103,8 +103,9 @@ fn redirect(uri: Vec<u8>) -> Flow {
     Flow::Jump(Jump::Internal { uri, args: JumpArgs::Kept })
 }
 
-/// Whether the next name may be tried, else the status that this one came to. A file is looked for
-/// before its directory: requests that can be answered cost nothing more.
+/// After a name that was not found: `Ok` if the next name may be tried, `Err` with the status
+/// otherwise. The directory is only checked after the file, so that successful requests cost
+/// nothing more.
 fn go_on(
     x: &mut Exchange,
     path: &[u8],
@@ -130,7 +131,7 @@ fn go_on(
     Ok(())
 }
 
-/// The file is missing: is the directory there?
+/// Checks the directory of a missing file.
 fn test_directory(x: &mut Exchange, path: &[u8], name_start: usize) -> Result<(), u16> {
     let directory = paths::without_slash(&path[..name_start]);
     match paths::test_directory(x, directory) {
@@ -143,7 +144,7 @@ fn test_directory(x: &mut Exchange, path: &[u8], name_start: usize) -> Result<()
         Err(failed) if failed.error.kind() == std::io::ErrorKind::NotFound => {
             Err(refuse(x, path, &failed))
         }
-        // Looking for the file in it was allowed, so searching it is.
+        // Looking the file up was allowed, so searching the directory is.
         Err(failed) if failed.is_denied() => Ok(()),
         Err(failed) => {
             paths::log_failed(x, Level::Crit, directory, &failed);
@@ -152,7 +153,7 @@ fn test_directory(x: &mut Exchange, path: &[u8], name_start: usize) -> Result<()
     }
 }
 
-/// The status for an index file or its directory, in the error log in nginx's words.
+/// Logs an error of an index file or its directory, in nginx's words. Returns the status.
 fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {
     let (path, reason) = (Text(path), Errno(&failed.error));
     if failed.is_denied() {

@@ -3,7 +3,7 @@ use std::fs;
 use crate::testing::{refusal, site};
 
 #[test]
-fn the_first_that_is_there_answers() {
+fn the_first_existing_file_answers() {
     let site = site("server { index one.html two.html; index $arg_name; }");
     site.file("a/two.html", "two");
     site.file("a/three", "three");
@@ -31,7 +31,7 @@ fn the_redirect_keeps_the_arguments_and_chooses_a_location() {
 }
 
 #[test]
-fn methods_and_other_paths_are_left_to_others() {
+fn other_methods_and_paths_are_left_to_other_handlers() {
     let site = site("server { }");
     site.file("index.html", "content");
     let status = |head: &str| site.send(&format!("{head} HTTP/1.1\nHost: h\n\n")).status();
@@ -56,7 +56,7 @@ fn with_alias() {
 }
 
 #[test]
-fn what_is_missing_is_told_apart() {
+fn missing_files_and_directories_have_different_errors() {
     let site = site(
         "error_log log; index one two;
          server { location /quiet/ { log_not_found off; }
@@ -93,7 +93,7 @@ fn what_is_missing_is_told_apart() {
 }
 
 #[test]
-fn links_that_are_refused() {
+fn refused_symbolic_links_are_errors() {
     let site = site("server { disable_symlinks on from=$document_root; }");
     let target = site.file("real", "content");
     fs::create_dir(target.with_file_name("d")).unwrap();
@@ -103,7 +103,7 @@ fn links_that_are_refused() {
 }
 
 #[test]
-fn what_is_said_of_names() {
+fn names_are_checked() {
     assert_eq!(refusal("index '';"), "index \"\" in \"index\" directive is invalid:1");
     let site = site("index /a b;\nindex c /d;\nindex e;");
     assert_eq!(site.warnings, ["only the last index in \"index\" directive should be absolute:1"]);

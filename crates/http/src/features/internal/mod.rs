@@ -1,4 +1,4 @@
-//! `internal`: a location that only redirects of the server itself lead to.
+//! `internal`: a location that only internal redirects and subrequests reach.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ conf::directives! {
     internal: Option<Present>,
 }
 
-/// Tells the core.
+/// Passes the setting to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.internal = conf.internal.is_some();
     Ok(())

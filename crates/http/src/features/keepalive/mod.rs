@@ -1,4 +1,4 @@
-//! How long a connection is kept for further requests, and for whom it is not.
+//! How long connections are kept for further requests, and for which browsers they are not.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ conf::directives! {
     keepalive_disable: Browsers = "msie6",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.keepalive = Keepalive {
         timeout_ms: conf.keepalive_timeout.idle_ms,
@@ -60,7 +60,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// `75s 60s`: how long, and what the `Keep-Alive` header says of it.
+/// `75s 60s`: the idle time, and the time in the `Keep-Alive` header.
 #[derive(Clone, Copy, Debug)]
 struct Timeout {
     idle_ms: u64,
@@ -87,7 +87,7 @@ impl Value for Timeout {
     }
 }
 
-/// `none` has a bit as well, so that repeating it is a warning.
+/// `none` has a bit as well, so that repeating it causes a warning.
 const NAMES: [(&str, u16); 3] = [("none", 4), ("msie6", MSIE6), ("safari", SAFARI)];
 
 impl Value for Browsers {

@@ -1,12 +1,12 @@
-//! What a lenient server does in place of directives that it does not have.
+//! How a lenient server replaces unsupported directives.
 //!
-//! A location whose content handler was ignored must not fall through to the next one, which is
-//! files: they may be the very sources that the handler was to run. It answers 503. Where a check
-//! of access was ignored, nobody passes: 403. Each such request writes a line to the error log, as
-//! nginx does for requests that its own checks refuse.
+//! A location whose content handler was ignored must not serve files, which may be the sources that
+//! the handler was meant to run: it answers 503. If a check of access was ignored, access is
+//! refused: 403. Each such request is logged as an error, as nginx logs requests that its checks
+//! refuse.
 //!
-//! `off` counts: where an inner block says `auth_jwt off`, nothing is denied that `auth_jwt` of an
-//! outer block would protect.
+//! `off` has its effect: with `auth_jwt off` in an inner block, access to that block is not refused
+//! because of `auth_jwt` in an outer block.
 
 #[cfg(test)]
 mod tests;
@@ -35,14 +35,14 @@ conf::directives! {
 #[derive(Clone, Default)]
 pub struct IgnoredLines<const EVERYWHERE: bool>(Vec<One>);
 
-/// One of them.
+/// An ignored directive.
 #[derive(Clone)]
 struct One {
     name: Box<str>,
     class: Class,
-    /// Whether it asks for anything here.
+    /// Whether it has an effect here.
     active: bool,
-    /// The directive with its place, for the log.
+    /// The directive with its position, for the log.
     shown: Arc<str>,
 }
 
@@ -79,7 +79,7 @@ impl One {
 }
 
 impl Layer {
-    /// Takes note of the line that was just ignored, the last of [`Load::lacks`].
+    /// Records the line that was just ignored, the last of [`Load::lacks`].
     pub(crate) fn ignore(&mut self, line: &Directive, load: &mut Load<'_>) -> Result<()> {
         match load.lacks.last().map(|lack| lack.class) {
             Some(Class::Handler) => assign(&mut self.handlers, line, load),
@@ -89,7 +89,7 @@ impl Layer {
     }
 }
 
-/// Denies what would be protected, and answers in place of handlers that are not there.
+/// Adds handlers that refuse access or answer in place of unsupported handlers.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let handlers = conf.handlers.iter().flat_map(|ignored| &ignored.0);
     let everywhere = conf.everywhere.iter().flat_map(|ignored| &ignored.0);

@@ -26,7 +26,7 @@ fn statuses(site: &TestSite, paths: &[&str]) -> Vec<u16> {
 }
 
 #[test]
-fn sources_are_not_served_where_their_handler_is_missing() {
+fn source_files_are_not_served_without_their_handler() {
     let site = lenient_site(&format!(
         "{LOG}
          server {{
@@ -63,7 +63,7 @@ fn a_request_writes_one_line() {
 }
 
 #[test]
-fn a_missing_handler_holds_in_nameless_blocks_alone() {
+fn a_missing_handler_affects_nameless_inner_blocks_only() {
     let site = lenient_site(
         "server {
              location /a {
@@ -110,7 +110,7 @@ fn a_missing_check_in_an_if_denies_that_branch() {
 }
 
 #[test]
-fn pages_whose_sources_are_not_processed_are_not_served() {
+fn unprocessed_pages_are_not_served() {
     let site = lenient_site(
         "ssi on; server { location / { } location /off { ssi off; location /off/in { } } }",
     );
@@ -118,7 +118,7 @@ fn pages_whose_sources_are_not_processed_are_not_served() {
 }
 
 #[test]
-fn a_backend_that_cannot_be_asked_is_not_files() {
+fn an_unsupported_backend_does_not_serve_files() {
     let site = lenient_site(
         "server { location / { grpc_pass grpcs://127.0.0.1:1; grpc_set_header a b; } }",
     );
@@ -126,7 +126,7 @@ fn a_backend_that_cannot_be_asked_is_not_files() {
 }
 
 #[test]
-fn variables_that_nobody_sets_are_not_empty_but_refused() {
+fn variables_of_unsupported_modules_are_refused() {
     let set = |name: &str, by: &str| {
         let why = "which is ignored; its value cannot be trusted";
         format!("variable \"{name}\" is set by \"{by}\", {why}:1")
@@ -187,7 +187,7 @@ fn is_supported(name: &str) -> bool {
 }
 
 #[test]
-fn no_directive_that_is_ignored_lets_anybody_see_what_it_guards() {
+fn ignored_access_directives_refuse_access() {
     let mut seen = [0; 2];
     for known in known::all() {
         let Some(row) = lacking::of(known) else { continue };
@@ -210,7 +210,7 @@ fn no_directive_that_is_ignored_lets_anybody_see_what_it_guards() {
         };
         let site = lenient_site(&http);
         if site.lacks == 0 {
-            // Weir has it as a parameter, or as a directive of another context.
+            // Supported as a parameter, or in another context.
             continue;
         }
         let expected = match row.class {

@@ -1,4 +1,4 @@
-//! `limit_conn`: how many requests with the same key may be under way at a time
+//! `limit_conn`: limits the number of concurrent requests with the same key
 //! (`session::limit_conn`).
 
 #[cfg(test)]
@@ -64,12 +64,12 @@ impl FeatureState for ConnLimited {
         ConnLimited::clear(self);
     }
 
-    /// A subrequest is not counted where its main request has been, and the other way round.
+    /// A subrequest is not counted if its main request was, and the other way round.
     fn begin_subrequest(&mut self, parent: &Self) {
         self.said = parent.said;
     }
 
-    /// What a subrequest is counted for is its main request's from its end on.
+    /// From the end of a subrequest on, its count belongs to the main request.
     fn end_subrequest(&mut self, subrequest: &mut Self) {
         self.take_over(subrequest);
     }
@@ -94,7 +94,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     )],
 );
 
-/// Counts before access is checked.
+/// Adds the limits, which are checked before access.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(limits) = &conf.limit_conn else { return Ok(()) };
     let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);

@@ -1,4 +1,4 @@
-//! Which exchanges are counted, and nginx's words.
+//! Counted exchanges, and messages in nginx's words.
 
 use crate::testing::{TestSite, refused, site};
 
@@ -27,7 +27,7 @@ fn a_request_counts_until_its_exchange_is_gone() {
 }
 
 #[test]
-fn what_is_refused_in_one_zone_counts_in_none() {
+fn a_refused_request_counts_in_no_zone() {
     let site = limited("limit_conn a 1; limit_conn b 1;");
     let held = site.get("/?b=1");
     let both = site.get("/?a=1&b=1");
@@ -61,7 +61,7 @@ fn a_key_too_long_is_not_counted() {
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let zone = "limit_conn_zone $arg_a zone=a:1m;";
     let server = |line: &str| format!("{zone} server {{ {line} }}");
     let table = [

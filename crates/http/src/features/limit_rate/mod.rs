@@ -1,4 +1,4 @@
-//! How fast a reply may be sent to its client.
+//! `limit_rate`: the rate at which a reply is sent.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ conf::directives! {
     limit_rate_after: Option<SizeTemplate>,
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.limit_rate =
         LimitRate { rate: conf.limit_rate.clone(), after: conf.limit_rate_after.clone() };

@@ -1,5 +1,5 @@
-//! The limits of a location at work: all are asked, and only when all agree the request counts in
-//! any. It then waits for as long as the one that takes longest says.
+//! Applies the limits of a location. A request counts only if all limits admit it; it then waits
+//! for the longest of their delays.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::lru::LruEntry;
 /// The longest key that is counted.
 const KEY_MAX: usize = 65535;
 
-/// A zone with its rate: thousandths of requests in a second.
+/// A zone with its rate, in thousandths of requests per second.
 pub(super) type RateZone = KeyedZone<Rates, u64>;
 
 /// The limits of a location.
@@ -28,47 +28,47 @@ pub(super) struct RateLimiter {
     pub(super) dry_run: bool,
 }
 
-/// One of them.
+/// A limit of a location.
 pub(super) struct RateLimit {
     pub(super) zone: Arc<RateZone>,
     pub(super) burst: u64,
     pub(super) delay: u64,
 }
 
-/// What limits have to do with an exchange.
+/// The result of an exchange's limits.
 #[derive(Default)]
 pub(super) struct RateLimited {
-    pub(super) said: Option<&'static str>,
-    /// Empty but while all limits are being asked: which of them have agreed.
+    pub(super) status: Option<&'static str>,
+    /// The reservations in limits that have admitted the request, while the others are checked.
     reserved: Vec<(usize, LruEntry)>,
 }
 
 impl FeatureState for RateLimited {
     fn clear(&mut self) {
-        self.said = None;
+        self.status = None;
     }
 
-    /// A subrequest is not counted where its main request has been, and the other way round.
+    /// A subrequest is not counted if its main request was, and the other way round.
     fn begin_subrequest(&mut self, parent: &Self) {
-        self.said = parent.said;
+        self.status = parent.status;
     }
 
     fn end_subrequest(&mut self, subrequest: &mut Self) {
-        self.said = subrequest.said;
+        self.status = subrequest.status;
     }
 }
 
-/// What asking all limits came to.
-enum Asked {
-    /// There is no key to count by.
+/// The result of checking all limits.
+enum LimitCheck {
+    /// No limit has a key for the request.
     NoKey,
-    /// All agree; the last of them has counted already, and has so much excess.
-    Agreed(Option<u64>),
-    /// That one does not.
+    /// All limits admit the request. The last one has counted it, and has this excess.
+    Admitted(Option<u64>),
+    /// The limit with this number refuses it.
     Refused(usize, RateExceeded),
 }
 
-/// A wait that a limit asks for.
+/// The delay of a request by a limit.
 #[derive(Clone, Copy, Default)]
 struct Delay {
     ms: u64,
@@ -86,24 +86,24 @@ impl fmt::Display for Requests {
 }
 
 impl RateLimiter {
-    /// Lets the exchange through, at once or later, or refuses it. It is asked about once.
+    /// Admits the exchange, delays it or refuses it. Each exchange is checked once.
     pub(super) fn admit(&self, x: &mut Exchange) -> Flow {
-        if x.states.of::<RateLimited>().said.is_some() {
+        if x.states.of::<RateLimited>().status.is_some() {
             return Flow::Next;
         }
         let now_ms = clock::now_ms();
-        match self.ask(x, now_ms) {
-            Asked::NoKey => Flow::Next,
-            Asked::Refused(at, refused) => self.refuse(x, at, refused),
-            Asked::Agreed(counted) => {
-                let delay = self.settle(x, counted, now_ms);
+        match self.check(x, now_ms) {
+            LimitCheck::NoKey => Flow::Next,
+            LimitCheck::Refused(at, refused) => self.refuse(x, at, refused),
+            LimitCheck::Admitted(counted) => {
+                let delay = self.commit(x, counted, now_ms);
                 self.wait(x, delay)
             }
         }
     }
 
-    fn ask(&self, x: &mut Exchange, now_ms: u64) -> Asked {
-        let mut asked = Asked::NoKey;
+    fn check(&self, x: &mut Exchange, now_ms: u64) -> LimitCheck {
+        let mut checked = LimitCheck::NoKey;
         for (at, limit) in self.limits.iter().enumerate() {
             let (zone, burst) = (&*limit.zone, limit.burst);
             let Some(key) = zone.key(x, KEY_MAX) else { continue };
@@ -119,20 +119,20 @@ impl RateLimiter {
             drop(rates);
             x.give_scratch(key);
             match answer {
-                Ok(counted) => asked = Asked::Agreed(counted),
-                Err(refused) => return Asked::Refused(at, refused),
+                Ok(counted) => checked = LimitCheck::Admitted(counted),
+                Err(refused) => return LimitCheck::Refused(at, refused),
             }
         }
-        asked
+        checked
     }
 
-    /// Counts in the limits that have only agreed so far; the longest delay that any asks for.
-    fn settle(&self, x: &mut Exchange, counted: Option<u64>, now_ms: u64) -> Delay {
+    /// Counts the request in the limits that have only reserved it. Returns the longest delay.
+    fn commit(&self, x: &mut Exchange, counted: Option<u64>, now_ms: u64) -> Delay {
         let last = self.limits.len() - 1;
         let mut longest = counted.map_or_else(Delay::default, |excess| self.delay(last, excess));
         for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..).rev() {
             let zone = &self.limits[at].zone;
-            let excess = zone.state.lock().settle(entry, zone.parameters, now_ms);
+            let excess = zone.state.lock().commit(entry, zone.parameters, now_ms);
             let delay = self.delay(at, excess);
             if delay.ms > longest.ms {
                 longest = delay;
@@ -149,7 +149,7 @@ impl RateLimiter {
 
     fn wait(&self, x: &mut Exchange, delay: Delay) -> Flow {
         if delay.ms == 0 {
-            x.states.of::<RateLimited>().said = Some("PASSED");
+            x.states.of::<RateLimited>().status = Some("PASSED");
             return Flow::Next;
         }
         let (dry_run, excess) = (self.dry_run(), Requests(delay.excess));
@@ -158,10 +158,10 @@ impl RateLimiter {
             format_args!("delaying request{dry_run}, excess: {excess}, by zone \"{zone}\"");
         x.log(self.delay_level, message);
         if self.dry_run {
-            x.states.of::<RateLimited>().said = Some("DELAYED_DRY_RUN");
+            x.states.of::<RateLimited>().status = Some("DELAYED_DRY_RUN");
             return Flow::Next;
         }
-        x.states.of::<RateLimited>().said = Some("DELAYED");
+        x.states.of::<RateLimited>().status = Some("DELAYED");
         let delay = Duration::from_millis(delay.ms);
         Flow::wait(move |_| {
             LentFuture::new(async move {
@@ -181,18 +181,18 @@ impl RateLimiter {
                 x.log(self.level, message);
             }
             RateExceeded::Room => {
-                let place = format_args!("in limit_req zone \"{zone}\"");
-                observe::log(Level::Alert, format_args!("could not allocate node {place}"));
+                let zone = format_args!("in limit_req zone \"{zone}\"");
+                observe::log(Level::Alert, format_args!("could not allocate node {zone}"));
             }
         }
         for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..) {
             self.limits[at].zone.state.lock().release(entry);
         }
         if self.dry_run {
-            x.states.of::<RateLimited>().said = Some("REJECTED_DRY_RUN");
+            x.states.of::<RateLimited>().status = Some("REJECTED_DRY_RUN");
             return Flow::Next;
         }
-        x.states.of::<RateLimited>().said = Some("REJECTED");
+        x.states.of::<RateLimited>().status = Some("REJECTED");
         Flow::Status(self.status)
     }
 

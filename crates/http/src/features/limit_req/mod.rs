@@ -1,7 +1,7 @@
-//! `limit_req`: how fast requests with the same key may come.
+//! `limit_req`: limits the rate of requests with the same key.
 //!
-//! What is faster waits, and what would wait for too long is refused. The reckoning is [`rates`]';
-//! here are its lines, and what is done about what it says.
+//! Requests above the rate are delayed; those that would be delayed for too long are refused.
+//! [`rates`] computes, [`limiter`] applies the results; the directives are here.
 
 mod limiter;
 mod rates;
@@ -84,7 +84,8 @@ pub struct LimitReqLines(Vec<LimitReqLine>);
 #[derive(Clone)]
 struct LimitReqLine {
     zone: Box<[u8]>,
-    /// How much may come too early, and how much of it does not wait: thousandths of requests.
+    /// The requests that may exceed the rate, and those of them that are not delayed, in
+    /// thousandths.
     burst: u64,
     delay: u64,
 }
@@ -130,7 +131,7 @@ impl LimitReqLine {
     }
 }
 
-/// A number of requests, as it is counted.
+/// A number of requests, in thousandths.
 fn requests(number: &[u8], what: &str, word: &Word, from: &Directive) -> Result<u64> {
     match units::number(number) {
         None | Some(0) => Err(from.error_at(word, format!("invalid {what} \"{word}\""))),
@@ -138,7 +139,7 @@ fn requests(number: &[u8], what: &str, word: &Word, from: &Directive) -> Result<
     }
 }
 
-/// A zone's rate where its line says none: one request in a second.
+/// The default rate of a zone: one request per second.
 const RATE: u64 = REQUEST;
 
 fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -162,14 +163,14 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
         "What `limit_req` did: `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or \
          `REJECTED_DRY_RUN`.",
         |x, out| {
-            let said = x.states.find::<RateLimited>().and_then(|limited| limited.said);
-            out.extend_from_slice(said.unwrap_or_default().as_bytes());
-            said.is_some()
+            let status = x.states.find::<RateLimited>().and_then(|limited| limited.status);
+            out.extend_from_slice(status.unwrap_or_default().as_bytes());
+            status.is_some()
         },
     )],
 );
 
-/// Counts before access is checked.
+/// Adds the limits, which are checked before access.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(LimitReqLines(lines)) = &conf.limit_req else { return Ok(()) };
     let limit = |line: &LimitReqLine| {

@@ -1,22 +1,22 @@
-//! How fast requests come by key: nginx's leaky bucket, as a machine that is told the time.
+//! The rate of requests by key: nginx's leaky bucket, with the time as an argument.
 //!
-//! A bucket leaks at the zone's rate; a request adds one to it, if it then holds no more than the
-//! burst. One of several limits first only asks ([`Rates::reserve`]) and adds when all have agreed
-//! ([`Rates::settle`]); meanwhile the entry stays.
+//! A bucket leaks at the zone's rate. A request adds one to it, unless it would then exceed the
+//! burst. With several limits, each only reserves ([`Rates::reserve`]), and adds once all have
+//! agreed ([`Rates::commit`]); a reserved entry is not removed.
 
 use crate::keyed::{Counted, Table};
 use crate::lru::LruEntry;
 
-/// What nginx's entry takes besides its key.
+/// The size of an entry in nginx, without its key.
 const ENTRY_BYTES: u64 = 80;
 
-/// One request, in the unit that is counted in: thousandths.
+/// One request, in thousandths.
 pub const REQUEST: u64 = 1000;
 
-/// An entry that was not used for so long may go, if it is empty.
+/// The idle time after which an empty entry may be removed.
 const IDLE_MIN_MS: u64 = 60_000;
 
-/// How many of those go when another comes.
+/// The most entries to remove when another is added.
 const EXPIRED_PER_INSERT: usize = 2;
 
 /// The rates of a zone.
@@ -26,19 +26,19 @@ pub struct Rates {
 
 #[derive(Default)]
 struct Bucket {
-    /// `None`: nothing has been added yet.
+    /// `None` before the first request.
     last_ms: Option<u64>,
     excess: u64,
-    /// How many have asked, and neither added nor given up.
+    /// The number of open reservations.
     reserved: u32,
 }
 
-/// Why a request is not let through.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateExceeded {
-    /// The bucket would hold so much.
+    /// The bucket would contain this much.
     Excess(u64),
-    /// There is no room for another key.
+    /// There is no memory for another key.
     Room,
 }
 
@@ -55,7 +55,7 @@ impl Bucket {
         self.last_ms.map_or(u64::MAX, |last_ms| now_ms.saturating_sub(last_ms))
     }
 
-    /// What it holds with one more request, or as it stands.
+    /// The content of the bucket after adding `request` to it.
     fn excess_with(&self, request: u64, rate: u64, now_ms: u64) -> u64 {
         let leaked = rate.saturating_mul(self.idle_ms(now_ms)) / 1000;
         (self.excess + request).saturating_sub(leaked)
@@ -69,7 +69,7 @@ impl Bucket {
 }
 
 impl Rates {
-    /// Adds a request, unless the bucket then held more than `burst`; what it holds then.
+    /// Adds a request, unless the bucket would exceed `burst`. Returns its content.
     pub fn add(
         &mut self,
         key: &[u8],
@@ -85,7 +85,7 @@ impl Rates {
         self.insert(key, bucket, rate, now_ms).map(|_| 0)
     }
 
-    /// The same without adding yet.
+    /// Reserves a request, without adding it.
     pub fn reserve(
         &mut self,
         key: &[u8],
@@ -104,14 +104,14 @@ impl Rates {
         Ok(entry)
     }
 
-    /// Adds what was reserved; what the bucket holds then.
-    pub fn settle(&mut self, entry: LruEntry, rate: u64, now_ms: u64) -> u64 {
+    /// Adds a reserved request. Returns the content of the bucket.
+    pub fn commit(&mut self, entry: LruEntry, rate: u64, now_ms: u64) -> u64 {
         let bucket = self.table.value(entry);
         bucket.reserved -= 1;
         bucket.add(rate, now_ms)
     }
 
-    /// Gives up what was reserved.
+    /// Gives a reservation up.
     pub fn release(&mut self, entry: LruEntry) {
         self.table.value(entry).reserved -= 1;
     }
@@ -145,7 +145,7 @@ impl Rates {
         self.table.insert(key, bucket).ok_or(RateExceeded::Room)
     }
 
-    /// Removes the oldest entries as far as they are empty and idle.
+    /// Removes up to `most` of the oldest entries that are empty and idle.
     fn expire(&mut self, most: usize, rate: u64, now_ms: u64) {
         for _ in 0..most {
             let Some(oldest) = self.table.oldest() else { return };
@@ -158,7 +158,7 @@ impl Rates {
         }
     }
 
-    /// Removes the oldest entry, whatever it holds, unless somebody is about to add to it.
+    /// Removes the oldest entry, whatever its content, unless it is reserved.
     fn remove_oldest(&mut self) {
         if let Some(oldest) = self.table.oldest()
             && self.table.value(oldest).reserved == 0
@@ -172,7 +172,7 @@ impl Rates {
 mod tests {
     use super::*;
 
-    /// One request in a second.
+    /// One request per second.
     const RATE: u64 = 1000;
     const ZONE: u64 = 32 * 1024;
 
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn slow_rates_lose_nothing_to_rounding() {
         let mut rates = Rates::new(ZONE);
-        // One in a minute is 16 thousandths in a second.
+        // One request per minute is 16 thousandths per second.
         let rate = REQUEST / 60;
         assert_eq!(rates.add(b"k", rate, 0, 0), Ok(0));
         assert_eq!(rates.add(b"k", rate, 0, 62_499), Err(RateExceeded::Excess(1)));
@@ -211,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_added_or_given_up() {
+    fn a_reservation_is_committed_or_released() {
         let mut rates = Rates::new(ZONE);
         let first = rates.reserve(b"k", RATE, 1000, 5).unwrap();
         let second = rates.reserve(b"k", RATE, 1000, 5).unwrap();
         assert_eq!(first, second);
-        assert_eq!(rates.settle(first, RATE, 5), 0);
+        assert_eq!(rates.commit(first, RATE, 5), 0);
         rates.release(second);
         assert_eq!(rates.add(b"k", RATE, 1000, 5), Ok(1000));
         assert_eq!(rates.reserve(b"k", RATE, 1000, 5), Err(RateExceeded::Excess(2000)));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_zone_forgets_the_oldest() {
+    fn a_full_zone_removes_its_oldest_entry() {
         let mut rates = Rates::new(ZONE);
         let count = keys().take_while(|key| rates.table.has_room(key) && add(&mut rates, key));
         let count = count.count();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_idle_entries_go_two_at_a_time() {
+    fn empty_and_idle_entries_are_removed_two_at_a_time() {
         let mut rates = Rates::new(ZONE);
         for key in keys().take(5) {
             add(&mut rates, &key);

@@ -1,8 +1,8 @@
-//! Limits over a site without sockets, where waiting is not possible; and nginx's words.
+//! Limits of a site without sockets, and messages in nginx's words.
 
 use crate::testing::{TestSite, refused, site};
 
-/// A site with two zones, of one request in a minute and of one in a second.
+/// A site with two zones, of one request per minute and of one per second.
 fn limited(lines: &str) -> TestSite {
     site(&format!(
         "limit_req_zone $arg_a zone=a:1m rate=1r/m; limit_req_zone $arg_b zone=b:1m rate=1r/s;
@@ -11,13 +11,13 @@ fn limited(lines: &str) -> TestSite {
     ))
 }
 
-/// The statuses of requests with these arguments; files are not there, so 404 is let through.
+/// The statuses of requests with these arguments. Admitted requests get 404.
 fn statuses(site: &TestSite, arguments: &[&str]) -> Vec<u16> {
     arguments.iter().map(|arguments| site.get(&format!("/?{arguments}")).status()).collect()
 }
 
 #[test]
-fn no_more_than_the_burst() {
+fn requests_beyond_the_burst_are_refused() {
     let site = limited("limit_req zone=a burst=2 nodelay;");
     assert_eq!(statuses(&site, &["a=1"; 5]), [403, 403, 403, 503, 503]);
     assert_eq!(statuses(&site, &["a=2", "a=", "b=1"]), [403; 3]);
@@ -29,19 +29,19 @@ fn no_more_than_the_burst() {
 }
 
 #[test]
-fn status_and_level_are_as_they_are_said() {
+fn limit_req_status_and_log_level_are_applied() {
     let site = limited("limit_req zone=a; limit_req_status 429; limit_req_log_level info;");
     assert_eq!(statuses(&site, &["a=1", "a=1"]), [403, 429]);
     assert!(site.log("e.log").contains("[info] "));
 }
 
 #[test]
-fn one_refusal_is_one_for_all() {
+fn a_request_refused_by_one_limit_counts_in_none() {
     let site = limited("limit_req zone=a; limit_req zone=b burst=1 nodelay;");
     assert_eq!(statuses(&site, &["a=1&b=1", "a=1&b=1"]), [403, 503]);
-    // The refused request did not count where it was not refused.
+    // The refused request did not count in the other zone.
     assert_eq!(statuses(&site, &["b=1", "b=1", "a=2&b=1"]), [403, 503, 503]);
-    // Nor did this one, although that limit was asked first and had agreed.
+    // Neither did this one, although that limit was checked first and had admitted it.
     assert_eq!(statuses(&site, &["a=2", "a=2"]), [403, 503]);
 }
 
@@ -75,7 +75,7 @@ fn a_key_too_long_is_not_counted() {
 }
 
 #[test]
-fn an_error_page_is_not_asked_again() {
+fn an_error_page_is_not_limited_again() {
     let site = limited("limit_req zone=a; error_page 503 /page; location /page { return 200 p; }");
     assert_eq!(statuses(&site, &["a=1"]), [403]);
     let answer = site.get("/?a=1");
@@ -83,7 +83,7 @@ fn an_error_page_is_not_asked_again() {
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let zone = "limit_req_zone $arg_a zone=a:1m rate=1r/s;";
     let server = |line: &str| format!("{zone} server {{ {line} }}");
     let table = [

@@ -1,4 +1,4 @@
-//! What becomes of what the client is still sending when its connection is closed.
+//! `lingering_close`: reading what the client still sends after its connection was closed.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ conf::directives! {
     lingering_timeout: Milliseconds = "5s",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.lingering = Lingering {
         close: conf.lingering_close,

@@ -1,4 +1,4 @@
-//! The access log: a line per request (`session::log`). A location that logs nothing has no logger.
+//! The access log: a line per request (`session::log`). A location without a log has no logger.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::exchange::Exchange;
 use crate::places::Places;
 use crate::site::LocationBuilder;
 
-/// Linux's number for what is no directory.
+/// Linux's error number for a path that is not a directory.
 const ENOTDIR: i32 = 20;
 
 conf::directives! {
@@ -59,10 +59,10 @@ conf::directives! {
     open_log_file_cache: LogFileCache = "off",
 }
 
-/// Has the location's requests logged.
+/// Adds the logger of the location, if it has any log.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let logs = match &conf.access_log {
-        Some(said) => said.logs(),
+        Some(log) => log.logs(),
         None => default_log(location).into_iter().collect(),
     };
     if !logs.is_empty() {
@@ -95,7 +95,7 @@ impl LoggedSession for Exchange {
     ];
     const COMBINED: Option<&'static str> = Some(COMBINED);
 
-    /// Nothing is written where the location's root does not exist.
+    /// Logs with variables are not written if the location's root does not exist.
     fn admits_log_paths(&mut self) -> bool {
         root_exists(self)
     }

@@ -9,7 +9,7 @@ fn logged(http: &str, targets: &[&str]) -> TestSite {
 }
 
 #[test]
-fn combined_is_nginxs() {
+fn combined_is_the_format_of_nginx() {
     let site = logged("server { access_log a.log; location / { return 200 OK; } }", &[]);
     site.send(
         "GET /x?y HTTP/1.1\nHost: h\nUser-Agent: a\"b\nReferer: http://r/\n\
@@ -34,7 +34,7 @@ fn an_own_log_discards_those_of_outer_levels() {
         location /b { access_log b.log f; return 200; } \
         location /c { access_log off; return 200; } \
         location /d { access_log d1.log f; access_log d2.log f; return 200; } }";
-    // The harness says `access_log off` before, which only another level takes back.
+    // The test site sets `access_log off`, which only another level can override.
     let http = http.replace("access_log http.log f; server {", "server { access_log http.log f; ");
     let site = logged(&http, &["/a", "/b", "/c", "/d"]);
     let log = |name| site.log(name);
@@ -43,7 +43,7 @@ fn an_own_log_discards_those_of_outer_levels() {
 }
 
 #[test]
-fn values_are_escaped_as_the_format_says() {
+fn values_are_escaped_by_the_format() {
     let http = "log_format d '$arg_a' $arg_b; log_format j escape=json '$arg_a' '$arg_b'; \
         log_format n escape=none $arg_a$arg_b; server { location / { access_log d.log d; \
         access_log j.log j; access_log n.log n; return 200; } }";
@@ -54,7 +54,7 @@ fn values_are_escaped_as_the_format_says() {
 }
 
 #[test]
-fn if_looks_at_the_whole_value() {
+fn if_evaluates_the_whole_value() {
     let http = "log_format u $request_uri; server { location / { \
         access_log a.log u if=$arg_a$arg_b; return 200; } }";
     let targets = ["/", "/?a=", "/?a=0", "/?a=0&b=0", "/?b=yes"];
@@ -70,7 +70,7 @@ fn a_file_may_be_named_by_variables() {
 }
 
 #[test]
-fn nothing_is_written_where_there_is_no_root() {
+fn a_log_with_variables_needs_an_existing_root() {
     let http = "server { root nowhere; access_log $arg_to.log; error_log e.log; \
         location / { return 200; } }";
     let site = logged(http, &["/?to=a"]);
@@ -91,7 +91,7 @@ fn own_variables_and_braces_are_known() {
 }
 
 #[test]
-fn refusals_are_nginxs() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let cases = [
         ("access_log a.log nope;", "unknown log format \"nope\""),
         ("access_log off a;", "invalid parameter \"a\""),

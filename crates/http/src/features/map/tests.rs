@@ -1,8 +1,8 @@
-//! Lookups, and nginx's words for blocks it refuses.
+//! Lookups, and errors in nginx's words.
 
 use crate::testing::{refused, site};
 
-/// What `$v` is, for a map with these lines over `$arg_a`, by value of the argument.
+/// Checks the values of a map with these lines over `$arg_a`.
 fn lookups(lines: &str, cases: &[(&str, &str)]) {
     let site = site(&format!("map $arg_a $v {{ {lines} }} server {{ return 200 $v; }}"));
     for (text, expected) in cases {
@@ -29,7 +29,7 @@ fn patterns_come_after_names_in_their_order() {
             ("axd", "4"),
             ("abc", "3"),
             ("b", "5"),
-            // An empty text is never matched.
+            // An empty text matches no pattern.
             ("", ""),
         ],
     );
@@ -58,7 +58,7 @@ fn hostnames() {
             ("dot.example.com", "4"),
             ("www.dot.example.com", "4"),
             ("example", "5"),
-            // Read before `hostnames` was: a name like any other.
+            // Before `hostnames`, this is a plain name.
             ("a.before", "5"),
             ("*.before", "0"),
         ],
@@ -75,7 +75,7 @@ fn values_have_variables() {
     assert_eq!(site.get("/").body(), "bar:foo");
     assert_eq!(site.get("/?a=var").body(), "foo:bar");
     assert_eq!(site.get("/?a=sa&b=me").body(), "baz:foo");
-    // A name has none.
+    // Names contain no variables.
     assert_eq!(site.get("/?a=$z").body(), "dollar");
 }
 
@@ -110,7 +110,7 @@ fn many_names() {
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let table = [
         ("$arg_a a { }", "invalid variable name \"a\":1"),
         ("$arg_a $ { }", "invalid variable name \"$\":1"),

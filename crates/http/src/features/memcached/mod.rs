@@ -1,4 +1,4 @@
-//! `memcached_pass`: values of a memcached server answer.
+//! `memcached_pass`: answers with values of a memcached server.
 
 #[cfg(test)]
 mod tests;
@@ -91,7 +91,7 @@ conf::directives! {
     gzip_flag: Number = "0",
 }
 
-/// A server, and what a request asks it for.
+/// A server, and the variable with the key.
 #[derive(Clone)]
 pub struct MemcachedLine {
     to: PassTo,
@@ -107,7 +107,7 @@ impl Value for MemcachedLine {
     }
 }
 
-/// When another server is asked.
+/// When another server is tried.
 #[derive(Clone, Copy)]
 pub struct Reasons(u16);
 
@@ -131,7 +131,7 @@ impl Value for Reasons {
     }
 }
 
-/// A location's way to its values.
+/// The compiled settings of a location.
 struct MemcachedPass {
     family: Family,
     filter: HeaderFilter,
@@ -141,7 +141,7 @@ struct MemcachedPass {
     gzip_flag: u64,
 }
 
-/// Answers everything in a location that has a server.
+/// Installs the backend of a location that has a server.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(pass) = &conf.target else { return Ok(()) };
     let family = Family::of_connections(conf.connections(), location.load);
@@ -214,13 +214,13 @@ impl MemcachedPass {
             start: request,
         };
         match backend::pass(x, &mut plan).await {
-            // There is nothing to pass on: an error like any other.
+            // A missing value is an error that `error_page` may handle.
             Flow::Done if x.reply.status == 404 => Flow::Status(404),
             flow => flow,
         }
     }
 
-    /// Writes the request. `None`, with a line in the log: there is no key.
+    /// Writes the request. `None`, after logging why, if the key is empty.
     fn ask(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<MemcachedRequest> {
         let key = x.render(&self.key);
         if key.is_empty() {

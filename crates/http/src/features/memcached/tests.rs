@@ -26,7 +26,7 @@ fn values_answer() {
 }
 
 #[test]
-fn what_is_not_there_or_not_an_answer() {
+fn missing_values_and_invalid_replies_are_errors() {
     assert!(asked("END\r\n", "").starts_with("HTTP/1.1 404 Not Found\r\n"));
     let reply = asked("END\r\n", "error_page 404 = @other; } location @other { return 200 other;");
     assert!(reply.ends_with("other"), "{reply}");

@@ -1,7 +1,7 @@
-//! Conditional requests (RFC 9110, section 13): 304 for what the client has already, 412 where it
-//! wanted another state of the resource.
+//! Conditional requests (RFC 9110, section 13): 304 if the client has the current representation,
+//! 412 if it demanded another one.
 //!
-//! A request without conditions is let through at the cost of four looks at a set of bits.
+//! A request without conditions only costs four tests of bits.
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,7 @@ conf::words! {
     }
 }
 
-/// Checks conditions on the way out.
+/// Adds the filter that checks conditions.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.etag = conf.etag;
     let rule = conf.if_modified_since;
@@ -84,7 +84,7 @@ fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
     Filtered::Pass
 }
 
-/// The other filters go on with what is left of the head.
+/// Makes the reply a 304. The other filters see the rest of its head.
 fn not_modified(x: &mut Exchange) {
     let reply = &mut x.reply;
     reply.status = 304;
@@ -97,7 +97,7 @@ fn not_modified(x: &mut Exchange) {
     reply.fields.remove_known(FieldName::ContentEncoding);
 }
 
-/// A time that cannot be read is earlier than all others.
+/// Whether the reply was not modified since a time. An invalid time is earlier than all others.
 fn is_unmodified(since: &[u8], x: &Exchange) -> bool {
     x.reply.last_modified.is_some_and(|modified| date::parse(since).unwrap_or(-1) >= modified)
 }
@@ -112,7 +112,7 @@ fn is_modified(since: &[u8], rule: IfModifiedSince, x: &Exchange) -> bool {
     }
 }
 
-/// Whether `W/` before a tag is overlooked (RFC 9110, section 8.8.3.2).
+/// Whether `W/` before a tag is ignored (RFC 9110, section 8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     Strong,
@@ -136,7 +136,7 @@ impl Comparison {
     }
 }
 
-/// A tag may contain commas, so the list is not split at them but searched at its items.
+/// Whether a list contains a tag. Tags may contain commas, so the list cannot be split at commas.
 fn is_listed(tag: &[u8], list: &[u8], comparison: Comparison) -> bool {
     let mut rest = list;
     while !rest.is_empty() {

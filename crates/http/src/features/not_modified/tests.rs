@@ -24,7 +24,7 @@ fn status(site: &TestSite, condition: &str) -> u16 {
 }
 
 #[test]
-fn what_the_client_has_is_not_sent_again() {
+fn an_unmodified_reply_is_304() {
     let answer = file("").get_with("/a.html", &format!("If-None-Match: {ETAG}\n"));
     assert_eq!((answer.status(), answer.body().as_str()), (304, ""));
     assert_eq!(answer.head(), [format!("Last-Modified: {DATE}"), format!("ETag: {ETAG}")]);
@@ -92,7 +92,7 @@ fn etag_may_be_off() {
 }
 
 #[test]
-fn a_failed_precondition_says_nothing_of_the_file() {
+fn a_412_has_no_fields_of_the_file() {
     let answer = file("").get_with("/a.html", "If-Match: \"x\"\n");
     assert_eq!(answer.status(), 412);
     assert!(answer.body().contains("412 Precondition Failed"));
@@ -100,7 +100,7 @@ fn a_failed_precondition_says_nothing_of_the_file() {
 }
 
 #[test]
-fn a_weak_tag_of_ours() {
+fn a_weak_etag_is_compared() {
     let listed = |tag: &str, list: &str| {
         let tag = Comparison::Weak.tag(tag.as_bytes());
         is_listed(tag, list.as_bytes(), Comparison::Weak)

@@ -1,7 +1,7 @@
-//! `open_file_cache` and its companions: what is known of files is believed for a while.
+//! `open_file_cache` and its companions: results of looking files up are cached for a while.
 //!
-//! The cache itself is in `files`. Deliberately absent: kernel events about files, which nginx
-//! takes from kqueue alone.
+//! The cache is in `files`. Deliberately absent: kernel events about files, which nginx uses with
+//! kqueue only.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ conf::directives! {
     open_file_cache_events: Events = "off",
 }
 
-/// Tells the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Events = conf.open_file_cache_events;
     if let Some(OpenFileCache::On { number, max, inactive_ms }) = conf.open_file_cache {
@@ -68,7 +68,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// Every worker has its own, and a reload begins with empty ones.
+/// Every worker has its own caches, and a reload begins with empty ones.
 impl WorkerSlot<Generation> for Caches {}
 
 /// One cache, shared by all blocks that inherit it.
@@ -78,10 +78,10 @@ enum OpenFileCache {
     On { number: usize, max: usize, inactive_ms: u64 },
 }
 
-/// How long an entry that nobody uses is kept where `inactive` does not say.
+/// The default of `inactive`.
 const INACTIVE_S: u64 = 60;
 
-/// How many caches the configuration has named so far.
+/// The number of caches in the configuration so far.
 #[derive(Default)]
 struct NamedCache(usize);
 
@@ -119,7 +119,7 @@ impl Value for OpenFileCache {
     }
 }
 
-/// A flag that is read and means nothing.
+/// A flag that has no effect.
 #[derive(Clone, Copy)]
 struct Events;
 
@@ -137,7 +137,7 @@ mod tests {
     use crate::testing::{refusal, site};
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_caches_are_refused() {
         let cases = [
             ("max=0", "invalid \"open_file_cache\" parameter \"max=0\":1"),
             ("max=1 inactive=x", "invalid \"open_file_cache\" parameter \"inactive=x\":1"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_warned_of_once() {
+    fn open_file_cache_events_causes_one_warning() {
         let site = site("open_file_cache_events on; server { location / { } location /a { } }");
         assert_eq!(site.warnings, ["\"open_file_cache_events\" has no effect on this platform:1"]);
     }

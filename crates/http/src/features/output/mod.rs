@@ -1,4 +1,4 @@
-//! How replies are written to the client's socket.
+//! Settings for writing replies to the client's socket.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ conf::directives! {
     reset_timedout_connection: bool = "off",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.output = Output {
         sendfile: conf.sendfile,
@@ -96,7 +96,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// Bytes of `SO_SNDLOWAT`, which Linux refuses to set.
+/// A size for `SO_SNDLOWAT`, which cannot be set on Linux.
 #[derive(Clone, Copy)]
 struct Lowat;
 

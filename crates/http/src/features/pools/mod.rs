@@ -1,5 +1,5 @@
-//! Sizes of nginx's memory pools. Exchanges keep the memory that their requests turned out to
-//! need, so these are read, checked and have no effect, which their documentation says.
+//! Sizes of nginx's memory pools. They are checked and have no effect, as their documentation
+//! says, because exchanges keep the memory that their requests needed.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Value for PoolSize {
     }
 }
 
-/// Nothing to hook in.
+/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

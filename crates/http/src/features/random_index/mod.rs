@@ -1,4 +1,4 @@
-//! `random_index`: a path that ends with a slash is answered by any file of that directory.
+//! `random_index`: a path that ends with a slash is answered with a random file of that directory.
 
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -22,7 +22,7 @@ conf::directives! {
     random_index: bool = "off",
 }
 
-/// Asks for a file where it is on.
+/// Adds the content handler if `random_index` is on.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.random_index {
         location.content(handle);
@@ -31,8 +31,8 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
 }
 
 fn handle(x: &mut Exchange) -> Flow {
-    let asked = matches!(x.request.head.method, Method::Get | Method::Head | Method::Post);
-    if !asked || !x.request.uri.ends_with(b"/") {
+    let is_read = matches!(x.request.head.method, Method::Get | Method::Head | Method::Post);
+    if !is_read || !x.request.uri.ends_with(b"/") {
         return Flow::Next;
     }
     let mut path = x.scratch();
@@ -51,7 +51,7 @@ fn handle(x: &mut Exchange) -> Flow {
     }
 }
 
-/// The names of the files in a directory; links count as what they lead to.
+/// The names of the files in a directory; links are followed.
 fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
     let mut names = Vec::new();
     paths::list(x, directory, |entry| {
@@ -77,9 +77,9 @@ fn names(x: &Exchange, directory: &[u8]) -> Result<Vec<Vec<u8>>, u16> {
     Ok(names)
 }
 
-/// Any number below `count`, each as likely as the others.
+/// A uniformly random number below `count`.
 fn any_below(count: usize) -> usize {
-    // The keys of a new hasher are as random as is needed here.
+    // The keys of a new hasher are random enough.
     let random = RandomState::new().build_hasher().finish();
     ((u128::from(random) * count as u128) >> 64) as usize
 }

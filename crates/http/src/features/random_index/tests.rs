@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use crate::testing::site;
 
 #[test]
-fn any_file_answers_and_nothing_else() {
+fn random_index_answers_with_files_only() {
     let site = site("error_log log; server { location / { random_index on; } }");
     for name in ["a", "b", ".hidden", "d/x"] {
         site.file(name, name);

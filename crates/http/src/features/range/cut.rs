@@ -1,24 +1,24 @@
-//! One range of a body that comes piece by piece.
+//! One range of a streamed body.
 
 use std::ops::Range;
 
 use crate::exchange::{BodyError, BodyFilter, Chunk, Exchange, PieceQueue};
 
-/// Lets a range of the body pass. What follows it is not asked for.
+/// Passes a range of the body, and ends the body after it.
 pub(super) struct RangeCut {
     /// Bytes before the range.
     skip: u64,
-    /// Bytes of the range that are still to come.
+    /// The remaining bytes of the range.
     left: u64,
 }
 
 impl RangeCut {
-    /// A range of a body that is at least as long.
+    /// Requires that the body has the whole range.
     pub(super) fn new(range: Range<u64>) -> Self {
         Self { skip: range.start, left: range.end - range.start }
     }
 
-    /// What of a piece of that length is within the range.
+    /// The part of a piece of that length that is within the range.
     fn take(&mut self, length: u64) -> Range<u64> {
         let start = self.skip.min(length);
         self.skip -= start;

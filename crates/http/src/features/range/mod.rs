@@ -1,8 +1,7 @@
-//! Parts of a reply (RFC 9110, section 14): one, or several as `multipart/byteranges`.
+//! Ranges of a reply (RFC 9110, section 14): one, or several as `multipart/byteranges`.
 //!
-//! Ranges are cut from what the handler gave, without reading it: a range of a file stays one. A
-//! body that comes piece by piece has passed before a second range could be cut from it, so it has
-//! one range at most.
+//! Ranges are cut from the handler's body without reading it: a range of a file stays a range of a
+//! file. A streamed body has at most one range, because it cannot be rewound for a second one.
 
 mod cut;
 mod multipart;
@@ -21,7 +20,7 @@ use crate::exchange::{Body, Exchange, FieldName, Filtered};
 use crate::site::LocationBuilder;
 use cut::RangeCut;
 
-/// What nginx takes for no limit.
+/// nginx's value for no limit.
 const UNLIMITED: u64 = i32::MAX as u64;
 
 conf::directives! {
@@ -36,7 +35,7 @@ conf::directives! {
     max_ranges: Number = "2147483647",
 }
 
-/// Offers ranges, and answers those who ask.
+/// Adds the filter that offers and answers ranges.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let ranges_max = match conf.max_ranges.0 {
         0 => return Ok(()),
@@ -55,8 +54,8 @@ fn filter(ranges_max: Option<u32>, x: &mut Exchange) -> Filtered {
     let one = x.reply.single_range || matches!(x.reply.body, Body::Stream(_));
     let ranges_max = if one { Some(1) } else { ranges_max };
     let mut ranges = Vec::new();
-    let asked = x.request.field(Known::Range).filter(|_| is_current(x));
-    match asked.map(|value| range::parse(value, length, ranges_max, &mut ranges)) {
+    let value = x.request.field(Known::Range).filter(|_| is_current(x));
+    match value.map(|value| range::parse(value, length, ranges_max, &mut ranges)) {
         Some(Ranges::Partial) => partial(x, ranges, length),
         Some(Ranges::NotSatisfiable) => {
             set_content_range(x, format_args!("bytes */{length}"));
@@ -68,7 +67,7 @@ fn filter(ranges_max: Option<u32>, x: &mut Exchange) -> Filtered {
     Filtered::Pass
 }
 
-/// Whether the client's other parts are of what would be sent now: `If-Range`.
+/// Whether the condition `If-Range` is true: the client's parts are of the current representation.
 fn is_current(x: &Exchange) -> bool {
     let Some(condition) = x.request.field(Known::IfRange) else { return true };
     if condition.len() >= 2 && condition.ends_with(b"\"") {
@@ -94,7 +93,7 @@ fn single(x: &mut Exchange, range: Range<u64>, length: u64) {
         Body::Empty => {}
         Body::Bytes(bytes) => *bytes = bytes.part(range.start as usize..range.end as usize),
         Body::File(slice) => *slice = slice.part(range),
-        // A range of what the handler gave, whatever other filters make of it.
+        // The range is of the handler's body, so this filter comes before the others.
         Body::Stream(_) => x.reply.filter_body_first(RangeCut::new(range)),
     }
 }

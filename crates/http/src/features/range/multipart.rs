@@ -23,7 +23,7 @@ thread_local! {
     static BOUNDARY: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Makes the reply one of parts.
+/// Makes the reply a multipart one.
 pub(super) fn answer(reply: &mut Reply, ranges: Vec<Range<u64>>, length: u64) {
     let boundary = next_boundary();
     let parts = Parts {
@@ -42,7 +42,7 @@ pub(super) fn answer(reply: &mut Reply, ranges: Vec<Range<u64>>, length: u64) {
     reply.fields.remove_known(FieldName::ContentRange);
 }
 
-/// Two replies of a worker never have the same; where it starts differs from worker to worker.
+/// A boundary that no other reply of the worker has. Workers start at different numbers.
 fn next_boundary() -> u64 {
     let last = match BOUNDARY.get() {
         0 => net::clock::unix_ms() << 16,
@@ -52,7 +52,7 @@ fn next_boundary() -> u64 {
     last + 1
 }
 
-/// What every part begins with, up to its place.
+/// The beginning of every part, up to its range.
 fn part_head(reply: &Reply, boundary: u64) -> Vec<u8> {
     let mut head = Vec::new();
     write(&mut head, format_args!("\r\n--{boundary:020}\r\n"));
@@ -65,7 +65,7 @@ fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("memory takes all");
 }
 
-/// The parts, one after the other.
+/// A body of the parts in order.
 struct Parts {
     body: Body,
     head: Vec<u8>,
@@ -81,12 +81,12 @@ enum PartState {
 }
 
 impl Parts {
-    /// Bytes of all parts and of what ends them.
+    /// The length of all parts and the end.
     fn size(&self) -> u64 {
         let ranges = self.ranges.as_slice().iter();
         let part = |range: &Range<u64>| {
-            let place = place(range, self.length).len();
-            (self.head.len() + place) as u64 + range.end - range.start
+            let text = range_text(range, self.length).len();
+            (self.head.len() + text) as u64 + range.end - range.start
         };
         ranges.map(part).sum::<u64>() + END_SIZE
     }
@@ -111,7 +111,7 @@ impl Parts {
 }
 
 /// `0-8/1000 CRLF CRLF`
-fn place(range: &Range<u64>, length: u64) -> String {
+fn range_text(range: &Range<u64>, length: u64) -> String {
     format!("{}-{}/{length}\r\n\r\n", range.start, range.end - 1)
 }
 
@@ -125,7 +125,7 @@ impl BodyStream for Parts {
             PartState::Head => match self.ranges.next() {
                 Some(range) => {
                     let mut head = self.head.clone();
-                    head.extend_from_slice(place(&range, self.length).as_bytes());
+                    head.extend_from_slice(range_text(&range, self.length).as_bytes());
                     self.next = PartState::Content(range);
                     Some(Chunk::Bytes(Bytes::Owned(head)))
                 }

@@ -49,13 +49,13 @@ fn one_range() {
 }
 
 #[test]
-fn a_file_is_not_read() {
+fn a_range_of_a_file_is_not_read() {
     assert!(ask(&digits(""), "2-3").from_file);
     assert!(ask(&digits(""), "2-3,5-6").from_file);
 }
 
 #[test]
-fn what_is_in_memory_is_not_copied() {
+fn a_range_of_memory_is_not_copied() {
     let kept: Rc<[u8]> = b"0123456789"[..].into();
     let mut x = digits("").get("/a.html").x;
     x.reply.body = Body::Bytes(Bytes::Kept(kept.clone(), 1, 9));
@@ -66,7 +66,7 @@ fn what_is_in_memory_is_not_copied() {
 }
 
 #[test]
-fn what_is_not_there() {
+fn an_unsatisfiable_range_is_416() {
     let answer = ask(&digits(""), "10-");
     assert_eq!(answer.status(), 416);
     assert!(answer.body().contains("416 Requested Range Not Satisfiable"));
@@ -78,7 +78,7 @@ fn what_is_not_there() {
 }
 
 #[test]
-fn what_is_not_there_may_have_a_page() {
+fn error_page_applies_to_416() {
     let site = digits("error_page 416 =200 /sorry; location /sorry { return 200 sorry; }");
     let answer = ask(&site, "10-");
     assert_eq!((answer.status(), answer.body().as_str()), (200, "sorry"));
@@ -104,7 +104,7 @@ fn several_ranges() {
 }
 
 #[test]
-fn several_ranges_of_what_is_in_memory() {
+fn several_ranges_of_memory_are_sent() {
     let mut reply = Reply::default();
     reply.set_bytes(Bytes::Static(b"0123456789"));
     reply.charset.extend_from_slice(b"utf-8");
@@ -117,14 +117,14 @@ fn several_ranges_of_what_is_in_memory() {
 }
 
 #[test]
-fn no_two_boundaries_are_the_same() {
+fn boundaries_are_unique() {
     let site = digits("");
     let boundary = || ask(&site, "0-0,2-2").field("content-type");
     assert_ne!(boundary(), boundary());
 }
 
 #[test]
-fn too_many_ranges_are_none() {
+fn too_many_ranges_are_ignored() {
     let answer = ask(&digits("max_ranges 1;"), "0-1,3-4");
     assert_eq!((answer.status(), answer.body().as_str()), (200, "0123456789"));
     assert_eq!(answer.field("accept-ranges").unwrap(), "bytes");
@@ -133,7 +133,7 @@ fn too_many_ranges_are_none() {
 }
 
 #[test]
-fn parts_of_something_else_are_not_sent() {
+fn if_range_with_another_tag_sends_the_whole_body() {
     let site = digits("");
     let whole = site.get("/a.html");
     let (etag, date) = (whole.field("etag").unwrap(), whole.field("last-modified").unwrap());
@@ -152,7 +152,7 @@ fn parts_of_something_else_are_not_sent() {
 }
 
 #[test]
-fn only_200_is_cut() {
+fn ranges_apply_to_status_200_only() {
     let site = digits("location /e { error_page 404 /a.html; }");
     let answer = site.get_with("/e", "Range: bytes=0-3\n");
     assert_eq!((answer.status(), answer.body().as_str()), (404, "0123456789"));
@@ -178,7 +178,7 @@ fn read(body: Body, range: Range<u64>) -> String {
 }
 
 #[test]
-fn a_range_of_pieces() {
+fn a_range_is_cut_from_pieces() {
     for (range, expected) in [(0..9, "abcdefghi"), (1..2, "b"), (2..7, "cdefg"), (6..9, "ghi")] {
         let body = Body::Stream(Box::new(Pieces(vec!["ghi", "", "def", "abc"])));
         assert_eq!(read(body, range), expected);

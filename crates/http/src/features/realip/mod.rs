@@ -1,7 +1,7 @@
-//! `set_real_ip_from` and its like: the client is whom a trusted proxy speaks for.
+//! `set_real_ip_from` and its companions: takes the client's address from a trusted proxy.
 //!
-//! It is one exchange's matter. The connection keeps its own client, and what the exchange, its
-//! variables and its log lines call the client is another one from the first finding on.
+//! It applies to one exchange. The connection keeps its client. The client of the exchange, its
+//! variables and its log lines is replaced when the address is found first.
 
 #[cfg(test)]
 mod tests;
@@ -51,12 +51,12 @@ conf::directives! {
     real_ip_recursive: bool = "off",
 }
 
-/// Where a proxy says whom it speaks for.
+/// Where a proxy sends the client's address.
 #[derive(Clone)]
 pub enum RealIpField {
     /// `X-Real-IP`
     XRealIp,
-    /// `X-Forwarded-For`, all of its lines.
+    /// `X-Forwarded-For`, all lines.
     XForwardedFor,
     /// The PROXY protocol's header.
     ProxyProtocol,
@@ -76,11 +76,11 @@ impl Value for RealIpField {
     }
 }
 
-/// `$realip_...`: the client of the connection, whoever it speaks for.
+/// `$realip_...`: the client of the connection.
 pub(crate) const VARIABLES: VariableTable =
     VariableTable::new("ngx_http_realip_module", realip::RealIpVariables::<Exchange>::TABLE);
 
-/// Asks before anything else in the server, and once more in the location.
+/// Adds a handler that runs first in the server, and again in the location.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.set_real_ip_from.is_some() {
         let (early, late) = (conf.clone(), conf.clone());
@@ -100,7 +100,7 @@ impl Conf {
         Flow::Next
     }
 
-    /// Whom the client speaks for.
+    /// The address that the client sends as a trusted proxy.
     fn peer(&self, x: &Exchange) -> Option<SocketAddr> {
         let proxies = self.set_real_ip_from.as_ref()?;
         let from = x.client.peer.map(|peer| peer.ip());

@@ -1,8 +1,8 @@
-//! Whom proxies speak for, where it shows, and nginx's words.
+//! Clients of trusted proxies, and errors in nginx's words.
 
 use crate::testing::{TestSite, refused, site};
 
-/// A site that says who the client is.
+/// A site that answers with the client.
 fn asked(lines: &str) -> TestSite {
     site(&format!(
         "log_format all '$remote_addr:$remote_port $realip_remote_addr:$realip_remote_port';
@@ -38,7 +38,7 @@ fn a_trusted_proxy_is_believed() {
 }
 
 #[test]
-fn what_is_believed() {
+fn addresses_are_read_from_fields() {
     let trust = "set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8;";
     let forwarded = "X-Forwarded-For: 192.0.2.1, 192.0.2.2\nX-Forwarded-For: 10.0.0.1\n";
     let table = [
@@ -54,24 +54,24 @@ fn what_is_believed() {
 }
 
 #[test]
-fn a_location_may_trust_others_but_the_first_finding_holds() {
+fn the_first_address_found_is_kept() {
     let lines = "set_real_ip_from 127.0.0.1; location /a { set_real_ip_from 192.0.2.1;
                  real_ip_header X-Other; return 200 $remote_addr; }";
     let fields = "X-Real-IP: 192.0.2.1\nX-Other: 192.0.2.2\n";
     assert_eq!(asked(lines).get_with("/a", fields).body(), "192.0.2.1");
-    // `return` comes before the location is asked, files after it.
+    // `return` runs before the handler of the location, files after it.
     let lines = "location /b { set_real_ip_from 127.0.0.1; add_header X $remote_addr always; }";
     let answer = asked(lines).get_with("/b", fields);
     assert_eq!((answer.status(), answer.field("X").unwrap().as_str()), (404, "192.0.2.1"));
 }
 
 #[test]
-fn logs_tell_both() {
+fn logs_contain_both_addresses() {
     let site = asked("set_real_ip_from 127.0.0.1;");
     assert_eq!(site.get_with("/none", "X-Real-IP: 192.0.2.1:80\n").status(), 404);
     assert_eq!(site.log("a.log"), "192.0.2.1:80 127.0.0.1:12345\n");
     assert!(site.log("e.log").contains(", client: 192.0.2.1, "), "{}", site.log("e.log"));
-    // The next request on the connection is the proxy's own.
+    // The next request on the connection is from the proxy itself.
     site.get("/");
     assert!(site.log("a.log").ends_with("\n127.0.0.1:12345 127.0.0.1:12345\n"));
 }

@@ -1,4 +1,4 @@
-//! How a redirect to a path becomes a redirect to a URL.
+//! Settings for the URLs of redirects.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ conf::directives! {
     port_in_redirect: bool = "on",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.redirect = RedirectPolicy {
         absolute: conf.absolute_redirect,

@@ -1,4 +1,4 @@
-//! The words of `valid_referers`, and the table that they come to.
+//! The words of `valid_referers`, and the table that is built of them.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
@@ -9,32 +9,32 @@ use crate::regex::Pattern;
 use crate::site::ServerName;
 use crate::wildcards::{WildcardError, Wildcards};
 
-/// By host, the beginning that the path must have.
+/// The required beginning of the path, by host.
 type RefererNames = Wildcards<Arc<[u8]>>;
 
-/// What a block says, before it is known what its server is called.
+/// The lines of a block, before the names of its server are known.
 #[derive(Clone)]
 pub struct RefererLines {
     none: bool,
     blocked: bool,
     server_names: bool,
-    /// Whether the server's regular expressions hold because they do in an outer block.
+    /// Whether the server's regular expressions are inherited from an outer block.
     server_patterns: bool,
     names: RefererNames,
-    /// Whether any word was a name.
+    /// Whether any word is a name.
     named: bool,
     patterns: Vec<Arc<Pattern>>,
     from: Directive,
-    /// The table, made where it is first asked for and shared by all blocks that say nothing else.
-    /// They are of one server.
+    /// The table, built at its first use and shared by all blocks that inherit the lines. They
+    /// belong to one server.
     table: Arc<OnceLock<Option<Arc<Valid>>>>,
 }
 
-/// Where links may be.
+/// The compiled table of valid referers.
 pub struct Valid {
-    /// Whether no `Referer` is good, too.
+    /// Whether a missing `Referer` is valid.
     pub(super) none: bool,
-    /// Whether one that is no link is, for somebody has removed it on the way.
+    /// Whether a `Referer` without a URL is valid, because a proxy has removed it.
     pub(super) blocked: bool,
     pub(super) names: RefererNames,
     pub(super) server_patterns: Vec<Arc<Pattern>>,
@@ -61,7 +61,8 @@ impl Value for RefererLines {
     fn repeat(&mut self, from: &Directive, _: &mut Load<'_>) -> Result<()> {
         from.args.iter().try_for_each(|word| self.word(word, from))
     }
-    /// As in nginx, names hide those around them, and regular expressions hide theirs.
+    /// As in nginx, names replace those of outer blocks, and regular expressions replace outer
+    /// ones.
     fn complete(&mut self, outer: &Self) {
         if self.patterns.is_empty() {
             self.patterns.clone_from(&outer.patterns);
@@ -91,7 +92,7 @@ impl RefererLines {
         Ok(())
     }
 
-    /// The table for a server of these names; `None`: it asks for nothing.
+    /// The table for a server with these names; `None` if everything is valid.
     pub(super) fn with_server_names(&self, names: &[ServerName]) -> Result<Option<Arc<Valid>>> {
         if let Some(table) = self.table.get() {
             return Ok(table.clone());

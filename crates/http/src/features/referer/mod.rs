@@ -1,8 +1,7 @@
-//! `valid_referers` and `$invalid_referer`: whether a link that led here is from where links may
-//! be.
+//! `valid_referers` and `$invalid_referer`: whether the `Referer` of a request is valid.
 //!
-//! What is compared is the host of `Referer`, without port; after it the beginning of the path,
-//! where a line names one. Regular expressions see all that follows `http://`.
+//! The host of `Referer` is compared, without port, and the beginning of the path if a line has
+//! one. Regular expressions are matched against the text after `http://`.
 
 mod lines;
 #[cfg(test)]
@@ -58,7 +57,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     .changeable()],
 );
 
-/// Hands the table to the core, where the variable finds it.
+/// Passes the table to the core, where the variable finds it.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Some(lines) = &conf.valid_referers
         && let Some(valid) = lines.with_server_names(&location.server_names)?
@@ -68,7 +67,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// `1`, or there and empty.
+/// `1`, or an empty value.
 fn invalid_referer(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
     let Some(valid) = x.location().core.own.find::<Arc<Valid>>().cloned() else { return true };
     match is_valid(&valid, x) {
@@ -81,9 +80,9 @@ fn invalid_referer(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// The longest host that is looked up.
+/// The longest host to look up.
 const HOST_LENGTH_MAX: usize = 256;
-/// What is shorter is no link, to nginx.
+/// As in nginx, a shorter text is not a URL.
 const LENGTH_MIN: usize = b"http://i.ru".len();
 
 fn is_valid(valid: &Valid, x: &Exchange) -> Result<bool, MatchError> {

@@ -1,6 +1,6 @@
 use crate::testing::{TestSite, refused, site};
 
-/// A server `localhost`, which is also called by a regular expression, with this in its location.
+/// A server with the names `localhost` and a regular expression, and these lines in its location.
 fn server(lines: &str) -> TestSite {
     site(&format!(
         "server {{
@@ -20,7 +20,7 @@ fn is_valid(site: &TestSite, referer: &str) -> bool {
 }
 
 #[test]
-fn where_links_may_be() {
+fn referers_are_compared_with_names() {
     for (lines, valid, invalid) in [
         ("", "- http://www.example.org x", ""),
         (
@@ -70,14 +70,14 @@ fn servers_regular_expressions_see_the_host() {
 }
 
 #[test]
-fn hosts_are_no_longer_than_256_bytes() {
+fn hosts_over_256_bytes_are_invalid() {
     let site = server("valid_referers ~.*;");
     assert!(is_valid(&site, &format!("http://{}/b", "a".repeat(256))));
     assert!(!is_valid(&site, &format!("http://{}/b", "a".repeat(257))));
 }
 
 #[test]
-fn what_a_block_says_hides_what_is_around_it_but_for_regular_expressions() {
+fn names_replace_outer_names_but_keep_outer_expressions() {
     let site = site(
         "server {
              valid_referers none names.example ~^pattern; server_name me ~^mine;
@@ -108,7 +108,7 @@ fn set_may_change_it() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let refused = |lines: &str, message: &str| {
         refused(&format!("server {{ server_name a; valid_referers {lines}; }}"), message);
     };

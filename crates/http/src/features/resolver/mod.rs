@@ -1,7 +1,6 @@
-//! `resolver`: the name servers that names are looked up at while the server runs.
+//! `resolver`: the name servers for resolving names at run time.
 //!
-//! How that is done is crate `upstream`'s; who looks a name up asks the location for its
-//! [`ResolverPolicy`].
+//! Crate `upstream` resolves names, with the [`ResolverPolicy`] of the location.
 
 #[cfg(test)]
 mod tests;
@@ -40,21 +39,21 @@ conf::directives! {
     resolver_timeout: Milliseconds = "30s",
 }
 
-/// Hands the settings to the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.names = conf.policy();
     Ok(())
 }
 
 impl Conf {
-    /// How names are looked up.
+    /// The settings for resolving names.
     pub(crate) fn policy(&self) -> ResolverPolicy {
         let timeout_ms = self.resolver_timeout.0;
         ResolverPolicy { servers: self.resolver.clone(), timeout_ms }
     }
 }
 
-/// Who is asked for names by what stands beside all servers, as `http {}` says it.
+/// The resolver of `http {}`, for names outside servers, such as those in `upstream` blocks.
 pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver> {
     let conf = main.resolve_outermost(load);
     let timeout_ms = conf.resolver_timeout.0;

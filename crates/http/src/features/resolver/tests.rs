@@ -1,7 +1,7 @@
 use crate::testing::{refusal, refused, site};
 
 #[test]
-fn what_is_refused() {
+fn invalid_resolvers_are_refused() {
     let table = [
         ("valid=1m", "no name servers defined:1"),
         ("127.0.0.1 valid=x", "invalid parameter: valid=x:1"),
@@ -16,7 +16,7 @@ fn what_is_refused() {
         refused(&format!("resolver {words};"), expected);
     }
     refused("resolver 127.0.0.1; resolver 127.0.0.2;", "\"resolver\" directive is duplicate:1");
-    // The first is as in nginx since 1.23.1, which may not be the one installed here.
+    // The first message is that of nginx since 1.23.1, which may not be installed here.
     let own = [
         ("127.0.0.1 ipv4=off ipv6=off", "\"ipv4\" and \"ipv6\" cannot both be \"off\":1"),
         ("unix:/run/dns", "unix domain socket in resolver \"unix:/run/dns\":1"),
@@ -31,7 +31,7 @@ fn what_is_refused() {
 }
 
 #[test]
-fn a_location_looks_names_up_as_the_level_around_it_does() {
+fn locations_inherit_the_resolver() {
     let site = site(
         "resolver 127.0.0.1 [::1]:5353 valid=10s; server { location /own { resolver 127.0.0.2 \
          ipv6=off; } location / { } }",

@@ -1,4 +1,4 @@
-//! What stands between the parentheses of an `if`.
+//! The condition of an `if`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) enum Condition {
     File { path: Template, is: FileTest, not: bool },
 }
 
-/// What is asked of a file.
+/// A test of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileTest {
     Regular,
@@ -74,7 +74,7 @@ impl Condition {
     }
 }
 
-/// The arguments without the parentheses, which may stand alone or stick to their neighbours.
+/// The arguments without the parentheses, which may be words of their own or part of others.
 fn between_parentheses(from: &Directive) -> Result<Vec<&[u8]>> {
     let mut texts: Vec<&[u8]> = from.args.iter().map(|word| &*word.text).collect();
     let Some(first) = texts[0].strip_prefix(b"(") else { return Err(invalid(texts[0], from)) };
@@ -84,7 +84,7 @@ fn between_parentheses(from: &Directive) -> Result<Vec<&[u8]>> {
     }
     let last = texts.pop().expect("one is left");
     match last.strip_suffix(b")") {
-        // An empty condition: nginx shows the parenthesis.
+        // For an empty condition, nginx's message shows the parenthesis.
         Some([]) if texts.is_empty() => Err(invalid(last, from)),
         Some([]) => Ok(texts),
         Some(rest) => {
@@ -115,7 +115,7 @@ impl FileTest {
         }
     }
 
-    /// Whether it is so. To nginx nothing exists but files and directories.
+    /// The result of the test. As in nginx, only files and directories exist.
     pub(super) fn holds(self, file: &Stat) -> bool {
         match self {
             Self::Regular => file.is_regular(),

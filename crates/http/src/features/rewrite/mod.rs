@@ -1,9 +1,9 @@
 //! Rewrite programs: `set`, `if`, `rewrite`, `return`, `break`.
 //!
-//! The lines of a block, and of its `if` blocks in their places, are one program, which the rewrite
-//! phase runs from the top. An `if` that is true in a location also puts its own settings in force;
-//! the last true one stays. Deliberately absent: anything that is not run, such as `add_header` in
-//! an `if`. No block inside inherits a program.
+//! The lines of a block, with those of its `if` blocks, form one program, which the rewrite phase
+//! runs from the top. An `if` in a location that is true also applies its settings; the last true
+//! one wins. Deliberately absent: settings in an `if`, such as `add_header`. Inner blocks do not
+//! inherit the program.
 
 mod condition;
 mod program;
@@ -99,16 +99,16 @@ conf::directives! {
 }
 
 impl Layer {
-    /// Takes the program of an `if` block over from the block's own settings: it runs as a part of
-    /// the program that the `if` stands in.
-    pub(in crate::features) fn enclose(&mut self, inside: &mut Self) {
+    /// Moves the program of an `if` block from its settings into this program, of which it is a
+    /// part.
+    pub(in crate::features) fn merge_if_block(&mut self, inside: &mut Self) {
         if let Some(Some(program)) = &mut self.program {
-            program.enclose(inside.program.take().flatten());
+            program.merge_if_block(inside.program.take().flatten());
         }
     }
 }
 
-/// Hooks the program into the rewrite phase.
+/// Adds the program to the rewrite phase.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.uninitialized_variable_warn = conf.uninitialized_variable_warn;
     if let Some(program) = &conf.program {

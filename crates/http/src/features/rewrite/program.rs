@@ -1,4 +1,4 @@
-//! Programs: what the directives say, line by line.
+//! Programs: the parsed directives of a block, line by line.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::variables::{self, Setter, Variable};
 #[derive(Clone, Default)]
 pub struct Program {
     pub(super) codes: Vec<Code>,
-    /// How many of the lines are an `if`.
+    /// The number of `if` lines.
     ifs: usize,
 }
 
@@ -32,14 +32,14 @@ pub(super) enum Code {
 pub(super) struct SetVariable {
     pub(super) variable: VariableId,
     pub(super) value: Template,
-    /// What happens instead of giving the variable the value.
+    /// Called instead of storing the value, if the variable has a setter.
     pub(super) set: Option<Setter>,
 }
 
 #[derive(Clone)]
 pub(super) struct If {
     pub(super) condition: Condition,
-    /// Which `if` of its block it is.
+    /// The number of the `if` in its block.
     pub(super) number: usize,
     /// The line after those inside.
     pub(super) end: usize,
@@ -51,16 +51,16 @@ pub(super) struct Rewrite {
     pub(super) then: Then,
 }
 
-/// What comes after a rewrite.
+/// What follows a rewrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// The next line.
     Next,
-    /// Another choice of the location.
+    /// `last`: the location is chosen again.
     Last,
-    /// The location as it is.
+    /// `break`: the location stays.
     Break,
-    /// A redirect with that status.
+    /// `redirect` and `permanent`: a redirect with this status.
     Redirect(u16),
 }
 
@@ -96,8 +96,8 @@ impl Value for Program {
 }
 
 impl Program {
-    /// Puts the lines inside the `if` that was read last behind it.
-    pub(super) fn enclose(&mut self, inside: Option<Self>) {
+    /// Appends the lines inside the last `if`.
+    pub(super) fn merge_if_block(&mut self, inside: Option<Self>) {
         let inside = inside.unwrap_or_default().codes;
         if let Some(Code::If(last)) = self.codes.last_mut() {
             last.end += inside.len();
@@ -113,7 +113,7 @@ impl SetVariable {
     }
 }
 
-/// A variable that a `set` somewhere gives a value, where none has been run yet.
+/// The value of a variable that has a `set` somewhere, before any was run.
 fn uninitialized(name: &[u8]) -> Variable {
     let name: Box<[u8]> = name.into();
     Variable::cached(move |x, _| {
@@ -176,7 +176,7 @@ impl Return {
     }
 }
 
-/// Whether a text leads to another server, as far as can be seen.
+/// Whether a text begins like a URL.
 fn is_url(text: &[u8]) -> bool {
     [&b"http://"[..], b"https://", b"$scheme"].iter().any(|start| text.starts_with(start))
 }

@@ -1,7 +1,7 @@
-//! What a path is rewritten to.
+//! The replacement of a path.
 //!
-//! A path that came in decoded goes out decoded where it stays a path. Groups of it that end up in
-//! arguments or in a URL are escaped again, if the client's path had anything escaped at all.
+//! The path is decoded, and its groups stay decoded in a new path. In arguments and URLs, groups
+//! are escaped again, if the client's path contained any escape.
 
 use conf::{Directive, Load, Result, Template, TemplatePart, Values, Word};
 use wire::uri::{EscapeSet, escape};
@@ -10,13 +10,13 @@ use crate::exchange::Exchange;
 
 /// The replacement of a `rewrite`.
 pub(super) struct Replacement {
-    /// The path; of a redirect, everything.
+    /// The path; the whole text of a redirect.
     pub(super) path: Template,
-    /// What follows the first `?` of a path.
+    /// The text after the first `?` of a path.
     pub(super) args: Option<Template>,
-    /// Whether a redirect has a `?` already.
+    /// Whether a redirect contains a `?`.
     pub(super) has_args: bool,
-    /// Whether the request's own arguments follow.
+    /// Whether the request's arguments are appended.
     pub(super) add_args: bool,
 }
 
@@ -45,13 +45,13 @@ impl Replacement {
     }
 }
 
-/// Whether groups have to be escaped again: nginx asks what the client's path was like, whatever
-/// the groups are of.
+/// Whether groups have to be escaped again. As in nginx, this depends on the client's path,
+/// whatever the groups were matched in.
 pub(super) fn was_escaped(x: &Exchange) -> bool {
     x.request.head.quoted || x.request.head.plus
 }
 
-/// Renders a template, its groups escaped where they are asked to be.
+/// Renders a template, with escaped groups if `escaped`.
 pub(super) fn render(template: &Template, escaped: bool, x: &mut Exchange, out: &mut Vec<u8>) {
     if !escaped {
         return template.render(x, out);

@@ -1,4 +1,4 @@
-//! Running a program.
+//! Runs programs.
 
 use conf::Values;
 use observe::{Level, Text};
@@ -13,10 +13,10 @@ use crate::paths;
 use crate::regex::Pattern;
 use crate::site::LocationId;
 
-/// A program in its place.
+/// The compiled program of a location.
 pub(super) struct Machine {
     codes: Box<[Code]>,
-    /// The locations that its `if` blocks are.
+    /// The locations of its `if` blocks.
     ifs: Box<[LocationId]>,
     log: bool,
 }
@@ -25,18 +25,18 @@ pub(super) struct Machine {
 struct Run<'m, 'x> {
     machine: &'m Machine,
     x: &'x mut Exchange,
-    /// Whether to tell what is done.
+    /// `rewrite_log`
     log: bool,
-    /// Memory for texts.
+    /// A buffer for texts.
     text: Vec<u8>,
-    /// Whether the path was rewritten, so that the location has to be chosen anew.
+    /// Whether the path was rewritten, so that the location has to be chosen again.
     uri_changed: bool,
-    /// Whether groups are escaped in the values of `set` and `if`: nginx does until the first
-    /// `rewrite` that matches.
+    /// Whether groups are escaped in the values of `set` and `if`, as nginx does until a `rewrite`
+    /// matches.
     escapes: bool,
 }
 
-/// What a line came to.
+/// The result of a line.
 enum ProgramStep {
     Next,
     To(usize),
@@ -89,7 +89,7 @@ impl Run<'_, '_> {
                 ProgramStep::Answer(flow) => return flow,
             }
         }
-        // Outside of locations one is still to be chosen.
+        // In the server's own block, the location is chosen afterwards anyway.
         if self.uri_changed && in_location { Flow::Jump(Jump::Relocate) } else { Flow::Next }
     }
 
@@ -160,7 +160,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Matches, tells of it, and forgets what an earlier match left if there is none.
+    /// Matches and logs the result. Without a match, clears the groups of an earlier one.
     fn matches(&mut self, pattern: &Pattern, subject: &[u8]) -> Result<bool, Flow> {
         let matches = pattern.matches(subject, self.x).map_err(|_| Flow::Status(500))?;
         if !matches {
@@ -203,7 +203,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Puts the replacement in the place of path and arguments.
+    /// Replaces path and arguments.
     fn replace(&mut self, rewrite: &Rewrite) {
         let replacement = &rewrite.replacement;
         render(&replacement.path, false, self.x, &mut self.text);
@@ -249,7 +249,7 @@ impl Run<'_, '_> {
         Flow::Status(status)
     }
 
-    /// Ends the program in the location it is in, although the path is another.
+    /// Ends the program and stays in the location, even if the path was rewritten.
     fn end_here(&mut self) -> ProgramStep {
         if self.uri_changed {
             self.x.request.valid_location = false;
@@ -266,7 +266,7 @@ impl Run<'_, '_> {
         if let Some(refused) = self.x.discard_body() {
             return refused;
         }
-        // The text may ask for it.
+        // The text may contain `$status`.
         self.x.reply.status = *status;
         if matches!(status, 301 | 302 | 303 | 307 | 308) {
             let mut location = std::mem::take(&mut self.x.reply.location);

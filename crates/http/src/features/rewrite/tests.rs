@@ -1,8 +1,8 @@
-//! Programs, run by requests, and nginx's words for those it refuses.
+//! Programs that requests run, and errors in nginx's words.
 
 use crate::testing::{TestAnswer, refused, site};
 
-/// What a location with these lines answers: the status, and the body or the `Location`.
+/// The reply of a location with these lines: the status, and the body or the `Location`.
 fn run(lines: &str, target: &str) -> String {
     let text = format!("server {{ location / {{ {lines} }} }}");
     brief(&site(&text).get(target))
@@ -51,7 +51,7 @@ fn return_444_says_nothing() {
 fn rewrites() {
     let show = "return 200 $uri?$args;";
     let table = [
-        // The client's arguments follow, unless the replacement ends in a question mark.
+        // The client's arguments are appended, unless the replacement ends in a question mark.
         ("rewrite ^/x(.*) /y$1;", "200 /y1?a=b"),
         ("rewrite ^/x(.*) /y$1?c=d;", "200 /y1?c=d&a=b"),
         ("rewrite ^/x(.*) /y$1?c=d?;", "200 /y1?c=d"),
@@ -59,7 +59,7 @@ fn rewrites() {
         ("rewrite ^/x(.*) /y$1??;", "200 /y1?"),
         ("rewrite ^/x(.*) /y?$args$1?;", "200 /y?a=b1"),
         ("rewrite ^/no /y;", "200 /x1?a=b"),
-        // One after the other, each on what the one before left.
+        // Each rewrite applies to the result of the one before.
         ("rewrite ^/x(.*) /y$1; rewrite ^/y(.*) /z$1;", "200 /z1?a=b"),
         ("rewrite /x /y break;", "404"),
         ("rewrite /x http://h/?c;", "302 http://h/?c&a=b"),
@@ -107,13 +107,13 @@ fn ten_rewrites_are_enough() {
     assert_eq!(brief(&site.get("/xxxxxxxxxxx")), "500");
     let cycle = "[error] rewrite or internal redirection cycle while";
     assert_eq!(site.messages("log"), [format!("{cycle} processing \"/\"")]);
-    // An error page would be one jump more.
+    // An error page would be one more redirect.
     assert!(site.get("/cycle").body().contains("500 Internal Server Error"));
     assert_eq!(brief(&site.get("/more")), "500");
 }
 
 #[test]
-fn break_stays() {
+fn break_keeps_the_location() {
     let site = site(
         "server {
              location /a { rewrite ^ /b; break; return 200 a; }
@@ -128,7 +128,7 @@ fn break_stays() {
 }
 
 #[test]
-fn the_servers_own_lines_come_first() {
+fn the_servers_own_lines_run_first() {
     let site = site(
         "server {
              set $s server;
@@ -143,7 +143,7 @@ fn the_servers_own_lines_come_first() {
     assert_eq!(brief(&site.get("/old")), "200 afterserver/new");
     assert_eq!(brief(&site.get("/old?stop=1")), "200 stopped1");
     assert_eq!(brief(&site.get("/old?go=1")), "200 if/new");
-    // Without a location they are not run a second time.
+    // Without a location, they are not run again.
     assert_eq!(brief(&site.get("/other")), "404");
 }
 
@@ -201,7 +201,7 @@ fn file_tests() {
 }
 
 #[test]
-fn the_last_true_if_puts_its_settings_in_force() {
+fn the_settings_of_the_last_true_if_apply() {
     let site = site(
         "server { location / {
              root outer;
@@ -238,7 +238,7 @@ fn programs_are_not_inherited() {
 fn groups_of_the_last_match() {
     let table = [
         ("if ($uri ~ (.)$) { } return 200 $1;", "200 1"),
-        // What does not match leaves no groups, and what matches leaves its own.
+        // A failed match clears the groups, a successful one replaces them.
         ("rewrite ^/(.) /$1; rewrite /(no) /; return 200 [$1];", "200 []"),
         ("rewrite ^/(.) /$1; rewrite . /z; return 200 [$1];", "200 []"),
         ("if ($uri ~ (.)$) { } if ($uri ~ (no)) { } return 200 [$1];", "200 []"),
@@ -275,13 +275,13 @@ fn groups_of_locations_and_names() {
 }
 
 #[test]
-fn groups_are_escaped_where_the_path_was() {
+fn groups_are_escaped_if_the_path_was() {
     let table = [
         ("rewrite ^/(.*) /y?a=$1; return 200 $uri?$args;", "/a&b", "200 /y?a=a&b"),
         ("rewrite ^/(.*) /y/$1?a=$1; return 200 $uri?$args;", "/a+b", "200 /y/a+b?a=a%2Bb"),
         ("rewrite ^/(.*) http://h/$1?a=$1;", "/a+b", "302 http://h/a+b?a=a%2Bb"),
         ("rewrite ^/(.*) /$1 redirect;", "/a+b", "302 /a+b"),
-        // Until a rewrite has matched, the values of `set` and `if`, too.
+        // Until a rewrite has matched, the values of `set` and `if` are escaped as well.
         ("if ($uri ~ (.*)) { } set $a $1; return 200 $a;", "/a+b", "200 /a%2Bb"),
         ("rewrite (.*) /c; set $a $1; return 200 $a;", "/a+b", "200 /a+b"),
         ("if ($uri ~ (.*)) { } return 200 $1;", "/a+b", "200 /a+b"),
@@ -307,7 +307,7 @@ fn set() {
 }
 
 #[test]
-fn a_prefix_outlives_a_set_that_is_not_run() {
+fn a_prefix_variable_keeps_its_value_until_set_runs() {
     let site = site(
         "server {
              location /a { return 200 $http_x; }
@@ -367,7 +367,7 @@ fn rewrite_log() {
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let table = [
         ("return x;", "invalid return code \"x\""),
         ("return 1000;", "invalid return code \"1000\""),
@@ -415,7 +415,7 @@ fn nginx_refuses_in_these_words() {
 }
 
 #[test]
-fn what_no_line_is_to_blame_for() {
+fn errors_without_a_line_are_reported() {
     refused("server { return 200 $a; }", "unknown \"a\" variable");
     refused("server { return 200 ${1}; }", "unknown \"1\" variable");
     refused("server { if ($1 = a) { } }", "unknown \"1\" variable");
@@ -423,8 +423,8 @@ fn what_no_line_is_to_blame_for() {
 }
 
 #[test]
-fn values_that_are_too_long_together_are_an_error() {
-    // Doubled 16 times, 64 bytes are more than the values of one exchange may be in tests.
+fn values_over_the_total_limit_are_an_error() {
+    // 64 bytes, doubled 16 times, exceed the limit of an exchange's values in tests.
     let double = "set $a \"$a$a\"; ".repeat(16);
     let site = site(&format!(
         "error_log e.log; server {{ location / {{ set $a {}; {double} return 200 ok; }}

@@ -1,6 +1,6 @@
-//! `root` and `alias`: two names for one slot, the way from a path to a file.
+//! `root` and `alias`: two directives for one setting, the mapping of paths to files.
 //!
-//! Deliberately absent: the file system. A path is text here, whatever it leads to.
+//! Deliberately absent: the file system. Paths are only text here.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ conf::directives! {
     root + IF_IN_LOCATION: Root = "html",
 }
 
-/// Hands the way to the core.
+/// Passes the setting to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.root = Some(conf.root.clone());
     Ok(())
@@ -84,11 +84,11 @@ impl Value for Root {
     }
 }
 
-/// The variables that are computed from this directive cannot stand in it.
+/// Rejects the variables that depend on this directive.
 fn refuse_own_value(variable: &str, from: &Directive) -> Result<()> {
     let text = &from.arg(0).text;
-    let stands = |spelling: String| memchr::memmem::find(text, spelling.as_bytes()).is_some();
-    if stands(format!("${variable}")) || stands(format!("${{{variable}}}")) {
+    let contains = |spelling: String| memchr::memmem::find(text, spelling.as_bytes()).is_some();
+    if contains(format!("${variable}")) || contains(format!("${{{variable}}}")) {
         return Err(from.error(format!(
             "the ${variable} variable cannot be used in the \"{}\" directive",
             from.name

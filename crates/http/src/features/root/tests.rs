@@ -1,6 +1,6 @@
 use crate::testing::{refusal, site};
 
-/// The path that a request is for.
+/// The path of the file for a request.
 fn path(server: &str, target: &str) -> String {
     let mut x = site(&format!("server {{ {server} }}")).get(target).x;
     let mut path = Vec::new();
@@ -27,7 +27,7 @@ fn root_comes_before_the_path() {
 }
 
 #[test]
-fn what_is_relative_is_below_the_prefix() {
+fn relative_paths_are_below_the_prefix() {
     let site = site(
         "server { location /a { root files; } location /b { root $arg_root; }
                   location /c { root \"\"; } }",
@@ -42,7 +42,7 @@ fn what_is_relative_is_below_the_prefix() {
 }
 
 #[test]
-fn alias_takes_the_place_of_the_name() {
+fn alias_replaces_the_name() {
     let cases = [
         ("location /x/ { alias /a/; }", "/a/y"),
         ("location /x { alias /a; }", "/a/y"),
@@ -62,7 +62,7 @@ fn alias_takes_the_place_of_the_name() {
 }
 
 #[test]
-fn an_alias_does_not_outlive_its_name() {
+fn alias_fails_after_the_name_was_rewritten() {
     let site = site(
         "error_log log; server { location /x/ { rewrite ^ /other break; alias /a/; }
                   location /r/ { rewrite ^ /other break; root /a/; } }",
@@ -76,7 +76,7 @@ fn an_alias_does_not_outlive_its_name() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let cases = [
         ("root a; root b;", "\"root\" directive is duplicate"),
         (

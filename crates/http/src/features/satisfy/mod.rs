@@ -1,6 +1,6 @@
-//! `satisfy` and `auth_delay`: how the answers of several access checks become one.
+//! `satisfy` and `auth_delay`: how the results of several access checks are combined.
 //!
-//! The asking itself is the access phase, in `phases`.
+//! `phases` runs the checks.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ conf::words! {
     }
 }
 
-/// Tells the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.satisfy_any = conf.satisfy == Satisfy::Any;
     location.core.auth_delay_ms = conf.auth_delay.0;

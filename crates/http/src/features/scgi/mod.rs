@@ -1,4 +1,4 @@
-//! `scgi_pass`: an application behind SCGI answers.
+//! `scgi_pass`: passes requests to an SCGI application.
 
 #[cfg(test)]
 mod tests;
@@ -62,16 +62,16 @@ conf::directives! {
     temp_path: TempPath = "scgi_temp 1 2",
 }
 
-/// SCGI as a location speaks it.
+/// SCGI with the settings of a location.
 struct ScgiDialect;
 
-/// A request as its reply is read.
+/// The state of a request while its reply is read.
 struct ScgiRequest {
     /// Whether it is a HEAD request.
     to_head: bool,
 }
 
-/// Answers everything in a location that has an application.
+/// Installs the backend of a location that has an application.
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,

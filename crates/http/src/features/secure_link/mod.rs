@@ -1,8 +1,8 @@
-//! `secure_link`: links that nobody can make up, and that may end.
+//! `secure_link`: links that cannot be forged, and that may expire.
 //!
-//! Either a request carries an MD5 of words that the configuration chooses, and perhaps the time
-//! when the link ends, or, as long ago, the second part of its path is an MD5 of the rest and a
-//! secret. What is made of the answer is up to the configuration: it is a variable.
+//! Either a request contains an MD5 of words that the configuration chooses, and perhaps the time
+//! of expiry; or, in the older way, the second part of its path is an MD5 of the rest and a secret.
+//! The result is a variable, which the configuration evaluates.
 
 mod said;
 #[cfg(test)]
@@ -59,13 +59,13 @@ conf::directives! {
     in MAIN;
 }
 
-/// How a location tells good links from others.
+/// How a location verifies links.
 enum SecureLink {
     /// By `secure_link` and `secure_link_md5`.
     Words {
-        /// The MD5 and the end.
+        /// The MD5 and the expiry.
         link: Template,
-        /// What the MD5 is of.
+        /// The text of which the MD5 is computed.
         words: Template,
     },
     /// By `secure_link_secret`.
@@ -94,7 +94,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     ],
 );
 
-/// When the link ends, as it says: known once `$secure_link` is.
+/// The expiry in the link, known after `$secure_link` was evaluated.
 #[derive(Default)]
 struct Ends(Option<Box<[u8]>>);
 
@@ -108,7 +108,7 @@ impl FeatureState for Ends {
     }
 }
 
-/// Hands the rule to the core, where the variables find it.
+/// Passes the rule to the core, where the variables find it.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let link = match conf.said.clone() {
         SecureLinkLines { secret: Some(_), link, words } if link.is_some() || words.is_some() => {
@@ -126,8 +126,8 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// Absent for what is no good link; `0` for one that has ended, else `1`, or the rest of the path
-/// where there is a secret.
+/// Not found for an invalid link; `0` for an expired one; otherwise `1`, or the rest of the path
+/// with a secret.
 fn secure_link(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
     let generation = x.generation.clone();
     let Some(link) = generation.location(x.location).core.own.find() else { return false };
@@ -148,7 +148,7 @@ fn secure_link(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Whether a good link has ended.
+/// Whether a valid link has expired.
 fn by_words(link: &Template, words: &Template, x: &mut Exchange) -> Option<bool> {
     let link = x.render(link);
     let (digest, ends) = match memchr::memchr(b',', &link) {
@@ -160,7 +160,7 @@ fn by_words(link: &Template, words: &Template, x: &mut Exchange) -> Option<bool>
         ends_s = Some(conf::units::number(text).filter(|time| *time > 0)?);
         x.states.of::<Ends>().0 = Some(text.into());
     }
-    /// 16 bytes in base64, its padding included.
+    /// 16 bytes in base64, padding included.
     const DIGEST_LENGTH_MAX: usize = 24;
     if digest.len() > DIGEST_LENGTH_MAX {
         return None;
@@ -172,7 +172,7 @@ fn by_words(link: &Template, words: &Template, x: &mut Exchange) -> Option<bool>
     is_good.then(|| ends_s.is_some_and(|ends_s| ends_s < net::clock::unix_ms() / 1000))
 }
 
-/// The rest of `/any/MD5/rest`, arguments included, where the MD5 is of it and the secret.
+/// The rest of `/any/MD5/rest`, arguments included, if the MD5 is that of the rest and the secret.
 fn by_secret<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
     let mut parts = target.get(1..)?.splitn(3, |byte| *byte == b'/').skip(1);
     let (given, rest) = (parts.next()?, parts.next().filter(|rest| !rest.is_empty())?);

@@ -68,7 +68,7 @@ fn links_of_a_secret() {
 }
 
 #[test]
-fn either_kind_hides_the_other_of_an_outer_block() {
+fn each_kind_replaces_the_other_of_an_outer_block() {
     let site = site(&format!(
         "server {{
              secure_link_secret key;
@@ -89,12 +89,12 @@ fn either_kind_hides_the_other_of_an_outer_block() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let twice = "\"secure_link_md5\" directive is duplicate:1";
     refused("secure_link_md5 a; secure_link_md5 a;", twice);
     let mixed =
         "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \"secure_link_md5\"";
-    // Older ones than 1.31 name the line where `http` ends.
+    // Versions before 1.31 report the line where `http` ends.
     assert_eq!(refusal("server { secure_link a; secure_link_secret b; }"), mixed);
     assert_eq!(refusal("server { secure_link_secret b; secure_link_md5 a; }"), mixed);
 }

@@ -1,4 +1,4 @@
-//! What makes a virtual server: its sockets, its names, and how its requests are read.
+//! A virtual server: its sockets, its names, and the limits of reading requests.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ conf::directives! {
     merge_slashes: bool = "on",
 }
 
-/// Nothing hooks into a location.
+/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
@@ -118,12 +118,12 @@ impl Conf {
         &self.listens
     }
 
-    /// The names, of which there is always one.
+    /// The names, of which there is at least one.
     pub fn names(&self) -> Vec<ServerName> {
         self.names.clone().unwrap_or_default().0
     }
 
-    /// How requests are read.
+    /// The settings for reading requests.
     pub fn reading(&self) -> ReadingPolicy {
         let Buffers { number, size } = self.large_client_header_buffers;
         let head = HeadLimits {

@@ -1,7 +1,7 @@
-//! `split_clients`: a variable that shares out what it is asked for by hash: so many percent get
-//! one value, so many another, and the same text always gets the same.
+//! `split_clients`: a variable whose value depends on the hash of a text: each value has a
+//! percentage, and the same text always has the same value.
 //!
-//! The hash is nginx's, so that a client stays in its share when the server is exchanged.
+//! The hash is nginx's, so that clients keep their values after a migration.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ conf::directives! {
     in MAIN;
 }
 
-/// Nothing hooks into a location: the variable is the whole feature.
+/// Installs nothing: the variable is the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -23,14 +23,14 @@ fn shares_in_order() {
 }
 
 #[test]
-fn what_no_share_takes_is_empty() {
+fn a_text_outside_all_shares_has_an_empty_value() {
     let site = site("split_clients $arg_a $h { 0.01% low; } server { return 200 [$h]; }");
     assert_eq!(site.get("/?a=1").body(), "[]");
     assert_eq!(site.get("/?a=").body(), "[low]");
 }
 
 #[test]
-fn nginx_refuses_in_these_words() {
+fn invalid_directives_are_refused_in_nginx_words() {
     let table = [
         ("a a { }", "invalid variable name \"a\":1"),
         ("a $a {\n 1 a;\n}", "invalid percent value \"1\":2"),

@@ -1,4 +1,4 @@
-//! Certificates of clients: who is admitted where, and what variables say.
+//! Client certificates: which clients are admitted, and the values of variables.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -70,7 +70,7 @@ fn each_mode_admits_its_clients() {
 }
 
 #[test]
-fn the_replies_without_error_page_are_nginxs() {
+fn replies_without_error_page_are_those_of_nginx() {
     let server = asking(
         "server { listen 1 ssl; ECDSA; ssl_verify_client on;
              ssl_trusted_certificate TRUSTED_ECDSA; return 200 secret.; }",
@@ -139,7 +139,7 @@ fn a_resumed_session_has_the_certificate_and_is_verified_again() {
 }
 
 #[test]
-fn a_session_of_one_name_says_nothing_to_another() {
+fn a_session_is_not_resumed_with_another_name() {
     let text = "'$ssl_session_reused $ssl_client_verify.'";
     for settings in ["", "ssl_session_tickets off; ssl_session_cache shared:a:1m;"] {
         let server = asking(&format!(
@@ -150,11 +150,11 @@ fn a_session_of_one_name_says_nothing_to_another() {
                  ssl_client_certificate TRUSTED_ECDSA; return 200 {text}; }}"
         ));
         for client in [TlsClient::new(), TlsClient::tls12()] {
-            // It offers every session to every name.
+            // The client offers every session to every name.
             let client = client.confusing_names().showing(ECDSA_CERTIFICATE, ECDSA_KEY);
             assert!(ask_one(&server, &client, "a.test").starts_with(". FAILED:"));
             assert!(ask_one(&server, &client, "a.test").starts_with("r FAILED:"), "{settings}");
-            // It has no certificate any more, but the session.
+            // The client has the session, but no certificate any more.
             let bare = client.showing_nothing();
             assert_eq!(ask_one(&server, &bare, "b.test"), ". NONE.", "{settings}");
         }
@@ -204,7 +204,7 @@ fn a_request_without_a_host_goes_to_the_default_server() {
 }
 
 #[test]
-fn a_certificate_counts_by_the_rules_of_the_requests_server() {
+fn a_certificate_is_verified_by_the_rules_of_the_requests_server() {
     // No name was negotiated: the default server's handshake.
     let text = "'$server_name $ssl_client_verify.'";
     let server = asking(&format!(
@@ -226,7 +226,7 @@ fn a_certificate_counts_by_the_rules_of_the_requests_server() {
 }
 
 #[test]
-fn mistakes_are_refused_when_the_configuration_is_read() {
+fn invalid_directives_are_refused() {
     for (http, message) in [
         (
             "server { ECDSA; ssl_verify_client on; }",
@@ -249,7 +249,7 @@ const OCSP_ISSUER: &str = include_str!("../../../../net/src/tls/testdata/ocsp/is
 const GOOD: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_issuer");
 const UNKNOWN: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/unknown");
 
-/// A responder that gives every request the same response.
+/// A responder that answers every request with the same response.
 struct Responder {
     url: String,
     requests: Arc<AtomicUsize>,
@@ -343,7 +343,7 @@ fn statuses_are_cached() {
 }
 
 #[test]
-fn a_certificate_that_no_responder_was_asked_about_is_refused() {
+fn a_certificate_without_an_ocsp_check_is_refused() {
     let responder = Responder::start(GOOD);
     let server = checked_by(&responder, "");
     // No name was negotiated: the handshake is that of the default server.
@@ -353,7 +353,7 @@ fn a_certificate_that_no_responder_was_asked_about_is_refused() {
 }
 
 #[test]
-fn mistakes_about_responders_are_refused_when_the_configuration_is_read() {
+fn invalid_ocsp_directives_are_refused() {
     let trusted = format!("ssl_client_certificate 'data:{OCSP_ISSUER}'; ssl_verify_client on;");
     for (line, message) in [
         ("ssl_ocsp maybe;", "invalid value \"maybe\""),

@@ -1,7 +1,7 @@
 //! TLS with clients: settings of a virtual server, and variables.
 //!
-//! Settings that `stream {}` has as well are in [`shared`]. A server's settings come to a
-//! [`ServerTls`], which `accept` asks for a session; nothing hooks into a location.
+//! Settings that `stream {}` has as well are in [`shared`]. A server's settings are compiled to a
+//! [`ServerTls`], from which `accept` gets sessions; locations have no handler of this feature.
 
 #[cfg(test)]
 mod client_tests;
@@ -51,13 +51,13 @@ conf::directives! {
 pub(crate) const VARIABLES: VariableTable =
     VariableTable::new("ngx_http_ssl_module", TlsVariables::<Exchange>::TABLE);
 
-/// Bytes of early data, at most; nginx's limit.
+/// The most bytes of early data, as in nginx.
 const EARLY_DATA_MAX: u32 = 16 * 1024;
 
 /// The application protocols of HTTP/1 (ALPN).
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
 
-/// Nothing hooks into a location.
+/// Installs nothing.
 pub fn install(
     _: &Arc<Conf>,
     _: &Arc<shared::Conf>,
@@ -66,7 +66,7 @@ pub fn install(
     Ok(())
 }
 
-/// What a server's settings come to.
+/// Compiles the settings of a server.
 pub(crate) fn policy(
     conf: &Conf,
     shared: &shared::Conf,

@@ -1,4 +1,4 @@
-//! The settings of TLS that `stream {}` has, too (`session::tls`).
+//! The settings of TLS that `stream {}` has as well (`session::tls`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::variables::VariableTable;
 pub(crate) const VARIABLES: VariableTable =
     VariableTable::new("ngx_http_ssl_module", ClientVariables::<Exchange>::TABLE);
 
-/// Nothing hooks into a location.
+/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Which server a client comes to, what it is told, and what variables say.
+//! The server that a client reaches, its certificate, and the values of variables.
 
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const RSA: &str = "RSA";
 
 const RSA_KEY_LINE: &str = "ssl_certificate_key 'data:";
 
-/// Puts certificates in the place of their names.
+/// Replaces the names of certificates by their files.
 pub(super) fn with_files(http: &str) -> String {
     let lines = |certificate: &str, key: &str| {
         format!("ssl_certificate 'data:{certificate}'; ssl_certificate_key 'data:{key}';")
@@ -70,7 +70,7 @@ fn common_name(server: &Server, client: &TlsClient, name: &str) -> &'static str 
 }
 
 #[test]
-fn variables_say_what_was_agreed_on() {
+fn variables_describe_the_negotiated_session() {
     let server = server(
         "server { listen 1 ssl; server_name localhost; ECDSA; ssl_ecdh_curve prime256v1;
              ssl_ciphers AES128;
@@ -91,7 +91,7 @@ fn a_connection_without_tls_has_none_of_the_variables() {
 }
 
 #[test]
-fn a_client_comes_to_the_server_that_it_names() {
+fn a_client_reaches_the_server_that_it_names() {
     let server = server(
         "server { listen 1 ssl; server_name a.test; ECDSA; return 200 a.; }
          server { listen 1 ssl; server_name *.b.test; RSA; return 200 b.; }
@@ -113,7 +113,7 @@ fn a_client_comes_to_the_server_that_it_names() {
 }
 
 #[test]
-fn a_client_is_shown_the_certificate_that_it_can_check() {
+fn a_client_receives_a_certificate_that_it_can_verify() {
     let server = server("server { listen 1 ssl; RSA; ECDSA; return 200 a.; }");
     assert_eq!(common_name(&server, &TlsClient::new(), "a"), ECDSA);
 }
@@ -133,7 +133,7 @@ fn plain_http_is_answered_with_497() {
 }
 
 #[test]
-fn a_handshake_that_fails_is_logged_and_has_its_time() {
+fn a_failed_handshake_is_logged_and_times_out() {
     let server = server(
         "server { listen 1 ssl; ECDSA; ssl_protocols TLSv1.3; error_log e.log info;
              client_header_timeout 100ms; }",
@@ -159,7 +159,7 @@ fn a_handshake_that_fails_is_logged_and_has_its_time() {
 }
 
 #[test]
-fn mistakes_are_refused_when_the_configuration_is_read() {
+fn invalid_directives_are_refused() {
     let refused = |http: &str| refusal(&with_files(http));
     for (http, message) in [
         (
@@ -198,7 +198,7 @@ fn mistakes_are_refused_when_the_configuration_is_read() {
 }
 
 #[test]
-fn what_rustls_does_not_have_is_a_warning() {
+fn settings_that_rustls_lacks_cause_warnings() {
     let site = site("ssl_protocols TLSv1.1 TLSv1.2; ssl_ecdh_curve X448:X25519; server { }");
     let broken = "is ignored: it is broken, and rustls does not have it:1";
     assert_eq!(site.warnings[0], format!("TLSv1.1 {broken}"));
@@ -209,7 +209,7 @@ fn what_rustls_does_not_have_is_a_warning() {
 }
 
 #[test]
-fn a_session_is_resumed_with_its_server_alone() {
+fn a_session_is_resumed_only_with_its_server() {
     let reply = "return 200 '$ssl_session_reused.';";
     for settings in ["", "ssl_session_tickets off; ssl_session_cache shared:a:1m;"] {
         let server = server(&format!(
@@ -226,7 +226,7 @@ fn a_session_is_resumed_with_its_server_alone() {
 }
 
 #[test]
-fn a_server_may_keep_no_session() {
+fn sessions_may_be_off() {
     for settings in ["ssl_session_tickets off;", "ssl_session_timeout 0;"] {
         let server = server(&format!(
             "server {{ listen 1 ssl; ECDSA; {settings} return 200 '$ssl_session_reused.'; }}"
@@ -291,7 +291,7 @@ fn a_resumed_session_may_begin_with_a_request() {
     assert_eq!(read_reply(&mut stream), "/early 1 r.");
     assert!(stream.is_early_data_accepted());
     assert_eq!(get(&mut stream, "/late"), "/late  r.");
-    // Without early data, the session is resumed all the same.
+    // Without early data, the session is resumed as well.
     assert_eq!(ask(&server, &client, "a", &["/none"]), ["/none  r."]);
     let large = TlsClient::new().with_early_data();
     ask(&server, &large, "a", &["/"]);

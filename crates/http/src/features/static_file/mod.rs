@@ -1,4 +1,5 @@
-//! Files from disk: small hot ones from memory in one write with their head, others by sendfile.
+//! Files from disk: small, frequently used ones are sent from memory in one write with the head,
+//! others by sendfile.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ conf::directives! {
     in MAIN | SERVER | LOCATION;
 }
 
-/// Answers with the file that the path names.
+/// Adds the content handler that answers with the file for the path.
 pub fn install(_: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.content(serve);
     Ok(())
@@ -50,7 +51,7 @@ fn send(x: &mut Exchange, path: &[u8]) -> Flow {
     }
 }
 
-/// Answers with a regular file, which has the type of the path.
+/// Answers with a regular file, with the content type of the path.
 pub(crate) fn answer(x: &mut Exchange, found: FoundFile) -> Flow {
     x.action = "sending response to client";
     x.reply.status = 200;
@@ -65,7 +66,7 @@ pub(crate) fn answer(x: &mut Exchange, found: FoundFile) -> Flow {
     Flow::Done
 }
 
-/// The same path with a slash: what a directory is asked by.
+/// Redirects to the same path with a slash, for a directory.
 fn redirect_to_directory(x: &mut Exchange) -> Flow {
     let mut location = Vec::with_capacity(x.request.uri.len() + x.request.args.len() + 2);
     wire::uri::escape(wire::uri::EscapeSet::Uri, &x.request.uri, &mut location);

@@ -53,7 +53,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn directories_are_asked_for_with_a_slash() {
+fn directories_are_redirected_to_a_slash() {
     let site = site(
         "absolute_redirect off;
          server { location /x/ { alias html/; } location ~ ^/r/(.*) { alias html/$1; } }",
@@ -71,7 +71,7 @@ fn directories_are_asked_for_with_a_slash() {
 }
 
 #[test]
-fn what_cannot_be_sent() {
+fn files_that_cannot_be_sent_are_errors() {
     let site = site(
         "error_log log; server { location / { } location /q { log_not_found off; }
          location = /w { root html/none; error_page 404 =200 /a; } location /e/ { index no; } }",
@@ -112,7 +112,7 @@ fn what_cannot_be_sent() {
 }
 
 #[test]
-fn a_device_is_no_file() {
+fn a_device_is_not_served() {
     let site = site("error_log log; server { root /dev; }");
     assert_eq!(site.get("/null").status(), 404);
     assert_eq!(site.messages("log"), ["[crit] \"/dev/null\" is not a regular file"]);

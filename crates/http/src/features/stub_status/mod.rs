@@ -1,4 +1,4 @@
-//! `stub_status`: what the server counts, as a page and as variables.
+//! `stub_status`: the server's counters, as a page and as variables.
 
 use std::io::Write;
 use std::ops::RangeInclusive;
@@ -29,7 +29,7 @@ conf::directives! {
     stub_status: Option<StubStatus>,
 }
 
-/// There, or not. Older configurations say `on` after it.
+/// The presence of the directive. Older configurations have `on` after it.
 #[derive(Clone, Copy)]
 pub struct StubStatus;
 
@@ -71,7 +71,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     ],
 );
 
-/// Answers everything in the location.
+/// Sets the handler that answers all requests of the location.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.stub_status.is_some() {
         location.exclusive("stub_status", answer);
@@ -104,7 +104,7 @@ mod tests {
     use crate::testing::site;
 
     #[test]
-    fn the_page_is_nginxs() {
+    fn the_page_has_nginx_format() {
         let site = site("server { location / { stub_status; } }");
         let page = site.get("/").body();
         let lines: Vec<&str> = page.split('\n').collect();

@@ -1,6 +1,6 @@
-//! What locations say of subrequests that end in them, and what follows a reply: `post_action`.
+//! Settings of locations for subrequests and `post_action`.
 //!
-//! How they run is `crate::subrequest`'s.
+//! `crate::subrequest` runs them.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ conf::directives! {
     post_action + IF_IN_LOCATION: Option<Text>,
 }
 
-/// Tells the core.
+/// Passes the settings to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     location.core.log_subrequest = conf.log_subrequest;
     location.core.post_action = conf.post_action.as_ref().map(|Text(target)| (&**target).into());

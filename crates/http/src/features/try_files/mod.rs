@@ -1,7 +1,7 @@
-//! `try_files`: the first of several paths that leads to a file becomes the path of the request.
+//! `try_files`: the first of several paths that is a file becomes the path of the request.
 //!
-//! The last argument is not looked for: it is a status, a named location, or a path that an
-//! internal redirect leads to. Not inherited, as in nginx.
+//! The last argument is not looked up: it is a status, a named location, or the path of an internal
+//! redirect. As in nginx, the directive is not inherited.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ conf::directives! {
     try_files: Option<Tries>,
 }
 
-/// Looks for the files where any are named.
+/// Adds the handler if the directive is set.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Some(tries) = conf.try_files.clone() {
         location.precontent(move |x| handle(&tries, x));
@@ -41,7 +41,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-/// The paths in order, and what comes after them.
+/// The paths in order, and the last argument.
 #[derive(Clone)]
 struct Tries {
     files: Arc<[Try]>,
@@ -50,7 +50,7 @@ struct Tries {
 
 struct Try {
     name: Template,
-    /// It was written with a slash at its end.
+    /// Whether it ends with a slash, and means a directory.
     is_directory: bool,
 }
 
@@ -61,7 +61,7 @@ enum Last {
     Path(Template),
 }
 
-/// The largest status that may be asked for.
+/// The largest valid status.
 const STATUS_MAX: u64 = 999;
 
 impl Value for Tries {
@@ -114,8 +114,8 @@ fn handle(tries: &Tries, x: &mut Exchange) -> Flow {
     flow
 }
 
-/// Writes the path of a file that may be there; where its name begins. With `alias` the name has no
-/// part that the directory stands for, if it was computed.
+/// Writes the path of a candidate. Returns where its name begins. With `alias`, a computed name
+/// does not contain the part that the directory replaces.
 fn write_path(name: &Template, x: &mut Exchange, path: &mut Vec<u8>) -> usize {
     let generation = x.generation.clone();
     let root = generation.location(x.location).core.root();
@@ -145,7 +145,7 @@ fn leads_to(x: &mut Exchange, path: &[u8], directory: bool) -> bool {
     }
 }
 
-/// Makes the name the path of the request.
+/// Sets the path of the request.
 fn take(x: &mut Exchange, name: &[u8], is_directory: bool) {
     let generation = x.generation.clone();
     let kept = match &generation.location(x.location).core.root().stands_for {

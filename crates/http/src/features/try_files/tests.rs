@@ -24,7 +24,7 @@ fn the_first_file_answers() {
 }
 
 #[test]
-fn a_directory_is_meant_by_a_slash() {
+fn a_name_with_a_slash_means_a_directory() {
     let site = site("server { try_files $uri $uri/ =404; index i; }");
     site.file("d/i", "index");
     site.file("e", "file");
@@ -34,7 +34,7 @@ fn a_directory_is_meant_by_a_slash() {
 }
 
 #[test]
-fn the_last_is_not_looked_for() {
+fn the_last_argument_is_not_looked_up() {
     let site = site(
         "server { location /u { try_files $uri /to?x=$arg_a; }
                   location = /to { return 200 $uri?$args; }
@@ -51,7 +51,7 @@ fn the_last_is_not_looked_for() {
 }
 
 #[test]
-fn the_last_path_is_answered_by_its_location() {
+fn the_last_path_is_an_internal_redirect() {
     let site = site("server { location / { try_files $uri /index.php; } }");
     site.file("index.php", "php");
     assert_eq!(site.get("/none").body(), "php");
@@ -78,7 +78,7 @@ fn with_alias() {
 }
 
 #[test]
-fn it_is_not_inherited() {
+fn try_files_is_not_inherited() {
     let site = site(
         "server { try_files /a =404; location /l { } location /i { try_files /a =404;
                   if ($arg_if) { set $x 1; } } }",
@@ -92,7 +92,7 @@ fn it_is_not_inherited() {
 }
 
 #[test]
-fn links_that_are_refused_are_passed_over() {
+fn refused_symbolic_links_are_skipped() {
     let site = site(
         "error_log log; disable_symlinks on from=$document_root;
          server { try_files $uri /b =404; }",
@@ -111,7 +111,7 @@ fn links_that_are_refused_are_passed_over() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     let cases = [
         ("try_files a;", "invalid number of arguments in \"try_files\" directive"),
         ("try_files a =x;", "invalid code \"=x\""),

@@ -1,7 +1,7 @@
 //! `types` and `default_type`: MIME types by the extension of a file's name.
 //!
-//! A sorted table that is searched without copying the extension, whatever its case. The
-//! `types_hash_` directives are read and mean nothing here: this table needs no size.
+//! The table is sorted and searched without copying the extension, ignoring case. The `types_hash_`
+//! directives have no effect, because this table needs no size.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ conf::directives! {
     types_hash_bucket_size: Number = "64",
 }
 
-/// Hands the types to the core.
+/// Passes the types to the core.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let _ = conf.types_hash_bucket_size;
     if conf.types_hash_max_size.0 == 0 {
@@ -90,7 +90,7 @@ impl Value for Types {
     }
 }
 
-/// nginx knows three extensions before it is told any.
+/// As in nginx, three extensions are predefined.
 impl Absent for Types {
     fn absent() -> Self {
         let entry = |extension: &[u8], name: &[u8]| (extension.into(), name.into());

@@ -8,7 +8,7 @@ fn content_type(http: &str, name: &str) -> String {
 }
 
 #[test]
-fn what_is_known_before_anything_is_said() {
+fn three_extensions_are_predefined() {
     for (name, expected) in [
         ("a.html", "text/html"),
         ("a.GIF", "image/gif"),
@@ -51,7 +51,7 @@ fn an_inner_block_replaces_the_types_and_adds_to_its_own() {
 }
 
 #[test]
-fn an_extension_said_twice() {
+fn a_repeated_extension_causes_a_warning() {
     let site = site("types {\n a/a x;\n b/b w X;\n} server { }");
     site.file("n.x", "");
     assert_eq!(site.get("/n.x").field("Content-Type").unwrap(), "b/b");

@@ -1,8 +1,8 @@
-//! `upstream {}`: named groups of servers. What they are and how they choose is crate `upstream`'s;
-//! here the block is read, and the groups are made.
+//! `upstream {}`: reads the blocks and builds groups of servers. Crate `upstream` implements the
+//! groups and their balancing.
 //!
-//! Who passes requests on finds a group while a location is compiled, wherever its block stands:
-//! `place.load.own.of::<::upstream::Groups>().find(name)`.
+//! While a location is compiled, a feature finds a group by name, wherever its block is:
+//! `location.load.own.of::<::upstream::Groups>().find(name)`.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::site::LocationBuilder;
 
 pub use ::upstream::settings::{Conf, Layer};
 
-/// Nothing hooks into a location: the groups are the whole feature.
+/// Installs nothing: the groups are the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
@@ -39,7 +39,7 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::end(layers.upstream, from, load)
 }
 
-/// Makes the groups, once everything has been read. `main` is what `http {}` says.
+/// Builds the groups, after the whole configuration was read. `main` are the settings of `http {}`.
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
     let around = resolver::of_main(&main.resolver, load);
     Groups::build(&main.upstream, around.as_ref(), load)

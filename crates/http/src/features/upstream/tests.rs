@@ -1,7 +1,7 @@
 use crate::testing::{refusal, refused, site};
 
 #[test]
-fn blocks_are_read_and_refused_as_nginx_does() {
+fn blocks_are_checked_as_in_nginx() {
     let table = [
         ("upstream u { }", "no servers are inside upstream:1"),
         ("upstream u { server }", "unexpected \"}\":1"),
@@ -43,7 +43,7 @@ fn blocks_are_read_and_refused_as_nginx_does() {
 }
 
 #[test]
-fn what_is_not_found_is_down_unless_it_is_to_be_refused() {
+fn unknown_hosts_are_down_or_refused() {
     let warning = "host not found in upstream \"does-not-exist.invalid\":1";
     for text in [
         "upstream u { server does-not-exist.invalid; }",

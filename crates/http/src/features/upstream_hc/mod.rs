@@ -1,6 +1,6 @@
-//! `health_check` and `match`: active checks of the servers that a location passes requests on to.
+//! `health_check` and `match`: active checks of the servers of a location's backend.
 //!
-//! Here they are read; they are carried out by [`crate::health`].
+//! The directives are parsed here; [`crate::health`] runs the checks.
 
 mod parameters;
 #[cfg(test)]
@@ -75,7 +75,7 @@ conf::directives! {
     health_check: Option<HealthCheckLine>,
 }
 
-/// Leaves the check to whoever asks the servers.
+/// Passes the check to [`crate::health`], which finds it in the location.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let checkable = location.handed_on.of::<Option<Arc<dyn Checkable>>>().take();
     let Some(check) = &conf.health_check else { return Ok(()) };

@@ -47,14 +47,14 @@ impl HealthCheckLine {
         Ok(())
     }
 
-    /// What replies are compared with.
+    /// The `match` block for replies.
     pub(super) fn matching(&self, matches: &Matches) -> Result<Arc<Match>> {
         let found = self.parameters.matching(|name| matches.find(name).cloned());
         found.map(Option::unwrap_or_default)
     }
 }
 
-/// Whether it can be asked for: nothing in it ends the request line.
+/// Whether it is a valid path of a request: it contains nothing that would end the request line.
 fn is_path(text: &[u8]) -> bool {
     text.first() == Some(&b'/') && text.iter().all(|&byte| byte > b' ' && byte != 0x7f)
 }

@@ -14,7 +14,7 @@ fn with_match(lines: &str) -> TestSite {
     ))
 }
 
-/// What was looked at last, or the cause.
+/// The last test, or the failure.
 fn judge(lines: &str, reply: &str) -> Result<&'static str, String> {
     let site = with_match(lines);
     let mut x = site.get("/ok?one=1&nought=0").x;
@@ -119,7 +119,7 @@ fn without_a_match_block_2xx_and_3xx_pass() {
 }
 
 #[test]
-fn what_is_wrong_with_a_match_is_refused() {
+fn invalid_match_blocks_are_refused() {
     let table = [
         ("status;", "invalid number of arguments in \"status\" directive:1"),
         ("status !;", "invalid parameter \"!\":1"),
@@ -146,7 +146,7 @@ fn what_is_wrong_with_a_match_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_with_a_check_is_refused() {
+fn invalid_health_checks_are_refused() {
     let pass = "proxy_pass http://u;";
     let requires = "\"health_check\" directive requires";
     let table = [
@@ -190,7 +190,7 @@ fn what_is_wrong_with_a_check_is_refused() {
 }
 
 #[test]
-fn what_is_said_is_read() {
+fn all_parameters_are_accepted() {
     let site = site(&format!(
         "{UPSTREAM}
          server {{

@@ -1,4 +1,4 @@
-//! The cookie: what a browser sends, and what it is told to send.
+//! The cookie that a browser sends.
 
 use observe::{Level, Text};
 use wire::Known;
@@ -9,11 +9,11 @@ use super::settings::Mark;
 use crate::builtin::cookie_in;
 use crate::exchange::Exchange;
 
-/// Digits of a number without padding. More is not looked at: the padding may be marked, and there
-/// are cookies around that end in anything.
+/// The digits of a number without padding. The rest is ignored, because the padding may contain the
+/// mark, and existing cookies end in arbitrary characters.
 pub(super) const DIGITS: usize = 22;
 
-/// What a browser sent; nothing where it sent none.
+/// The cookie of a browser, if it sent one.
 #[derive(Clone, Default)]
 pub(super) struct Sent {
     pub(super) text: Option<Box<[u8]>>,
@@ -46,7 +46,7 @@ impl Sent {
         Uid::of(&bytes)
     }
 
-    /// Whether it has the mark, if one is wanted.
+    /// Whether it has the mark, if one is configured.
     pub(super) fn is_marked(&self, mark: Mark) -> bool {
         let Some(mark) = mark.0 else { return true };
         let end = self.text.as_ref().and_then(|text| text.get(DIGITS..));

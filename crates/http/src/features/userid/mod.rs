@@ -1,8 +1,7 @@
-//! `userid`: a cookie by which a browser is known again, of nginx's and mod_uid's form.
+//! `userid`: a cookie that identifies a browser, in the format of nginx and mod_uid.
 //!
-//! The number in it is 128 bits: where it was given, when, by which worker, and a count. Browsers
-//! that come without one are given one with the reply (`on`, `v1`), or are only told apart in
-//! the log (`log`).
+//! It contains a number of 128 bits: where and when it was assigned, by which worker, and a count.
+//! Browsers without a cookie receive one with the reply (`on`, `v1`), or are only logged (`log`).
 
 mod cookie;
 mod number;
@@ -65,7 +64,7 @@ conf::directives! {
     userid_mark: Mark = "off",
 }
 
-/// The settings, and where `$uid_reset` is.
+/// The settings, and the number of `$uid_reset`.
 #[derive(Clone)]
 pub struct UseridRules {
     conf: Arc<Conf>,
@@ -90,7 +89,8 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
             "The cookie of `userid` that the client is given, as `NAME=VALUE`.",
             |x, out| {
                 let Some(rules) = rules(x) else { return false };
-                let uid = if rules.conf.userid.gives() { given(&rules, x).set } else { None };
+                let uid =
+                    if rules.conf.userid.sets_cookies() { given(&rules, x).set } else { None };
                 uid.is_some_and(|uid| uid.write_named(&rules.conf.userid_name.0, out))
             },
         ),
@@ -104,25 +104,25 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     ],
 );
 
-/// What holds where the main request is.
+/// The rules of the main request's location.
 fn rules(x: &Exchange) -> Option<UseridRules> {
     x.generation.location(x.main_location()).core.own.find().cloned()
 }
 
-/// What is known of a browser in one exchange.
+/// The state of a browser in one exchange.
 #[derive(Clone, Default)]
 struct Note {
-    /// The number that it came with.
+    /// The number in its cookie.
     got: Option<Uid>,
-    /// The number that it is given, once that is settled.
+    /// The number that is assigned to it, once it is known.
     set: Option<Uid>,
-    /// The cookie as it was sent.
+    /// The cookie that it sent.
     sent: Sent,
-    /// Whether the number is a new one although it had one.
+    /// Whether a new number replaces the one in its cookie.
     is_reset: bool,
 }
 
-/// The note of an exchange, once it is made.
+/// The note of an exchange, once it was computed.
 #[derive(Default)]
 struct Noted(Option<Note>);
 
@@ -135,7 +135,7 @@ impl FeatureState for Noted {
         self.0 = None;
     }
 
-    /// A main request and its subrequests know the same of the browser.
+    /// A main request and its subrequests share the note.
     fn begin_subrequest(&mut self, parent: &Self) {
         self.0.clone_from(&parent.0);
     }
@@ -147,7 +147,7 @@ impl FeatureState for Noted {
     }
 }
 
-/// Gives cookies where that is on, and hands the settings to the core for the variables.
+/// Adds the filter that sets cookies, and passes the settings to the core for the variables.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if conf.userid == Userid::Off {
         return Ok(());
@@ -155,16 +155,16 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     let uid_reset = location.load.names.number(b"uid_reset", None);
     let rules = UseridRules { conf: conf.clone(), uid_reset };
     location.core.own.add(rules.clone());
-    if conf.userid.gives() {
+    if conf.userid.sets_cookies() {
         location.main_filter(move |x| {
-            give(&rules, x);
+            set_cookie(&rules, x);
             Filtered::Pass
         });
     }
     Ok(())
 }
 
-/// What is known of the browser, found out at the first question.
+/// The note of the exchange, computed at the first call.
 fn note(conf: &Conf, x: &mut Exchange) -> Note {
     if let Some(note) = &x.states.of::<Noted>().0 {
         return note.clone();
@@ -175,7 +175,7 @@ fn note(conf: &Conf, x: &mut Exchange) -> Note {
     note
 }
 
-/// The same, and the number that it is given, if any.
+/// The note with the assigned number, if any.
 fn given(rules: &UseridRules, x: &mut Exchange) -> Note {
     let mut note = note(&rules.conf, x);
     if note.set.is_some() {
@@ -201,7 +201,7 @@ fn given(rules: &UseridRules, x: &mut Exchange) -> Note {
     note
 }
 
-/// A number that no browser has yet.
+/// A new number.
 fn next_uid(conf: &Conf, x: &Exchange) -> Uid {
     let service = conf.userid_service.map(|number| number.0 as u32);
     match conf.userid {
@@ -210,7 +210,7 @@ fn next_uid(conf: &Conf, x: &Exchange) -> Uid {
     }
 }
 
-fn give(rules: &UseridRules, x: &mut Exchange) {
+fn set_cookie(rules: &UseridRules, x: &mut Exchange) {
     let note = given(rules, x);
     let Some(uid) = note.set else { return };
     let known_text = note.sent.text.as_ref().filter(|_| note.got.is_some() && !note.is_reset);
@@ -221,7 +221,7 @@ fn give(rules: &UseridRules, x: &mut Exchange) {
     }
 }
 
-/// The value of `Set-Cookie`. A number that the browser has already is sent as it stood there.
+/// The value of `Set-Cookie`. A number that the browser has already is sent in its original text.
 fn cookie_value(conf: &Conf, uid: Uid, known_text: Option<&[u8]>) -> Vec<u8> {
     let mut out = conf.userid_name.0.to_vec();
     out.push(b'=');

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::exchange::Exchange;
 
-/// Four words, as they stand in memory: by whom, when, by which worker, which one.
+/// Four words in memory order: service, time, worker, count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Uid([u32; 4]);
 
-/// Counts go on by so many, as in nginx.
+/// The increment of counts, as in nginx.
 const STEP: u32 = 0x100;
 const FIRST_V1: u32 = 1;
 const FIRST_V2: u32 = 0x0303_0302;
@@ -23,8 +23,8 @@ thread_local! {
     static NEXT_V2: Cell<u32> = const { Cell::new(FIRST_V2) };
 }
 
-/// What is another for each worker: of the time all that fits into 16 bits, and of the process and
-/// the worker in it, which nginx need not tell apart.
+/// A word that differs between workers: 16 bits of the time, and 16 bits of the process and the
+/// number of the worker in it.
 fn worker() -> u32 {
     static WORKERS: AtomicU32 = AtomicU32::new(0);
     let micros = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.subsec_micros());
@@ -52,7 +52,7 @@ impl Uid {
         Self([service, now_s, WORKER.with(|worker| *worker), count])
     }
 
-    /// The number of these bytes; those that are missing are zero. `None` where it cannot be one.
+    /// The number with these bytes; missing ones are zero. `None` if it is invalid.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let mut words = [0; 4];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks(4)) {
@@ -66,13 +66,13 @@ impl Uid {
     /// The bytes.
     pub(super) fn bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        for (place, word) in bytes.chunks_mut(4).zip(self.0) {
-            place.copy_from_slice(&word.to_ne_bytes());
+        for (chunk, word) in bytes.chunks_mut(4).zip(self.0) {
+            chunk.copy_from_slice(&word.to_ne_bytes());
         }
         bytes
     }
 
-    /// Appends `name=` and the number, and is there.
+    /// Appends `name=` and the number; returns true.
     pub(super) fn write_named(self, name: &[u8], out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(name);
         write!(out, "={self}").is_ok()
@@ -85,7 +85,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// The address that the browser has connected to: all of an IPv4 address, the end of another.
+/// The local address of the connection: an IPv4 address, or the end of an IPv6 address.
 pub(super) fn of_address(x: &Exchange) -> u32 {
     match x.client.local().map(|local| local.ip()) {
         Some(IpAddr::V4(ip)) => ip.to_bits(),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_back() {
+    fn numbers_are_read_from_their_bytes() {
         let bytes: Vec<u8> = (1..=16).collect();
         assert_eq!(Uid::of(&bytes).unwrap().bytes(), bytes[..]);
         let short = Uid::of(&bytes[..13]).unwrap();

@@ -20,8 +20,8 @@ conf::words! {
 }
 
 impl Userid {
-    /// Whether browsers are given cookies.
-    pub(super) fn gives(self) -> bool {
+    /// Whether cookies are set.
+    pub(super) fn sets_cookies(self) -> bool {
         matches!(self, Self::V1 | Self::On)
     }
 }
@@ -40,11 +40,11 @@ impl Value for Unless {
 /// How long a cookie is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseridExpires {
-    /// As long as the browser runs.
+    /// Until the browser ends.
     Off,
-    /// For so many seconds.
+    /// For this many seconds.
     After(i64),
-    /// To the end of the times that all systems know.
+    /// Until the last time that all systems can represent.
     Max,
 }
 
@@ -76,7 +76,8 @@ impl UseridExpires {
         let mut text = date::http(time);
         (text[7], text[11]) = (b'-', b'-');
         out.extend_from_slice(b"; expires=");
-        // Netscape's form has a year of two digits, which must not be taken for one of the past.
+        // Netscape's format has a year of two digits. Later years are written with four, so that
+        // they are not mistaken for past ones.
         let year = if &text[12..16] > b"2037".as_slice() { 12 } else { 14 };
         out.extend_from_slice(&text[..12]);
         out.extend_from_slice(&text[year..]);
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates() {
+    fn expiry_dates_are_written_in_netscape_format() {
         let written = |expires: UseridExpires, now| {
             let mut out = Vec::new();
             expires.write(now, &mut out);

@@ -16,7 +16,7 @@ fn with_cookie(site: &TestSite, path: &str, value: &str) -> TestAnswer {
 }
 
 #[test]
-fn a_browser_is_given_a_number_and_keeps_it() {
+fn a_browser_receives_a_number_and_keeps_it() {
     let site = site(&format!("{FIELDS} server {{ userid on; return 204; }}"));
     let first = site.get("/");
     let sent = cookie(&first);
@@ -32,7 +32,7 @@ fn a_browser_is_given_a_number_and_keeps_it() {
 }
 
 #[test]
-fn where_it_is_off_or_only_logged() {
+fn off_and_log_set_no_cookie() {
     let site = site(&format!(
         "{FIELDS} server {{
              location /log {{ userid log; return 204; }}
@@ -79,7 +79,7 @@ fn attributes() {
 }
 
 #[test]
-fn numbers_say_who_gave_them() {
+fn numbers_contain_the_service() {
     let site = site(
         "add_header X-Set $uid_set; server {
              location / { userid on; userid_service 65534; return 204; }
@@ -95,7 +95,7 @@ fn numbers_say_who_gave_them() {
 }
 
 #[test]
-fn a_cookie_without_the_mark_is_sent_once_more() {
+fn a_cookie_without_the_mark_is_sent_again() {
     let site = site(&format!("{FIELDS} server {{ userid on; userid_mark t; return 204; }}"));
     let answer = with_cookie(&site, "/", "uid=fwAAAVDsyFxkEgAJAwMEAg==");
     assert_eq!(cookie(&answer), "uid=fwAAAVDsyFxkEgAJAwMEAgt=; path=/");
@@ -106,7 +106,7 @@ fn a_cookie_without_the_mark_is_sent_once_more() {
 }
 
 #[test]
-fn a_number_is_reset_where_a_variable_says_so() {
+fn uid_reset_replaces_a_number() {
     let site = site(&format!(
         "error_log log notice; map $args $uid_reset {{ default 0; new 1; log log; }}
          {FIELDS} server {{ userid on; return 204; }}"
@@ -124,7 +124,7 @@ fn a_number_is_reset_where_a_variable_says_so() {
 }
 
 #[test]
-fn cookies_that_are_none_of_ours_are_replaced() {
+fn invalid_cookies_are_replaced() {
     let site = site(&format!("error_log log; {FIELDS} server {{ userid on; return 204; }}"));
     for value in ["uid=short", "uid=!!AAAVDsyFxkEgAJAwMEAg==", "uid=AAAAAAAAAAAAAAAAAAAAAA=="] {
         let answer = with_cookie(&site, "/", value);
@@ -140,7 +140,7 @@ fn cookies_that_are_none_of_ours_are_replaced() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_directives_are_refused() {
     refused("userid maybe;", "invalid value \"maybe\":1");
     refused("userid_flags secure lax;", "invalid value \"lax\":1");
     refused("userid_expires soon;", "\"userid_expires\" directive invalid value:1");

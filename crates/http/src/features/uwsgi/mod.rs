@@ -1,4 +1,4 @@
-//! `uwsgi_pass`: an application behind uwsgi answers.
+//! `uwsgi_pass`: passes requests to a uwsgi application.
 
 #[cfg(test)]
 mod tests;
@@ -96,19 +96,19 @@ impl Value for UwsgiPass {
     }
 }
 
-/// uwsgi as a location speaks it.
+/// uwsgi with the settings of a location.
 struct UwsgiDialect {
     modifiers: (u8, u8),
     string: Box<[u8]>,
 }
 
-/// A request as its reply is read.
-struct Started {
+/// The state of a request while its reply is read.
+struct StartedUwsgi {
     /// Whether it is a HEAD request.
     to_head: bool,
 }
 
-/// Answers everything in a location that has an application.
+/// Installs the backend of a location that has an application.
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
@@ -133,11 +133,11 @@ pub fn install(
 }
 
 impl Dialect for UwsgiDialect {
-    type Request = Started;
+    type Request = StartedUwsgi;
 
     const FAMILY: &'static str = "uwsgi_";
     const SCHEMES: AddressSchemes = SCHEMES;
-    /// Unlike the others, it passes `Status` on.
+    /// Unlike the other protocols, it passes `Status` on.
     const HIDDEN: &'static [ReplyName] = &[
         ReplyName::XAccelExpires,
         ReplyName::XAccelRedirect,
@@ -157,12 +157,12 @@ impl Dialect for UwsgiDialect {
         ended.ok()
     }
 
-    fn request(&self, to_head: bool) -> Started {
-        Started { to_head }
+    fn request(&self, to_head: bool) -> StartedUwsgi {
+        StartedUwsgi { to_head }
     }
 }
 
-impl Start for Started {
+impl Start for StartedUwsgi {
     type Protocol = Cgi;
     const SCHEMA: &'static str = SCHEMES.plain;
     const SECURE_SCHEMA: &'static str = SCHEMES.tls;

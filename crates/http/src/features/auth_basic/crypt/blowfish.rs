@@ -1,4 +1,4 @@
-//! `$2a$`, `$2b$` and `$2y$`: bcrypt, of which these are names for the same.
+//! `$2a$`, `$2b$` and `$2y$`: three names for bcrypt.
 
 use bcrypt::{HashParts, Version};
 

@@ -28,10 +28,10 @@ pub fn crypt(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Encrypts a block of zeros again and again. The initial permutation of zeros is zeros, and
-/// between two times the final and the initial one undo each other.
+/// Encrypts a block of zeros [`TIMES`] times. The initial permutation of zeros is zeros, and
+/// between two rounds the final and the initial permutation cancel out.
 fn encrypt(subkeys: &[u64; 16], salt: u32) -> u64 {
-    // Bit 0 of the salt swaps the first bits of both halves of what is expanded.
+    // Bit 0 of the salt swaps the first bits of both halves of the expanded block.
     let swapped = u64::from(salt.reverse_bits() >> 8);
     let (mut left, mut right) = (0, 0);
     for _ in 0..TIMES {
@@ -57,7 +57,7 @@ fn scramble(half: u32, subkey: u64, swapped: u64) -> u32 {
     permute(out, 32, &P) as u32
 }
 
-/// Eight times four bits, each with its neighbours: 48.
+/// Expands eight groups of four bits to 48 bits, each group with its neighbouring bits.
 fn expand(half: u32) -> u64 {
     let half = u64::from(half);
     let ring = (half & 1) << 33 | half << 1 | half >> 31;
@@ -75,7 +75,7 @@ fn subkeys(key: u64) -> [u64; 16] {
     })
 }
 
-/// The bits of a word of `width` bits in another order; bit 1 is the highest, as in the standard.
+/// Reorders the bits of a word of `width` bits. As in the standard, bit 1 is the highest.
 fn permute(word: u64, width: u8, order: &[u8]) -> u64 {
     order.iter().fold(0, |out, bit| out << 1 | word >> (width - bit) & 1)
 }

@@ -1,4 +1,4 @@
-//! `$1$` of FreeBSD and `$apr1$` of Apache: a thousand rounds of MD5, the same but for the name.
+//! `$1$` of FreeBSD and `$apr1$` of Apache: a thousand rounds of MD5, different only in their name.
 
 use md5::{Digest, Md5};
 
@@ -7,7 +7,7 @@ use super::{before_dollar, write_low_first};
 const SALT_LENGTH_MAX: usize = 8;
 const ROUNDS: usize = 1000;
 
-/// Which bytes of the digest make four digits, and the one that makes the last two.
+/// The bytes of the digest for each four digits, and the one for the last two.
 const ORDER: [[usize; 3]; 5] = [[0, 6, 12], [1, 7, 13], [2, 8, 14], [3, 9, 15], [4, 10, 5]];
 const LAST: usize = 11;
 
@@ -41,8 +41,8 @@ fn first(name: &[u8], password: &[u8], salt: &[u8]) -> [u8; 16] {
     for rest in password.chunks(inner.len()) {
         outer.update(&inner[..rest.len()]);
     }
-    // A bit of the length that is set adds a zero, another the password's first byte: an oversight
-    // of the first implementation that all others share.
+    // Each set bit of the length adds a zero, each clear bit the first byte of the password: a
+    // mistake of the first implementation that became the format.
     let mut length = password.len();
     while length > 0 {
         outer.update(if length & 1 == 1 { &[0] } else { &password[..1] });

@@ -1,8 +1,8 @@
-//! Passwords as crypt(3) keeps them: each kind computes, from a password and the text that was
-//! kept, the text that would be kept for that password. `None`: what was kept is not of its form.
+//! The formats of crypt(3): each computes the hash of a password with the parameters of a stored
+//! hash. `None` if the stored hash does not have the format.
 //!
-//! Absent: what libxcrypt knows besides and hardly anybody has in a file of passwords, which is
-//! `$7$`, `$gy$`, `$2x$`, `$sha1$`, `$md5$`, `$3$` and `_`.
+//! Absent: the other formats of libxcrypt, which are hardly used in password files: `$7$`, `$gy$`,
+//! `$2x$`, `$sha1$`, `$md5$`, `$3$` and `_`.
 
 pub(super) mod blowfish;
 pub(super) mod des;
@@ -10,10 +10,10 @@ pub(super) mod md5;
 pub(super) mod sha;
 pub(super) mod yescrypt;
 
-/// The longest password, as in libxcrypt: some kinds take time that grows with its square.
+/// The longest password, as in libxcrypt: the time of some formats grows with its square.
 pub(super) const PASSWORD_LENGTH_MAX: usize = 512;
 
-/// What stands for six bits.
+/// The digits, of six bits each.
 const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Appends `count` digits, the lowest six bits first.
@@ -24,7 +24,7 @@ fn write_low_first(mut bits: u32, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends bytes, the first of three being the lowest.
+/// Appends bytes in digits; the first byte of three has the lowest bits.
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     for group in bytes.chunks(3) {
         let bits = group.iter().rev().fold(0, |bits, byte| bits << 8 | u32::from(*byte));
@@ -32,7 +32,7 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes that were written so.
+/// Decodes bytes that [`write_bytes`] has written.
 fn read_bytes(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for group in text.chunks(4) {
@@ -45,7 +45,7 @@ fn read_bytes(text: &[u8]) -> Option<Vec<u8>> {
     (text.len() % 4 != 1).then_some(bytes)
 }
 
-/// The bits that a digit stands for.
+/// The value of a digit.
 fn value(digit: u8) -> Option<u8> {
     memchr::memchr(digit, DIGITS).map(|at| at as u8)
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_in_digits() {
+    fn bytes_are_encoded_as_digits() {
         for bytes in [&b""[..], b"a", b"ab", b"abc", b"abcdefgh\xff\0"] {
             let mut text = Vec::new();
             write_bytes(bytes, &mut text);

@@ -6,14 +6,14 @@ use sha_crypt::{Params, sha256_crypt, sha512_crypt};
 use super::{before_dollar, write_low_first};
 
 const SALT_LENGTH_MAX: usize = 16;
-/// What comes before the number of rounds, where it is not 5000.
+/// Precedes the number of rounds, if that is not 5000.
 const ROUNDS: &[u8] = b"rounds=";
 
 /// `$5$[rounds=N$]salt$digest`
 pub fn sha256(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let Setting { params, salt, mut text } = Setting::of(kept)?;
     let digest = sha256_crypt(password, salt, params);
-    // Ten groups of three bytes that are ten apart, each turned once more than the one before it.
+    // Ten groups of three bytes with a distance of ten, each rotated once more than the one before.
     for at in 0..10 {
         let [a, b, c] = [at, at + 10, at + 20].map(|at| digest[at]);
         write_turned([[a, b, c], [c, a, b], [b, c, a]][at % 3], &mut text);
@@ -26,7 +26,7 @@ pub fn sha256(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
 pub fn sha512(password: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let Setting { params, salt, mut text } = Setting::of(kept)?;
     let digest = sha512_crypt(password, salt, params);
-    // Here they are 21 apart and turn the other way.
+    // Here the distance is 21, and the rotation has the other direction.
     for at in 0..21 {
         let [a, b, c] = [at, at + 21, at + 42].map(|at| digest[at]);
         write_turned([[a, b, c], [b, c, a], [c, a, b]][at % 3], &mut text);
@@ -39,7 +39,7 @@ fn write_turned([high, middle, low]: [u8; 3], text: &mut Vec<u8>) {
     write_low_first(u32::from_be_bytes([0, high, middle, low]), 4, text);
 }
 
-/// What comes before the digest.
+/// The parts before the digest.
 struct Setting<'k> {
     params: Params,
     salt: &'k [u8],

@@ -1,10 +1,10 @@
-//! `$y$`: yescrypt, the default of Debian and its like.
+//! `$y$`: yescrypt, the default of Debian and other distributions.
 
 use yescrypt::{Params, yescrypt};
 
 use super::{before_dollar, read_bytes, write_bytes};
 
-/// Memory that one check may take. The default takes 16 MB.
+/// The most memory of a check. The default parameters take 16 MB.
 const MEMORY_MAX: u64 = 1 << 30;
 /// Bytes of the digest.
 const DIGEST_LENGTH: usize = 32;
