@@ -1,4 +1,4 @@
-//! The variables of sessions, beside those that every session of any subsystem has.
+//! The variables of sessions, in addition to those that sessions of any subsystem have.
 
 use ::session::backend::{BackendVariables, write_times};
 use ::session::builtin::Common;
@@ -7,7 +7,7 @@ use ::session::variables::{BuiltIn, VariableTable, number, some};
 
 use crate::session::StreamSession;
 
-/// Their tables.
+/// The tables of built-in variables.
 pub(crate) const VARIABLES: &[VariableTable<StreamSession>] = &[
     VariableTable::new(CORE_MODULE, Common::<StreamSession>::TABLE),
     VariableTable::new(CORE_MODULE, SESSION),
@@ -19,7 +19,7 @@ const CORE_MODULE: &str = "ngx_stream_core_module";
 const UPSTREAM_MODULE: &str = "ngx_stream_upstream_module";
 
 const SESSION: &[BuiltIn<StreamSession>] = &[
-    // As in nginx, the first answer holds.
+    // As in nginx, the first value is kept.
     BuiltIn::cached("bytes_sent", "The number of bytes that were sent to the client.", |x, out| {
         number(out, x.bytes_sent)
     }),
@@ -53,7 +53,7 @@ const SESSION: &[BuiltIn<StreamSession>] = &[
     ),
 ];
 
-/// What came of servers, beside what `http` tells as well.
+/// Variables of backends, in addition to those that `http` has as well.
 const UPSTREAM: &[BuiltIn<StreamSession>] = &[
     BuiltIn::fresh(
         "upstream_first_byte_time",

@@ -1,7 +1,7 @@
-//! From the tree of `stream {}` to a site.
+//! Compiles the tree of `stream {}` to a site.
 //!
-//! Leniently, a server that asks for what this version does not have is left out, and its sockets
-//! with it: half of what it is to do could be worse than nothing.
+//! In lenient mode, a server with an unsupported directive is left out with its sockets, because
+//! doing only part of its work could do harm.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use ::session::listen::agree_on_server_port;
 use ::session::server_names::ServerNames;
 use ::session::variables::{self, VariableDoc};
 use ::upstream::Groups;
-use conf::lacking::{Class, EnclosingBlock as Around};
+use conf::lacking::{Class, EnclosingBlock};
 use conf::{
     Directive, Error, FeatureName, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem,
 };
@@ -22,7 +22,7 @@ use crate::features::{self, Layers, Scope, listen::StreamListenLine, upstream};
 use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamListen, StreamServer, StreamServerId, StreamSite};
 
-/// A `stream {}` block as it was read.
+/// `stream {}` as it was read, not yet compiled.
 pub struct StreamPlan {
     main: StreamBlock,
     servers: Vec<StreamBlock>,
@@ -32,7 +32,7 @@ pub struct StreamPlan {
 struct StreamBlock {
     layers: Layers,
     from: Directive,
-    /// Whether it asks for something that this version does not have.
+    /// Whether it has an unsupported directive, in lenient mode.
     is_left_out: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn directives() -> impl Iterator<Item = (&'static str, &'static Info)> {
     rows.filter(|(_, row)| !upstream::is_of_http(row.name.as_bytes()))
 }
 
-/// What the reference says of the built-in variables.
+/// The documentation of built-in variables.
 pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
     builtin::VARIABLES.iter().chain(features::VARIABLES).flat_map(|table| table.docs())
 }
@@ -88,12 +88,17 @@ pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<StreamPlan> {
     })
 }
 
-fn around<'a>(context: &'a str, block: &'a Directive) -> Around<'a> {
-    Around { context, lines: block.block.as_deref().unwrap_or_default() }
+fn around<'a>(context: &'a str, block: &'a Directive) -> EnclosingBlock<'a> {
+    EnclosingBlock { context, lines: block.block.as_deref().unwrap_or_default() }
 }
 
 impl StreamPlan {
-    fn line(&mut self, line: &Directive, around: Around<'_>, load: &mut Load<'_>) -> Result<()> {
+    fn line(
+        &mut self,
+        line: &Directive,
+        around: EnclosingBlock<'_>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
         if let Some(info) = BLOCKS.iter().find(|info| info.name.as_bytes() == &*line.name.text) {
             info.admit(line, MAIN)?;
         }
@@ -138,8 +143,8 @@ impl StreamPlan {
     }
 }
 
-/// Refuses encrypted sockets whose default server has no certificate. Where that server turns
-/// clients away, the others need one. `blocks` are the places of servers.
+/// Rejects sockets with TLS whose default server has no certificate. If the default server rejects
+/// handshakes, the other servers need one. `blocks` are the positions of servers.
 fn check_tls(sockets: &StreamSockets, site: &StreamSite, blocks: &[Span]) -> Result<()> {
     let lacks = |id: &StreamServerId| {
         let server = site.servers.get(id.0 as usize);
@@ -151,9 +156,9 @@ fn check_tls(sockets: &StreamSockets, site: &StreamSite, blocks: &[Span]) -> Res
     };
     for listen in sockets.list.iter().filter(|listen| listen.ssl) {
         let default = listen.names.default;
-        let said = &sockets.by_address[&listen.address];
+        let lines = &sockets.by_address[&listen.address];
         let without = match rejects(default) {
-            true => said.servers.iter().find(|id| lacks(id)),
+            true => lines.servers.iter().find(|id| lacks(id)),
             false => Some(&default).filter(|id| lacks(id)),
         };
         if let Some(at) = without.and_then(|id| blocks.get(id.0 as usize)) {
@@ -177,8 +182,8 @@ fn server(scope: &Scope, at: Span, load: &mut Load<'_>) -> Result<StreamServer> 
     Ok(place.server)
 }
 
-/// What makes a server different from others: its names and ports. Machines that share a
-/// configuration may have different addresses.
+/// Identifies a server by its names and ports. Addresses are left out, because machines that share
+/// a configuration may have different ones.
 fn identity(scope: &Scope) -> Vec<Box<[u8]>> {
     let mut parts: Vec<Box<[u8]>> = vec![b"stream"[..].into()];
     parts.extend(scope.listen.names().into_iter().map(|name| name.text));
@@ -212,7 +217,7 @@ impl StreamBlock {
         &mut self,
         level: conf::Levels,
         line: &Directive,
-        around: Around<'_>,
+        around: EnclosingBlock<'_>,
         load: &mut Load<'_>,
     ) -> Result<()> {
         let before = load.lacks.len();
@@ -233,7 +238,7 @@ struct StreamSockets {
     by_address: HashMap<Address, ListenOptions>,
 }
 
-/// What has been said of a socket so far.
+/// The lines of a socket so far.
 struct ListenOptions {
     at: usize,
     /// In the order in which they name the address.
@@ -270,7 +275,7 @@ impl StreamSockets {
         server: StreamServerId,
     ) -> Result<&mut StreamListen> {
         let here = line.from.words();
-        let Some(said) = self.by_address.get_mut(address) else {
+        let Some(lines) = self.by_address.get_mut(address) else {
             let at = self.list.len();
             let options = line.options.clone().unwrap_or_default();
             let proxy_protocol = line.proxy_protocol;
@@ -282,41 +287,41 @@ impl StreamSockets {
                 server_port: line.server_port,
                 names: ServerNames::new(server),
             });
-            let said = ListenOptions {
+            let lines = ListenOptions {
                 at,
                 servers: vec![server],
                 last_line: here,
                 options_line: line.options.is_some().then_some(here),
                 default_line: line.default_server.then_some(here),
             };
-            self.by_address.insert(address.clone(), said);
+            self.by_address.insert(address.clone(), lines);
             return Ok(&mut self.list[at]);
         };
         let refuse = |what: &str, first: Span| {
             let error = line.from.error(format!("{what} {address}"));
             Err(error.elsewhere("the first one is", first))
         };
-        if said.servers.last() == Some(&server) {
-            return refuse("a duplicate listen", said.last_line);
+        if lines.servers.last() == Some(&server) {
+            return refuse("a duplicate listen", lines.last_line);
         }
-        if let Some(first) = said.options_line.filter(|_| line.options.is_some()) {
+        if let Some(first) = lines.options_line.filter(|_| line.options.is_some()) {
             return refuse("duplicate listen options for", first);
         }
-        if let Some(first) = said.default_line.filter(|_| line.default_server) {
+        if let Some(first) = lines.default_line.filter(|_| line.default_server) {
             return refuse("a duplicate default server for", first);
         }
-        said.servers.push(server);
-        said.last_line = here;
-        let listen = &mut self.list[said.at];
+        lines.servers.push(server);
+        lines.last_line = here;
+        let listen = &mut self.list[lines.at];
         agree_on_server_port(&mut listen.server_port, line.server_port, address, &line.from)?;
         listen.proxy_protocol |= line.proxy_protocol;
         listen.ssl |= line.ssl;
         if let Some(options) = &line.options {
-            said.options_line = Some(here);
+            lines.options_line = Some(here);
             listen.options = options.clone();
         }
         if line.default_server {
-            said.default_line = Some(here);
+            lines.default_line = Some(here);
             listen.names.default = server;
         }
         Ok(listen)

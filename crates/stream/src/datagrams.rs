@@ -5,8 +5,8 @@
 //!   -> content -> log
 //! ```
 //!
-//! There is no PROXY header and no TLS. The task of a session runs only when it begins and ends:
-//! datagrams go through `flow`, without it.
+//! There is no PROXY header and no TLS. The task of a session runs only when the session begins
+//! and ends; datagrams go through `flow`, without it.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,14 +18,14 @@ use observe::Level;
 
 use crate::flow::ClientFlow;
 use crate::serve::{
-    FinishedSession, HeldConnection, OK, SessionLogGuard, log_content, phase, tell_connected,
+    FinishedSession, HeldConnection, OK, SessionLogGuard, log_connected, log_content, phase,
 };
 use crate::session::StreamSession;
 use crate::site::{StreamGeneration, StreamServerId};
 
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
-/// Lets go of the client when the session is over, or cut, be it before it has begun.
+/// Unbinds the client when the session is over or cut, even if it has not begun.
 pub(crate) struct BoundFlow(pub(crate) Rc<ClientFlow>);
 
 /// Serves a client until its session is over.
@@ -39,12 +39,12 @@ pub(crate) async fn serve_datagrams(
 ) {
     let mut x = SessionLogGuard::new(StreamSession::new(generation, server, client));
     x.bytes_received = first_len as u64;
-    tell_connected(&x);
+    log_connected(&x);
     x.status = run_until_closed(&mut x, &bound.0).await;
     drop((bound, x, held));
 }
 
-/// Runs the phases. As in nginx, a session ends when its socket goes.
+/// Runs the phases. As in nginx, a session ends when its socket is closed.
 async fn run_until_closed(x: &mut StreamSession, flow: &Rc<ClientFlow>) -> u16 {
     let status = {
         let mut run = pin!(run(x, flow));
@@ -81,7 +81,7 @@ async fn run(x: &mut StreamSession, flow: &Rc<ClientFlow>) -> Result<u16, Finish
     }
 }
 
-/// Sends a text as one datagram. The status that the session ends with.
+/// Sends a text as one datagram. Returns the status of the session.
 pub(crate) fn send_datagram(text: &[u8], x: &mut StreamSession, flow: &ClientFlow) -> u16 {
     use ::session::Session as _;
     if text.is_empty() {

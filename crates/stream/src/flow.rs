@@ -1,8 +1,8 @@
-//! The client's end of a session over UDP, and the socket that it shares with all others.
+//! The client's end of a session over UDP, and the socket that it shares with other clients.
 //!
-//! A client is an address; the first datagram from it begins a session, and those that follow are
-//! the session's until it is over or has let go of the client. What comes before the session can
-//! take it waits here, within limits. The session itself is `datagrams`'.
+//! A client is an address. Its first datagram begins a session, and later ones belong to that
+//! session until it is over or unbinds the client. Datagrams that arrive before the session can
+//! take them wait here, within limits. `datagrams` runs the session.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -12,11 +12,11 @@ use std::task::{Context, Waker};
 
 use net::{DatagramSet, ReceivedBatch, ReceivedDatagram, UdpListener};
 
-/// What the sessions over UDP of a worker share.
+/// State that the UDP sessions of a worker share.
 pub struct UdpResources {
     /// The sockets of servers.
     pub(crate) servers: Rc<DatagramSet>,
-    /// Where datagrams are received.
+    /// The buffers for receiving datagrams.
     pub(crate) batch: Rc<RefCell<ReceivedBatch>>,
 }
 
@@ -29,7 +29,7 @@ pub struct UdpPort {
     is_closed: Cell<bool>,
 }
 
-/// A client, and the address that it sends to where there are several.
+/// A client, and the address that it sends to if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FlowKey {
     peer: SocketAddr,
@@ -40,7 +40,7 @@ struct FlowKey {
 pub struct ClientFlow {
     key: FlowKey,
     port: Rc<UdpPort>,
-    /// Whether the client's datagrams come here.
+    /// Whether the client's datagrams are delivered to this flow.
     is_bound: Cell<bool>,
     datagrams_max: u64,
     waiting: RefCell<WaitingDatagrams>,
@@ -48,7 +48,7 @@ pub struct ClientFlow {
     waker: RefCell<Option<Waker>>,
 }
 
-/// Takes a client's datagrams as they come.
+/// Receives a client's datagrams.
 pub(crate) trait DatagramSink {
     fn datagram(&self, payload: &[u8]);
 }
@@ -60,11 +60,11 @@ struct WaitingDatagrams {
     bytes: usize,
 }
 
-/// Clients for whom the table keeps its memory while they have no session.
+/// The number of clients for which the table keeps memory after a burst.
 const FLOWS_KEPT: usize = 1024;
-/// How many datagrams of a client wait for its session; more are dropped.
+/// The most datagrams of a client that wait for its session; more are dropped.
 const WAITING_MAX: usize = 64;
-/// How many bytes they may have beside the first, which always fits.
+/// The most bytes of waiting datagrams, without the first, which always fits.
 const WAITING_BYTES_MAX: usize = 16 * 1024;
 
 impl UdpPort {
@@ -77,14 +77,14 @@ impl UdpPort {
         Rc::new(Self { listener, slot, resources, flows, is_closed })
     }
 
-    /// Gives a datagram to its client's session; false: the client has none.
+    /// Gives a datagram to its client's session. Returns false if the client has none.
     pub(crate) fn deliver(&self, datagram: &ReceivedDatagram<'_>) -> bool {
         let flow = self.flows.borrow().get(&FlowKey::of(datagram)).cloned();
         flow.inspect(|flow| flow.give(datagram.payload)).is_some()
     }
 
-    /// Begins a flow with its first datagram. Those that follow come to it until there are
-    /// `datagrams_max`; 0: any number.
+    /// Begins a flow with its first datagram. It receives up to `datagrams_max` datagrams; 0: no
+    /// limit.
     pub(crate) fn begin(
         self: &Rc<Self>,
         datagram: &ReceivedDatagram<'_>,
@@ -115,7 +115,7 @@ impl UdpPort {
         }
     }
 
-    /// The address is no longer listened on; the sessions have to be woken.
+    /// Marks the socket as closed; the caller has to wake the sessions.
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
     }
@@ -134,47 +134,47 @@ impl ClientFlow {
             Some(sink) => sink.datagram(payload),
             None => {
                 let waiting = self.waiting.borrow_mut().push(payload);
-                self.took(waiting as u64);
+                self.note_received(waiting as u64);
             }
         }
     }
 
-    /// The session has so many of the client's datagrams.
-    pub(crate) fn took(&self, datagrams: u64) {
+    /// Records that the session has received this many datagrams of the client.
+    pub(crate) fn note_received(&self, datagrams: u64) {
         if self.datagrams_max > 0 && datagrams >= self.datagrams_max {
             self.unbind();
         }
     }
 
-    /// Sends a datagram to the client; false: too many wait, and it is lost.
+    /// Sends a datagram to the client. Returns false if too many wait and it is dropped.
     pub(crate) fn send(&self, payload: &[u8]) -> bool {
         self.port.listener.send(payload, self.key.peer, self.key.local)
     }
 
-    /// The next datagram goes to `sink`. Those that came before are the result.
+    /// Delivers later datagrams to `sink`. Returns those that were received before.
     pub(crate) fn attach(&self, sink: Weak<dyn DatagramSink>) -> Vec<Box<[u8]>> {
         *self.sink.borrow_mut() = Some(sink);
         std::mem::take(&mut *self.waiting.borrow_mut()).datagrams.into()
     }
 
-    /// The client's next datagram is another session's.
+    /// Unbinds the client: its next datagram begins another session.
     pub(crate) fn unbind(&self) {
         if self.is_bound.replace(false) {
             self.port.forget(&self.key);
         }
     }
 
-    /// What its worker's sessions share.
+    /// The state that the worker's sessions share.
     pub(crate) fn resources(&self) -> &UdpResources {
         &self.port.resources
     }
 
-    /// Whether the address that the client sends to is no longer listened on.
+    /// Whether the socket of the client's address was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.port.is_closed.get()
     }
 
-    /// [`wake`](Self::wake) wakes this task from now on.
+    /// Sets the task that [`wake`](Self::wake) wakes.
     pub(crate) fn set_task(&self, cx: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -191,7 +191,7 @@ impl ClientFlow {
 }
 
 impl WaitingDatagrams {
-    /// How many wait then.
+    /// Adds a datagram. Returns the number that wait.
     fn push(&mut self, payload: &[u8]) -> usize {
         let bytes = self.bytes + payload.len();
         let has_room = self.datagrams.len() < WAITING_MAX && bytes <= WAITING_BYTES_MAX;

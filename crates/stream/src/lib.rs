@@ -1,9 +1,9 @@
-//! `stream {}`: connections that are served without looking into what they carry.
+//! `stream {}`: serves connections of any protocol.
 //!
-//! A connection is a session: it runs through nginx's phases once, its server's content handler
-//! has the client's end until it is over, and then it is logged. What `http {}` has as well (maps,
-//! geo, logs, variables, choosing servers) is in crates `session` and `upstream`. Deliberately
-//! absent: HTTP.
+//! A connection is a session: it runs through nginx's phases once, then its server's content
+//! handler has the client's stream until the session is over and logged. Features that `http {}`
+//! has as well (maps, geo, logs, variables, choosing servers) are in crates `session` and
+//! `upstream`. Deliberately absent: HTTP.
 
 mod builtin;
 mod compile;

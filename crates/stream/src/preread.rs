@@ -1,10 +1,10 @@
-//! `ssl_preread`: what a TLS client says in its first message, read before content begins and
-//! passed on with everything else. TLS is not terminated.
+//! `ssl_preread`: reads the first message of a TLS client before content begins, and passes it on
+//! with everything else. TLS is not terminated.
 //!
 //! ```text
 //! bytes -> Partial: read more, up to `preread_buffer_size` and `preread_timeout`
-//!       -> ClientHello: variables have its values; the session goes on with the server it names
-//!       -> anything else: the session goes on without values
+//!       -> ClientHello: sets variables; the session continues with the server that it names
+//!       -> anything else: the session continues without values
 //! ```
 
 use std::future::poll_fn;
@@ -19,12 +19,12 @@ use crate::secure::choose_server;
 use crate::session::{PrereadHello, StreamSession};
 use crate::site::PrereadPolicy;
 
-/// The session ends with this status, which has been logged if it is an error.
+/// The status that the session ends with. Errors were logged.
 pub(crate) struct PrereadEnded(pub(crate) u16);
 
 const TLS_1_3: u16 = 0x304;
 
-/// What nginx calls `NGX_STREAM_OK`: the client is gone, or said nothing.
+/// nginx's `NGX_STREAM_OK`: the client is gone, or has sent nothing.
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
 const INTERNAL_SERVER_ERROR: u16 = 500;
@@ -48,7 +48,7 @@ pub(crate) async fn preread(
     Ok(())
 }
 
-/// Reads until it is clear what the client has sent.
+/// Reads until the ClientHello is complete, or the data is found not to be one.
 async fn read(
     x: &mut StreamSession,
     stream: &mut Stream,
@@ -95,7 +95,7 @@ impl PrereadHello {
         let hello = ClientHello::parse(message)?;
         let protocols: Vec<&[u8]> = hello.protocols().collect();
         Some(Self {
-            // As in nginx, a client that names its versions at all speaks TLS 1.3.
+            // As in nginx, a client that lists its versions supports TLS 1.3.
             version: if hello.versions.is_empty() { hello.legacy_version } else { TLS_1_3 },
             server_name: hello.server_name.unwrap_or_default().into(),
             protocols: protocols.join(&b',').into(),

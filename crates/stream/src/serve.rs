@@ -1,4 +1,4 @@
-//! A connection's task: the PROXY header, nginx's phases in their order, content, and the log.
+//! The task of a connection: the PROXY header, nginx's phases in their order, content, and the log.
 //!
 //! ```text
 //! accepted -> PROXY header -> postaccept (realip) -> preaccess (set, limit_conn)
@@ -7,7 +7,7 @@
 //!   -> passed on (pass)
 //! ```
 //!
-//! A session that is cut short is logged all the same, since that is done when it is dropped.
+//! A session that is cut is logged as well, because dropping it logs it.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,28 +27,29 @@ use crate::secure;
 use crate::session::StreamSession;
 use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
 
-/// What a connection gives back when it is over.
+/// Held while a connection is open.
 pub(crate) struct HeldConnection {
     pub(crate) open: OpenConnection,
     pub(crate) permit: ConnectionPermit,
 }
 
-/// A session that is logged when it goes.
+/// A session that is logged when it is dropped.
 pub(crate) struct SessionLogGuard(StreamSession);
 
-/// A session that is over before its content began: its status.
+/// The status of a session that ended before content.
 pub(crate) struct FinishedSession(pub(crate) u16);
 
-/// What nginx calls `NGX_STREAM_OK`.
+/// nginx's `NGX_STREAM_OK`.
 pub(crate) const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
 const INTERNAL_SERVER_ERROR: u16 = 500;
 
-/// Serves a connection until it is closed, or goes on with another listening socket. `received` has
-/// been read of it already.
+/// Serves a connection until it is closed or passed to another listening socket. `received` was
+/// read from it before.
 ///
-/// The future's size is most of what an idle session takes. The arguments of an `async fn` that are
-/// used after it has waited would be in it twice, and what only some sessions wait for is boxed.
+/// The future is most of the memory of an idle session. It is not an `async fn`, because arguments
+/// that are used after an await would be stored twice; futures that only some sessions need are
+/// boxed.
 pub(crate) fn serve(
     generation: Rc<StreamGeneration>,
     server: StreamServerId,
@@ -61,7 +62,7 @@ pub(crate) fn serve(
     let mut x = SessionLogGuard::new(StreamSession::new(generation, server, client));
     x.preread = received;
     async move {
-        tell_connected(&x);
+        log_connected(&x);
         x.status = match run(&mut x, &mut stream).await {
             Ok(status) | Err(FinishedSession(status)) => status,
         };
@@ -74,8 +75,7 @@ pub(crate) fn serve(
     }
 }
 
-/// Hands the connection to the listening socket that it is passed to. The session is not logged,
-/// unless there is none.
+/// Passes the connection to another listening socket. The session is logged only if there is none.
 fn pass_on(
     mut x: SessionLogGuard,
     mut stream: Stream,
@@ -138,7 +138,7 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
     }
 }
 
-/// Calls a phase's handlers. The debug log names the one that decides.
+/// Runs the handlers of a phase. The debug log names the one that decides.
 pub(crate) fn phase(
     name: &str,
     handlers: &[Hook<PhaseHandler>],
@@ -161,13 +161,13 @@ pub(crate) fn phase(
     Ok(())
 }
 
-/// Logs who serves the session, for whoever debugs a configuration.
+/// Logs the feature that serves the session, for debugging configurations.
 pub(crate) fn log_content(x: &StreamSession, feature: FeatureName) {
     x.debug(format_args!("content phase: \"{feature}\" serves the session"));
 }
 
-/// Reads the PROXY header, and keeps what it says with the client. What comes behind it is
-/// returned: the handshake or the content handler reads it.
+/// Reads the PROXY header, and stores it with the client. Returns the bytes that follow it, for the
+/// handshake or the content handler.
 async fn read_proxy_header(
     x: &mut StreamSession,
     stream: &mut Stream,
@@ -179,14 +179,14 @@ async fn read_proxy_header(
     let header = accept::read_proxy_header(stream, &mut received, &timer).await;
     let header = header.map_err(|refusal| refuse(x, refusal, &received));
     if let Some(header) = header? {
-        // The client is new: nothing is set yet.
+        // The client is new, so it has no header yet.
         let _ = x.client.proxy_protocol.set(Rc::new(header));
     }
     x.action = "initializing session";
     Ok(received)
 }
 
-/// Logs why there is no header. As in nginx, one that is cut short is a broken one.
+/// Logs why there is no header. As in nginx, an incomplete one is a broken one.
 fn refuse(x: &StreamSession, refusal: ProxyRefusal, received: &[u8]) -> FinishedSession {
     let (what, error) = match refusal {
         ProxyRefusal::Header(error) => return broken_header(x, error, received),
@@ -205,10 +205,10 @@ fn broken_header(x: &StreamSession, error: HeaderError, received: &[u8]) -> Fini
     FinishedSession(BAD_REQUEST)
 }
 
-/// How long the client may take nothing of a text.
+/// The timeout of a client that reads nothing of a text.
 const SEND_TIMEOUT_MS: u64 = 5000;
 
-/// Sends all of it. The status that the session ends with.
+/// Sends a text. Returns the status of the session.
 pub(crate) async fn send(text: &[u8], x: &mut StreamSession, stream: &mut Stream) -> u16 {
     let timer = Timer::new();
     let mut left = text;
@@ -239,7 +239,7 @@ pub(crate) async fn send(text: &[u8], x: &mut StreamSession, stream: &mut Stream
     OK
 }
 
-pub(crate) fn tell_connected(x: &StreamSession) {
+pub(crate) fn log_connected(x: &StreamSession) {
     let Some(listen) = x.generation.listen(x.client.listen) else { return };
     let (log, address) = (&x.server().error_log, &listen.address);
     let source = x.client.source();

@@ -1,4 +1,4 @@
-//! A connection from its beginning to its end, as handlers and variables see it.
+//! A session, as handlers and variables see it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,44 +19,42 @@ use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
 
 /// A session of `stream {}`.
 pub struct StreamSession {
-    /// The configuration that it is served by, to its end.
+    /// The configuration that serves it to its end.
     pub generation: Rc<StreamGeneration>,
-    /// The server that it has.
     pub server: StreamServerId,
-    /// Whose it is.
     pub client: Rc<Client>,
-    /// What came of it, by the numbers of HTTP; 0: it is not over.
+    /// Its result, as an HTTP status; 0 while it is not over.
     pub status: u16,
-    /// Bytes that the client was sent.
+    /// Bytes sent to the client.
     pub bytes_sent: u64,
-    /// Bytes that the client sent, without a PROXY header.
+    /// Bytes received from the client, without a PROXY header.
     pub bytes_received: u64,
-    /// What is being done, as log lines name it after `while`.
+    /// The current action, which log lines contain after `while`.
     pub action: &'static str,
     /// Bytes of the client that were read before content began.
     pub(crate) preread: Vec<u8>,
-    /// What a TLS client said in them.
+    /// The ClientHello in these bytes.
     pub(crate) preread_hello: Option<Box<PrereadHello>>,
-    /// What limits have to do with it.
+    /// The result of `limit_conn`.
     pub limited: ConnLimited,
     pub(crate) upstream: SessionUpstream,
-    /// The listening socket that the connection goes on with (`pass`).
+    /// The listening socket to pass the connection to (`pass`).
     pub(crate) passed_to: Option<Box<Address>>,
     values: SetValues,
     captures: Captures,
 }
 
-/// What a TLS client has said.
+/// Values of a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PrereadHello {
-    /// The highest version that it speaks.
+    /// The highest version that the client supports.
     pub(crate) version: u16,
     pub(crate) server_name: Box<[u8]>,
     /// Application protocols (ALPN), separated by commas.
     pub(crate) protocols: Box<[u8]>,
 }
 
-/// What a session knows of the servers that it was passed on to.
+/// The state of a session's backends.
 #[derive(Default)]
 pub(crate) struct SessionUpstream {
     pub(crate) attempts: Attempts,
@@ -67,7 +65,7 @@ pub(crate) struct SessionUpstream {
 }
 
 impl SessionUpstream {
-    /// Bytes received from the server tried last, and sent to it.
+    /// Bytes received from the last server, and sent to it.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let last = self.attempts.last();
         last.map_or((0, 0), |last| (last.bytes_received.get(), last.bytes_sent.get()))
@@ -75,7 +73,7 @@ impl SessionUpstream {
 }
 
 impl StreamSession {
-    /// A connection that was just accepted.
+    /// A session of a connection that was just accepted.
     pub fn new(
         generation: Rc<StreamGeneration>,
         server: StreamServerId,
@@ -104,7 +102,7 @@ impl StreamSession {
         self.generation.server(self.server)
     }
 
-    /// How long it has been there.
+    /// Its age.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms().saturating_sub(self.client.accepted_ms)
     }
@@ -114,19 +112,19 @@ impl StreamSession {
         self.server().error_log.enabled(level, self.client.source())
     }
 
-    /// Logs what is being done, for those who look for an error.
+    /// Logs a debug message.
     pub(crate) fn debug(&self, message: fmt::Arguments<'_>) {
         if self.logs(Level::DebugStream) {
             self.log(Level::DebugStream, message);
         }
     }
 
-    /// Logs a message that says itself what session it is about.
+    /// Logs a message without the context of the session.
     pub(crate) fn log_bare(&self, message: fmt::Arguments<'_>) {
         self.server().error_log.write(Level::Info, self.client.source(), message, |_| {});
     }
 
-    /// Appends what nginx's log lines say of a session that is passed on.
+    /// Appends the context of a proxied session, as in nginx's log lines.
     fn describe_upstream(&self, line: &mut LineBuffer) {
         if !self.upstream.is_proxied {
             return;

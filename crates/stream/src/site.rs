@@ -1,6 +1,6 @@
-//! What a `stream {}` block comes to: servers with their handlers, listening sockets, variables.
+//! The compiled `stream {}`: servers with their handlers, listening sockets, variables.
 //!
-//! All of it is built at load and never changed.
+//! It is built when the configuration is loaded and never changes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,30 +25,30 @@ use crate::session::StreamSession;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamServerId(pub u32);
 
-/// A configuration ready to serve.
+/// The compiled `stream {}`.
 #[derive(Default)]
 pub struct StreamSite {
     pub(crate) listens: Vec<StreamListen>,
     pub(crate) servers: Vec<StreamServer>,
     pub(crate) variables: Vec<Variable<StreamSession>>,
     pub(crate) groups: Vec<Arc<Group>>,
-    /// What features keep in every worker.
+    /// The kinds of state that features have in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<StreamGeneration>,
 }
 
 /// A listening socket.
 pub struct StreamListen {
-    /// Where it listens.
+    /// Its address.
     pub address: Address,
-    /// How it is opened.
+    /// The options to open it with.
     pub options: SocketOptions,
     /// Whether a PROXY header comes first.
     pub(crate) proxy_protocol: bool,
-    /// Whether its connections are encrypted.
+    /// Whether its connections use TLS.
     pub(crate) ssl: bool,
     /// The port by which clients reach the socket, if `server_port=` names another one.
     pub(crate) server_port: Option<u16>,
-    /// The servers that have its connections.
+    /// Its servers, by name.
     pub(crate) names: ServerNames<StreamSession, StreamServerId>,
 }
 
@@ -65,45 +65,45 @@ pub struct StreamServer {
     pub(crate) postaccept: Vec<Hook<PhaseHandler>>,
     pub(crate) preaccess: Vec<Hook<PhaseHandler>>,
     pub(crate) access: Vec<Hook<PhaseHandler>>,
-    /// Has the client's end until the session is over; `None`: the server does nothing.
+    /// Has the client's stream until the session is over; `None` if the server does nothing.
     pub(crate) content: Option<Hook<ContentHandler>>,
     /// The same over UDP.
     pub(crate) datagram_content: Option<Hook<DatagramHandler>>,
-    /// How many datagrams of a client belong to a session; 0: any number.
+    /// The most datagrams of a client in a session; 0: no limit.
     pub(crate) datagrams_max: u64,
-    /// How names that variables give are looked up.
+    /// Settings for resolving names in variables.
     pub(crate) names: ResolverPolicy,
     pub(crate) health_check: Option<StreamHealthCheck>,
     pub(crate) loggers: Vec<SessionLogger>,
 }
 
-/// What a server reads of clients before content begins.
+/// Settings for reading before content begins.
 #[derive(Clone, Copy, Default)]
 pub struct PrereadPolicy {
     /// Whether it waits for the first message of a TLS client.
     pub(crate) is_on: bool,
-    /// Bytes that are read at most.
+    /// The most bytes to read.
     pub(crate) buffer_size: usize,
-    /// How long the client may take.
+    /// `preread_timeout`
     pub(crate) timeout_ms: u64,
 }
 
-/// How a server speaks TLS.
+/// A server's settings for TLS.
 #[derive(Default)]
 pub struct StreamTls {
-    /// Its sessions; `None`: it has no certificate.
+    /// The setup of its sessions; `None` without a certificate.
     pub(crate) tls: Option<Arc<ServerTlsSetup>>,
-    /// Whether it turns clients away.
+    /// Whether it rejects all handshakes.
     pub(crate) rejects_handshakes: bool,
-    /// What it asks of clients; `None`: nothing.
+    /// How clients are verified; `None` if they are not.
     pub(crate) clients: Option<ClientVerification>,
     pub(crate) handshake_timeout_ms: u64,
 }
 
-/// What a handler says of a session.
+/// The decision of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The next handler of the phase is asked.
+    /// The next handler of the phase runs.
     Next,
     /// The phase is over.
     Skip,
@@ -114,7 +114,7 @@ pub enum Decision {
 /// A handler of a phase before content.
 pub type PhaseHandler = Box<dyn Fn(&mut StreamSession) -> Decision + Send + Sync>;
 
-/// A content handler: it ends with the session's status.
+/// A content handler. Its result is the session's status.
 pub type ContentHandler = Box<
     dyn for<'a> Fn(&'a mut StreamSession, &'a mut Stream) -> Pin<Box<dyn Future<Output = u16> + 'a>>
         + Send
@@ -126,12 +126,12 @@ pub struct StreamHealthCheck {
     pub(crate) group: Arc<Group>,
     pub(crate) terms: CheckTerms,
     pub(crate) port: Option<u16>,
-    /// The name of its `match` block; empty: it has none.
+    /// The name of its `match` block; empty without one.
     pub(crate) match_name: Box<[u8]>,
     pub(crate) ask: AskServer,
 }
 
-/// Asks a server, on behalf of a session without a client.
+/// Probes a server, with a session without a client.
 pub type AskServer = Box<
     dyn for<'a> Fn(
             &'a mut StreamSession,
@@ -141,7 +141,7 @@ pub type AskServer = Box<
         + Sync,
 >;
 
-/// The same for a client that sends datagrams.
+/// A content handler for a client that sends datagrams.
 pub type DatagramHandler = Box<
     dyn for<'a> Fn(
             &'a mut StreamSession,
@@ -151,22 +151,22 @@ pub type DatagramHandler = Box<
         + Sync,
 >;
 
-/// Is told of a session that is over.
+/// Logs a session that is over.
 pub type SessionLogger = Box<dyn Fn(&mut StreamSession) + Send + Sync>;
 
-/// A server being compiled: features hook in here.
+/// A server while it is compiled: features add their handlers and settings to it.
 pub struct ServerBuilder<'a, 'f> {
-    /// What has been declared.
+    /// Declarations of the configuration.
     pub load: &'a mut Load<'f>,
-    /// The server as far as it is done.
+    /// The server so far.
     pub server: StreamServer,
-    /// Where its block begins.
+    /// The position of its block.
     pub at: Span,
-    /// What makes it different from others.
+    /// Identifies the server among others.
     pub identity: Vec<Box<[u8]>>,
-    /// What a feature leaves for one that is listed after it, by type.
+    /// Values that a feature leaves for a later one of the feature list, by type.
     pub(crate) handed_on: Registry,
-    /// Whose turn it is to hook in.
+    /// The feature that is being installed.
     pub(crate) feature: FeatureName,
 }
 

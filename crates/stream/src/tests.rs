@@ -21,7 +21,7 @@ use crate::session::StreamSession;
 use crate::site::{Decision, StreamGeneration, StreamServerId, StreamSite};
 use crate::{StreamWorker, compile};
 
-/// A folder for logs, gone with the test.
+/// A folder for logs that is removed after the test.
 pub(crate) struct Folder(pub(crate) std::path::PathBuf);
 
 impl Folder {
@@ -72,11 +72,11 @@ pub(crate) fn refusal(text: &str) -> String {
     }
 }
 
-/// What a client is sent by the first socket of this configuration, after it has sent `input`.
+/// The bytes that a client of the first socket receives after it has sent `input`.
 pub(crate) fn answer(text: &str, folder: &Folder, input: &'static [u8]) -> Vec<u8> {
     let generation = StreamGeneration::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
     let answer = net::run(async move { serve(generation, input).await }).unwrap();
-    // The next configuration has the file open on its own: the lines keep their order.
+    // The next configuration opens the file again; flushing keeps the order of lines.
     observe::flush_all();
     answer
 }
@@ -85,7 +85,7 @@ async fn serve(generation: Rc<StreamGeneration>, input: &'static [u8]) -> Vec<u8
     serve_with(generation, move |mut stream| {
         stream.write_all(input).unwrap();
         let mut answer = Vec::new();
-        // The server may have ended the connection already, or reset it after the last byte.
+        // The server may have closed the connection, or reset it after the last byte.
         if !input.is_empty() {
             let _ = stream.shutdown(Shutdown::Write);
         }
@@ -95,7 +95,7 @@ async fn serve(generation: Rc<StreamGeneration>, input: &'static [u8]) -> Vec<u8
     .await
 }
 
-/// What a client on a thread of its own makes of a connection.
+/// Serves a connection whose client runs on a thread of its own. Returns the client's result.
 pub(crate) async fn serve_with(
     generation: Rc<StreamGeneration>,
     client: impl FnOnce(TcpStream) -> Vec<u8> + Send + 'static,
@@ -133,7 +133,7 @@ fn a_text_with_variables_is_returned() {
 }
 
 #[test]
-fn set_runs_before_return_wherever_it_stands() {
+fn set_runs_before_return() {
     let folder = Folder::new();
     let text = "map 0 $m { default original; }
                 server { listen 127.0.0.1:1; return $m:$v; set $v $m; set $m new; }";
@@ -141,7 +141,7 @@ fn set_runs_before_return_wherever_it_stands() {
 }
 
 #[test]
-fn a_pattern_in_a_map_leaves_its_groups() {
+fn a_pattern_in_a_map_sets_captures() {
     let folder = Folder::new();
     let text = "map $remote_addr $m { ~^(?<net>127)\\.(0) $net-$2; }
                 server { listen 127.0.0.1:1; return $m; }";
@@ -149,7 +149,7 @@ fn a_pattern_in_a_map_leaves_its_groups() {
 }
 
 #[test]
-fn sessions_are_logged_with_what_came_of_them() {
+fn sessions_are_logged_with_their_result() {
     let folder = Folder::new();
     let log = "log_format f '$remote_addr $status $bytes_sent $upstream_addr';
                access_log a.log f; error_log e.log info;";
@@ -158,13 +158,13 @@ fn sessions_are_logged_with_what_came_of_them() {
     assert_eq!(folder.read("a.log"), "127.0.0.1 200 5 -\n");
     let connected = folder.read("e.log");
     assert!(connected.contains(" connected to 127.0.0.1:1\n"), "{connected}");
-    // Without a content handler there is nothing to do.
+    // Without a content handler, the session fails.
     answer(&format!("{log} server {{ {SERVER} }}"), &folder, b"");
     assert!(folder.read("a.log").ends_with("127.0.0.1 500 0 -\n"));
 }
 
 #[test]
-fn who_is_denied_is_told_nothing_and_logged() {
+fn a_denied_client_receives_nothing_and_is_logged() {
     let folder = Folder::new();
     let text = format!(
         "log_format f $status; access_log a.log f; error_log e.log;
@@ -194,7 +194,7 @@ fn a_proxy_header_comes_first() {
 }
 
 #[test]
-fn the_client_is_the_one_that_a_trusted_proxy_names() {
+fn a_trusted_proxy_sets_the_client_address() {
     let folder = Folder::new();
     let header = b"PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n";
     let site = |lines: &str| {
@@ -211,7 +211,7 @@ fn the_client_is_the_one_that_a_trusted_proxy_names() {
     let stranger = answer(&site("set_real_ip_from 192.0.2.1;"), &folder, header);
     assert!(stranger.starts_with(b"127.0.0.1:") && stranger.ends_with(b" other"));
     assert_eq!(answer(&trusted, &folder, b"PROXY UNKNOWN\r\n").split_at(10).0, b"127.0.0.1:");
-    // Access is checked for the client that the proxy names, and so is the log.
+    // Access is checked, and lines are logged, for the client that the proxy names.
     let denied = site("set_real_ip_from 127.0.0.1; deny 192.0.2.1;");
     assert_eq!(answer(&denied, &folder, header), b"");
     let own = "127.0.0.1 127.0.0.1 200\n";
@@ -222,7 +222,7 @@ fn the_client_is_the_one_that_a_trusted_proxy_names() {
 }
 
 #[test]
-fn no_more_connections_than_the_limit() {
+fn limit_conn_limits_connections() {
     let folder = Folder::new();
     let site = |lines: &str| {
         let text = format!(
@@ -284,7 +284,7 @@ fn the_default_server_has_the_connections_of_an_address() {
 }
 
 #[test]
-fn the_port_that_clients_use_may_be_another() {
+fn server_port_sets_the_port_of_variables() {
     let folder = Folder::new();
     let text = "server { listen 127.0.0.1:1 server_port=53; return $server_port; }";
     assert_eq!(answer(text, &folder, b""), b"53");
@@ -337,7 +337,7 @@ fn invalid_directives_are_refused_in_nginx_words() {
 }
 
 #[test]
-fn leniently_a_server_that_asks_for_too_much_is_left_out() {
+fn lenient_mode_leaves_out_servers_with_unsupported_directives() {
     let text = "server { listen 127.0.0.1:2; return hello; }
                 server { listen unix:/u udp; return hello; }";
     let site = load(text, Path::new("/nowhere"), true).unwrap();
@@ -345,7 +345,7 @@ fn leniently_a_server_that_asks_for_too_much_is_left_out() {
     assert_eq!(ports, ["127.0.0.1:2"]);
 }
 
-/// Puts certificates in the place of their names.
+/// Replaces the names of certificates by their files.
 fn with_certificate(text: &str) -> String {
     let (certificate, key) = (tls::ECDSA_CERTIFICATE, tls::ECDSA_KEY);
     let lines = format!("ssl_certificate 'data:{certificate}'; ssl_certificate_key 'data:{key}';");
@@ -353,7 +353,7 @@ fn with_certificate(text: &str) -> String {
 }
 
 #[test]
-fn an_encrypted_connection_says_what_was_agreed_on() {
+fn variables_describe_the_tls_session() {
     let folder = Folder::new();
     let text = with_certificate(
         "server { listen 127.0.0.1:1 ssl; ECDSA; ssl_alpn a b;
@@ -370,7 +370,7 @@ fn an_encrypted_connection_says_what_was_agreed_on() {
 }
 
 #[test]
-fn a_client_without_a_good_certificate_is_turned_away() {
+fn a_client_without_a_valid_certificate_is_rejected() {
     let folder = Folder::new();
     let answer = |mode: &str, client: tls::TlsClient| {
         let trusted = format!("ssl_client_certificate 'data:{}';", tls::ECDSA_CERTIFICATE);
@@ -403,7 +403,7 @@ fn a_client_without_a_good_certificate_is_turned_away() {
 }
 
 #[test]
-fn a_client_is_turned_away_if_no_responder_calls_its_certificate_good() {
+fn a_client_whose_certificate_no_responder_confirms_is_rejected() {
     let folder = Folder::new();
     let leaf = include_str!("../../net/src/tls/testdata/ocsp/leaf.pem");
     let issuer = include_str!("../../net/src/tls/testdata/ocsp/issuer.crt");
@@ -436,7 +436,7 @@ fn a_client_is_turned_away_if_no_responder_calls_its_certificate_good() {
 }
 
 #[test]
-fn a_handshake_that_fails_ends_the_session() {
+fn a_failed_handshake_ends_the_session() {
     let folder = Folder::new();
     let log = "error_log e.log info;";
     let server = with_certificate("listen 127.0.0.1:1 ssl; ECDSA; return secret;");
@@ -496,7 +496,7 @@ fn a_client_reaches_the_server_that_it_names() {
     assert!(refused.ends_with(":2"), "{refused}");
 }
 
-/// The first message of a client that names a server.
+/// The ClientHello of a client that names a server.
 fn hello(name: &str) -> Vec<u8> {
     let mut sent =
         tls::TlsClient::new().offering(&[b"h2", b"b"]).connect(name, Recorded::default());
@@ -504,7 +504,7 @@ fn hello(name: &str) -> Vec<u8> {
     std::mem::take(&mut sent.below().0)
 }
 
-/// Takes what is written, and has nothing to read.
+/// Records what is written, and has nothing to read.
 #[derive(Default)]
 struct Recorded(Vec<u8>);
 
@@ -541,7 +541,7 @@ fn a_client_hello_is_read_without_terminating_tls() {
 }
 
 #[test]
-fn a_client_hello_that_does_not_come_ends_the_session() {
+fn a_missing_client_hello_ends_the_session() {
     let (folder, sent) = (Folder::new(), hello("a.test").leak());
     let log = "log_format f '$status $bytes_received'; access_log a.log f; error_log e.log info;";
     let server = format!("{log} server {{ {SERVER} ssl_preread on; return {PREREAD}; }}");

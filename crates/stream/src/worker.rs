@@ -1,4 +1,4 @@
-//! What a worker has for `stream {}`: the newest generation, and the connections under way.
+//! The `stream {}` part of a worker: the newest generation, and the open connections.
 
 use std::cell::{OnceCell, RefCell};
 use std::io;
@@ -22,33 +22,33 @@ use crate::flow::{UdpPort, UdpResources};
 use crate::serve::{HeldConnection, serve};
 use crate::site::{StreamGeneration, StreamSite};
 
-/// One worker's sessions.
+/// The `stream {}` part of a worker.
 pub struct StreamWorker {
     generation: RefCell<Rc<StreamGeneration>>,
     counts: &'static WorkerCounters,
     tracker: Rc<ConnectionTracker>,
-    /// What sessions over UDP need; made when the first socket is opened.
+    /// State that UDP sessions share, created when the first socket is opened.
     udp: OnceCell<Rc<UdpResources>>,
     /// The sockets that datagrams are received from.
     ports: RefCell<Vec<Rc<UdpPort>>>,
-    /// Where `pass` leads to.
+    /// The sockets that `pass` can name.
     targets: Weak<dyn PassTargets>,
 }
 
-/// Batches of datagrams that are taken before others get their turn.
+/// The most batches of datagrams before others get their turn.
 const BATCHES_PER_TURN: u32 = 8;
-/// The cost of starting a session besides receiving its datagram, counted as bytes read.
+/// The cost of starting a session in addition to receiving its datagram, counted as bytes read.
 const COST_OF_SESSION: usize = 4096;
-/// How long nothing is received after the system has failed.
+/// The pause of receiving after a system error.
 const FAILED_PAUSE: Duration = Duration::from_millis(500);
 
 impl StreamWorker {
-    /// A worker that serves this configuration and nothing else.
+    /// A worker whose `pass` only reaches its own sockets.
     pub fn new(generation: Rc<StreamGeneration>) -> Rc<Self> {
         Rc::new_cyclic(|own: &Weak<Self>| Self::with_targets(generation, own.clone()))
     }
 
-    /// `pass` leads to the sockets of `targets`.
+    /// A worker whose `pass` reaches the sockets of `targets`.
     fn with_targets(generation: Rc<StreamGeneration>, targets: Weak<dyn PassTargets>) -> Self {
         generation.start();
         Self {
@@ -61,8 +61,8 @@ impl StreamWorker {
         }
     }
 
-    /// Serves a new connection; `debug`: all its messages are logged. One that came by a socket
-    /// which the newest configuration does not have is closed.
+    /// Serves a new connection; `debug` logs all its messages. If the newest configuration lacks
+    /// the socket that accepted it, it is closed.
     pub fn start(&self, accepted: Accepted, debug: bool) {
         let Accepted { stream, peer, slot, permit } = accepted;
         let mut client =
@@ -72,15 +72,15 @@ impl StreamWorker {
         PassTargets::take_over(self, PassedConnection { client, stream, received, open, permit });
     }
 
-    /// From now on new connections are served by this configuration; those under way keep theirs.
+    /// Makes this the configuration of new connections; open ones keep theirs.
     pub fn replace(&self, generation: Rc<StreamGeneration>) {
         generation.start();
         self.close_ports(&generation);
         self.generation.replace(generation);
     }
 
-    /// Ends the sessions of sockets that a configuration does not have: as long as they keep such a
-    /// socket open, nobody else can have its address.
+    /// Ends the sessions of sockets that a configuration lacks, so that the address of such a
+    /// socket becomes free.
     fn close_ports(&self, generation: &StreamGeneration) {
         let mut ports = self.ports.borrow_mut();
         let before = ports.len();
@@ -96,7 +96,7 @@ impl StreamWorker {
         }
     }
 
-    /// Receives the datagrams of a socket until the task is stopped. `admit` says whether a new
+    /// Receives the datagrams of a socket until the task is stopped. `admit` decides whether a new
     /// client may have a session.
     pub async fn receive(
         self: Rc<Self>,
@@ -152,8 +152,7 @@ impl StreamWorker {
         let Address::Udp(at) = listen.address else { return };
         let local = datagram.local.map_or(at, |ip| SocketAddr::new(ip, at.port()));
         if datagram.peer.port() == 0 || datagram.peer == local {
-            // It cannot be answered, or the answer would be a datagram of the same kind: both are
-            // forged.
+            // A forged sender: it cannot be answered, or is the server's own address.
             return;
         }
         let Some(AdmittedClient { permit, debug }) = admit(datagram.peer.ip()) else {
@@ -172,7 +171,7 @@ impl StreamWorker {
         self.tracker.spawn(number, serve_datagrams(generation, server, client, flow, len, held));
     }
 
-    /// Ends the connections accepted under earlier generations than this.
+    /// Ends connections of generations before this one.
     pub fn cut_before(&self, generation: u64) {
         self.tracker.cut_before(generation);
     }

@@ -1,4 +1,4 @@
-//! What a session takes while nothing is sent.
+//! The memory of an idle session.
 //!
 //! The worker has a thread of its own, whose memory is counted.
 
@@ -18,12 +18,12 @@ static ALLOCATOR: Counting = Counting;
 
 const CLIENTS: usize = 50;
 
-/// Bytes for a session that waits for its PROXY header.
+/// The most memory of a session that waits for its PROXY header.
 const WAITING_MAX: i64 = 1500;
-/// Bytes for a session with a connection to a server, which has sent and received.
+/// The most memory of a session that has relayed data to and from a server.
 const RELAYED_MAX: i64 = 2500;
 
-/// How often is looked whether the number of bytes has changed, and how often it must not have.
+/// The most samples of the memory, and how many equal ones in a row mean that it is steady.
 const LOOKS_MAX: usize = 1000;
 const STEADY_LOOKS: usize = 20;
 
@@ -44,7 +44,7 @@ fn an_idle_relay_is_small() {
     assert!((1..=RELAYED_MAX).contains(&held), "{held}");
 }
 
-/// Bytes for each of many sessions, once every client has done what it does.
+/// The memory per session, after every client has run its part.
 fn held(text: &str, part: fn(&TcpStream)) -> i64 {
     let text = text.to_owned();
     let worker = std::thread::spawn(move || {
@@ -54,7 +54,7 @@ fn held(text: &str, part: fn(&TcpStream)) -> i64 {
             let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
             let mut clients = Vec::with_capacity(2 * CLIENTS);
             let mut before = 0;
-            // What the first sessions need once is not counted.
+            // Memory that only the first sessions allocate is not counted.
             for number in 0..2 * CLIENTS {
                 if number == CLIENTS {
                     before = settled().await;
@@ -86,7 +86,7 @@ fn connection() -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
-/// Bytes in use once that has not changed for a while.
+/// The memory in use, once it is steady.
 async fn settled() -> i64 {
     let (mut last, mut same) = (0, 0);
     for _ in 0..LOOKS_MAX {
@@ -100,7 +100,7 @@ async fn settled() -> i64 {
     last
 }
 
-/// A server that answers with what it is sent.
+/// A server that echoes its input.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `allow` and `deny`: who may connect, by address (`session::access`).
+//! `allow` and `deny`: access by the client's address (`session::access`).
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ conf::directives! {
 /// The status of a session that is refused.
 const FORBIDDEN: u16 = 403;
 
-/// Checks access where there are rules.
+/// Installs the check if there are rules.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(rules) = conf.rules.clone() {
         place.server.access.push(place.hook(Box::new(move |x| check(&rules, x))));

@@ -8,7 +8,7 @@ use crate::site::ServerBuilder;
 
 pub use ::session::tls::client::{Conf, Layer};
 
-/// The settings do nothing by themselves: `proxy` takes them.
+/// Installs nothing: `proxy` reads these settings.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

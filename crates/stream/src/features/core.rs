@@ -1,4 +1,4 @@
-//! What every server has: its log, how its socket is used, how long a PROXY header may take.
+//! Settings of every server: its log, options of its sockets, the timeout of a PROXY header.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ conf::directives! {
     preread_timeout: Milliseconds = "30s",
 }
 
-/// Hands the settings to the server.
+/// Passes the settings to the server.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     place.server.error_log = match &conf.error_log {
         Some(log) => Arc::new(log.clone()),

@@ -1,5 +1,4 @@
-//! `limit_conn`: how many connections with the same key may be open at a time
-//! (`session::limit_conn`).
+//! `limit_conn`: limits the number of open connections with the same key (`session::limit_conn`).
 
 use std::sync::Arc;
 
@@ -59,7 +58,7 @@ pub(crate) const VARIABLES: VariableTable<StreamSession> = VariableTable::new(
 /// The status of a session that is rejected.
 const SERVICE_UNAVAILABLE: u16 = 503;
 
-/// Counts before access is checked.
+/// Adds the limits, which are checked before access.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(limits) = &conf.limit_conn else { return Ok(()) };
     let (level, dry_run) = (conf.limit_conn_log_level, conf.limit_conn_dry_run);

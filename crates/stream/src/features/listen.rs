@@ -1,4 +1,4 @@
-//! `listen` and `server_name`: where a server's connections come in, and which of them are its own.
+//! `listen` and `server_name`: the sockets and the names of a server.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -72,7 +72,7 @@ conf::directives! {
     in SERVER;
 }
 
-/// The server gets its name. The sockets are made of all lines together.
+/// Sets the name of the server. The sockets are built from the lines of all servers.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let names = conf.names();
     let name = &names[0].text;
@@ -86,7 +86,7 @@ impl Conf {
         &self.lines
     }
 
-    /// The names, of which there is always one.
+    /// The names, of which there is at least one.
     pub fn names(&self) -> Vec<ServerName<StreamSession>> {
         self.names.clone().unwrap_or_default().0
     }
@@ -95,17 +95,17 @@ impl Conf {
 /// One `listen` line.
 #[derive(Clone)]
 pub struct StreamListenLine {
-    /// Where: one address, or those of a range of ports or a host name.
+    /// One address, or several for a range of ports or a host name.
     pub addresses: Vec<Address>,
     /// Whether its server is the default of the socket.
     pub default_server: bool,
     /// Whether a PROXY header comes first.
     pub proxy_protocol: bool,
-    /// Whether connections are encrypted.
+    /// Whether connections use TLS.
     pub ssl: bool,
     /// The port by which clients reach the addresses, if `server_port=` names another one.
     pub server_port: Option<u16>,
-    /// How the socket is opened, where the line says anything about it.
+    /// The socket options, if the line has any.
     pub options: Option<SocketOptions>,
     /// The line, for messages about sockets.
     pub from: Directive,
@@ -133,7 +133,7 @@ impl Value for StreamListenLine {
     }
 }
 
-/// What may follow the address, beside how the socket is opened.
+/// Parameters after the address, other than socket options.
 const PARAMETERS: [&str; 5] =
     ["default_server", "proxy_protocol", "ssl", "udp", listen::SERVER_PORT];
 
@@ -164,7 +164,7 @@ impl StreamListenLine {
     }
 }
 
-/// Parameters of TCP alone: a name, or one with a value.
+/// Parameters for TCP only: names, or names with a value.
 const TCP_PARAMETERS: [&str; 7] =
     ["fastopen=", "backlog=", "deferred", "multipath", "ssl", "so_keepalive=", "proxy_protocol"];
 
@@ -183,18 +183,18 @@ impl StreamListenLine {
         Ok(())
     }
 
-    /// Refuses, in nginx's order, what makes no sense without connections.
+    /// Rejects parameters for TCP, in nginx's order.
     fn check_udp(&self, from: &Directive) -> Result<()> {
         if !self.addresses.first().is_some_and(Address::is_udp) {
             return Ok(());
         }
-        let said = |parameter: &&str| match parameter.strip_suffix('=') {
+        let is_set = |parameter: &&str| match parameter.strip_suffix('=') {
             Some(_) => {
                 from.args[1..].iter().any(|word| word.text.starts_with(parameter.as_bytes()))
             }
             None => from.args[1..].iter().any(|word| *word.text == *parameter.as_bytes()),
         };
-        let refused = TCP_PARAMETERS.iter().find(|name| said(name));
+        let refused = TCP_PARAMETERS.iter().find(|name| is_set(name));
         let Some(name) = refused.map(|name| name.trim_end_matches('=')) else { return Ok(()) };
         let message =
             format!("\"listen\" directive \"{name}\" parameter is incompatible with \"udp\"");

@@ -1,4 +1,4 @@
-//! The access log: a line per session (`session::log`). A server that logs nothing has no logger.
+//! The access log: a line per session (`session::log`). A server without a log has no logger.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ conf::directives! {
     open_log_file_cache: LogFileCache = "off",
 }
 
-/// Has the server's sessions logged.
+/// Adds the logger of the server, if it has any log.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(logs) = conf.access_log.as_ref().map(AccessLogs::logs) else { return Ok(()) };
     if !logs.is_empty() {

@@ -38,7 +38,7 @@ conf::directives! {
     map_hash_bucket_size: Number = "64",
 }
 
-/// Nothing hooks into a server: the variable is the whole feature.
+/// Installs nothing: the variable is the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -63,7 +63,7 @@ pub fn control_jobs() -> ControlJobs<Arc<StreamSite>> {
 }
 
 impl Layers {
-    /// What a block says of TLS.
+    /// The settings of TLS.
     pub(crate) fn tls(&self) -> &ssl_shared::Layer {
         &self.ssl_shared
     }

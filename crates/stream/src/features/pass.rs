@@ -1,5 +1,5 @@
-//! `pass`: hands connections to another listening socket of this program, of `http {}` or
-//! `stream {}`. The session is not logged unless that fails.
+//! `pass`: passes connections to another listening socket of this program, of `http {}` or
+//! `stream {}`. The session is logged only if that fails.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -35,14 +35,14 @@ conf::directives! {
     pass: Option<PassAddress>,
 }
 
-/// Where to.
+/// The address to pass to.
 #[derive(Clone)]
 pub enum PassAddress {
     Fixed(Address),
     Computed(Template),
 }
 
-/// As often as this, a connection may be passed on.
+/// How often a connection may be passed.
 const PASSES_MAX: u32 = 10;
 
 const INTERNAL_SERVER_ERROR: u16 = 500;
@@ -66,7 +66,7 @@ impl Value for PassAddress {
     }
 }
 
-/// Why there is no address in a text.
+/// Why a text is not an address.
 #[derive(Debug, PartialEq, Eq)]
 enum NoTarget {
     Invalid(&'static str),
@@ -103,7 +103,7 @@ fn address(text: &[u8]) -> std::result::Result<Address, NoTarget> {
     }
 }
 
-/// Makes it the server's content.
+/// Sets the server's content handler.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(line) = conf.pass.clone() else { return Ok(()) };
     place.server.content = Some(place.hook(Box::new(move |x, _| {
@@ -118,7 +118,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Says where the connection is to go. `serve` hands it over.
+/// Sets the target of the connection, to which `serve` passes it.
 fn pass(line: &PassAddress, x: &mut StreamSession) -> u16 {
     x.action = "passing connection to port";
     if x.client.is_secure.get() && !x.preread.is_empty() {

@@ -1,4 +1,4 @@
-//! `proxy_pass`: sessions are passed on to servers. How is `crate::proxy`'s; here are its settings.
+//! `proxy_pass`: passes sessions to servers. The settings are here; `crate::proxy` does the work.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -186,9 +186,9 @@ conf::directives! {
 /// A server or a group, as the line names it.
 #[derive(Clone)]
 pub enum PassTarget {
-    /// The same for all sessions.
+    /// A fixed group or address.
     Fixed(GroupHost),
-    /// What this renders to.
+    /// A template that renders to a name or address.
     Computed(Template),
 }
 
@@ -211,7 +211,7 @@ impl Value for PassTarget {
 }
 
 impl PassTarget {
-    /// The group it names, or the groups it may name.
+    /// The named group, or the groups that variables may name.
     fn compile(&self, load: &mut Load<'_>) -> Result<SessionTarget> {
         let groups = named::all(load)?;
         Ok(match self {
@@ -243,13 +243,13 @@ impl Value for OfferedProtocols {
     }
 }
 
-/// Bytes that are read at a time, at most: those of a lent buffer.
+/// The most bytes to read at a time: the size of a lent buffer.
 const PIECE_MAX: usize = net::buffers::BUFFER_SIZE;
 
-/// nginx's number for any number.
+/// nginx's value for no limit.
 const RESPONSES_UNSET: u64 = i32::MAX as u64;
 
-/// Makes the servers the server's content.
+/// Sets the server's content handler.
 pub fn install(
     conf: &Arc<Conf>,
     tls: &Arc<backend_tls::Conf>,
@@ -300,7 +300,7 @@ pub fn install(
     Ok(())
 }
 
-/// How connections to backends are secured; `None`: they are not.
+/// TLS with backends; `None` for none.
 fn secured(
     conf: &Conf,
     tls: &Arc<backend_tls::Conf>,

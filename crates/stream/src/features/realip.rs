@@ -1,4 +1,4 @@
-//! `set_real_ip_from`: the client is the one that a trusted proxy's PROXY header names
+//! `set_real_ip_from`: takes the client's address from the PROXY header of a trusted proxy
 //! (`session::realip`).
 
 use std::rc::Rc;
@@ -34,7 +34,7 @@ conf::directives! {
 pub(crate) const VARIABLES: VariableTable<StreamSession> =
     VariableTable::new("ngx_stream_realip_module", realip::RealIpVariables::<StreamSession>::TABLE);
 
-/// Finds the client right after the PROXY header.
+/// Adds a handler that runs right after the PROXY header was read.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(proxies) = conf.set_real_ip_from.clone() {
         place.server.postaccept.push(place.hook(Box::new(move |x| {

@@ -1,4 +1,4 @@
-//! `resolver`: the name servers for names that upstream groups look up while the server runs.
+//! `resolver`: the name servers for resolving names at run time.
 
 use std::sync::Arc;
 
@@ -33,14 +33,14 @@ conf::directives! {
     resolver_timeout: Milliseconds = "30s",
 }
 
-/// Hands the settings to the server.
+/// Passes the settings to the server.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let timeout_ms = conf.resolver_timeout.0;
     place.server.names = ResolverPolicy { servers: conf.resolver.clone(), timeout_ms };
     Ok(())
 }
 
-/// Who is asked for names by upstream groups, as `stream {}` says it.
+/// The resolver of `stream {}`, for upstream groups.
 pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver> {
     let conf = main.resolve_outermost(load);
     let timeout_ms = conf.resolver_timeout.0;

@@ -35,7 +35,7 @@ impl Value for ReturnText {
     }
 }
 
-/// Makes the text the server's content.
+/// Sets the server's content handler.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if let Some(ReturnText(text)) = conf.r#return.clone() {
         let text = Arc::new(text);

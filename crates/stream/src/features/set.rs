@@ -1,4 +1,4 @@
-//! `set`: gives variables values before access is checked.
+//! `set`: sets variables before access is checked.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ conf::directives! {
 #[derive(Clone)]
 pub struct SetLine {
     variable: VariableId,
-    /// What happens instead of giving the variable a value.
-    instead: Option<Setter<StreamSession>>,
+    /// Called instead of storing the value, if the variable has a setter.
+    setter: Option<Setter<StreamSession>>,
     value: Template,
 }
 
@@ -42,14 +42,14 @@ impl Value for SetLine {
     const INHERITED: Inherited = Inherited::Never;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let unset = |_: &[u8]| Variable::fresh(|_, _| true);
-        let (variable, instead) =
+        let (variable, setter) =
             variables::define_set::<StreamSession>(from.arg(0), from, load, unset)?;
         let value = Template::compile(from.arg(1), from, load)?;
-        Ok(Self { variable, instead, value })
+        Ok(Self { variable, setter, value })
     }
 }
 
-/// Sets the server's variables.
+/// Adds a handler that sets the server's variables.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     if !conf.set.is_empty() {
         let conf = conf.clone();
@@ -66,7 +66,7 @@ fn run(lines: &[SetLine], x: &mut StreamSession) -> Decision {
     for line in lines {
         value.clear();
         line.value.render(x, &mut value);
-        match line.instead {
+        match line.setter {
             Some(set) => set(x, &value),
             None => {
                 if let Err(TooLong) = evaluate::set(x, line.variable, &value) {

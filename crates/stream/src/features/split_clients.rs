@@ -28,7 +28,7 @@ conf::directives! {
     in MAIN;
 }
 
-/// Nothing hooks into a server: the variable is the whole feature.
+/// Installs nothing: the variable is the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

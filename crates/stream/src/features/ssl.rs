@@ -13,7 +13,7 @@ use conf::{Directive, Load, Milliseconds, Result, Value};
 use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamTls};
 
-/// The settings of TLS that `http {}` has, too (`session::tls`).
+/// The settings of TLS that `http {}` has as well (`session::tls`).
 pub mod shared {
     use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub mod shared {
     pub(crate) const VARIABLES: VariableTable<StreamSession> =
         VariableTable::new("ngx_stream_ssl_module", ClientVariables::<StreamSession>::TABLE);
 
-    /// They are installed with the settings of this subsystem.
+    /// Installs nothing: the settings of this subsystem include them.
     pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
         Ok(())
     }
@@ -59,10 +59,10 @@ conf::directives! {
 pub(crate) const VARIABLES: VariableTable<StreamSession> =
     VariableTable::new("ngx_stream_ssl_module", TlsVariables::<StreamSession>::TABLE);
 
-/// Bytes of plaintext in a record: nginx has no setting here.
+/// The most bytes of plaintext in a record. nginx has no setting for it in `stream {}`.
 const RECORD_MAX: usize = 16 * 1024;
 
-/// Hands the settings to the server.
+/// Passes the settings to the server.
 pub fn install(
     conf: &Arc<Conf>,
     shared: &Arc<shared::Conf>,

@@ -1,4 +1,4 @@
-//! `ssl_preread`: its setting and variables. The reading is `crate::preread`'s.
+//! `ssl_preread`: its setting and variables. `crate::preread` reads.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(crate) const VARIABLES: VariableTable<StreamSession> = VariableTable::new(
     ],
 );
 
-/// Hands the setting to the server.
+/// Passes the setting to the server.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     place.server.preread.is_on = conf.ssl_preread;
     Ok(())

@@ -1,5 +1,5 @@
-//! Sizes of nginx's hash tables. Ours are sized by what they hold, so these are read, checked and
-//! have no effect, which their documentation says.
+//! Sizes of nginx's hash tables. They are checked and have no effect, as their documentation says,
+//! because tables are sized by their contents.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ conf::directives! {
     server_names_hash_bucket_size: Number = "64",
 }
 
-/// Nothing to hook in.
+/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `upstream {}`: named groups of servers. What they are and how they choose is crate `upstream`'s;
-//! here the block is read, and the groups are made.
+//! `upstream {}`: reads the blocks and builds groups of servers. Crate `upstream` implements the
+//! groups and their balancing.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::site::ServerBuilder;
 
 pub use ::upstream::settings::{Conf, Layer};
 
-/// What nginx's table calls an `upstream` block of this subsystem.
+/// The name of an `upstream` block of this subsystem in nginx's table.
 const CONTEXT: &str = "stream-upstream";
 
-/// Nothing hooks into a server: the groups are the whole feature.
+/// Installs nothing: the groups are the whole feature.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads a block. What only HTTP's have is not allowed here.
+/// Reads a block. Directives for HTTP only are rejected.
 pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::begin(from, load)?;
     let mut layers = Layers::default();
@@ -45,22 +45,23 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::end(layers.upstream, from, load)
 }
 
-/// Directives of groups that are not in nginx's sources, and work here as in `http`.
+/// Directives that nginx does not have, and that work as in `http`.
 const LIMITS: [&[u8]; 4] =
     [b"limit_upstream_conn", b"limit_upstream_log_level", b"limit_upstream_zone", b"queue"];
 
-/// Whether the directive means the same in these blocks as in HTTP's.
+/// Whether the directive has the same meaning in these blocks as in those of `http`.
 fn is_here(name: &[u8]) -> bool {
     let is_of_nginx = known::find(name).iter().any(|known| known.allowed_in(CONTEXT));
     is_of_nginx || LIMITS.contains(&name)
 }
 
-/// Whether a directive of groups is HTTP's alone.
+/// Whether a directive is for groups of `http` only.
 pub(crate) fn is_of_http(name: &[u8]) -> bool {
     Layer::TABLE.iter().any(|row| row.name.as_bytes() == name) && !is_here(name)
 }
 
-/// Makes the groups, once everything has been read. `main` is what `stream {}` says.
+/// Builds the groups, after the whole configuration was read. `main` are the settings of
+/// `stream {}`.
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
     let around = resolver::of_main(&main.resolver, load);
     Groups::build(&main.upstream, around.as_ref(), load)

@@ -1,7 +1,7 @@
-//! `health_check`, `health_check_timeout` and `match`: active checks of the servers that a server
-//! passes connections on to.
+//! `health_check`, `health_check_timeout` and `match`: active checks of the servers of
+//! `proxy_pass`.
 //!
-//! Here they are read; they are carried out by [`crate::health`].
+//! The directives are parsed here; [`crate::health`] runs the checks.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Value for StreamCheckLine {
     }
 }
 
-/// Leaves the check to the thread that asks servers.
+/// Passes the check to the server, where [`crate::health`] finds it.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let plan = place.handed_on.of::<Option<Arc<ProxyPlan>>>().take();
     let Some(StreamCheckLine { parameters, is_udp }) = &conf.health_check else { return Ok(()) };

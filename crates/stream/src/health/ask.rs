@@ -1,7 +1,7 @@
-//! One check of one server: connects, sends, and compares what is received.
+//! A check of a server: connects, sends, and compares the received data.
 //!
-//! The server is reached as `proxy_pass` reaches it. The whole check has one deadline. A failure is
-//! not logged but returned, since it may change nothing.
+//! It connects as `proxy_pass` does. The whole check has one deadline. A failure is returned and
+//! not logged, because it may have no effect.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -22,19 +22,19 @@ pub(super) const SENDING: &str = "sending to upstream";
 pub(super) const READING: &str = "reading from upstream";
 pub(super) const CHECKING: &str = "checking data";
 
-/// How the servers of a `proxy_pass` are asked.
+/// How the servers of a `proxy_pass` are probed.
 pub(crate) struct ServerQuestion {
     pub(crate) plan: Arc<ProxyPlan>,
     pub(crate) matching: Arc<StreamMatch>,
     pub(crate) port: Option<u16>,
-    /// Whether it is a datagram that servers are sent.
+    /// Whether servers are probed over UDP.
     pub(crate) is_udp: bool,
-    /// How long the whole check may take.
+    /// The timeout of the whole check.
     pub(crate) timeout_ms: u64,
 }
 
 impl ServerQuestion {
-    /// Asks a server. `x` is a session without a client.
+    /// Probes a server. `x` is a session without a client.
     pub(crate) async fn ask(&self, x: &mut StreamSession, server: &Server) -> Verdict {
         let timer = Timer::new();
         timer.set(self.timeout_ms);
@@ -80,7 +80,7 @@ impl ServerQuestion {
         step.run("connect()", |cx| connecting.poll(cx)).await
     }
 
-    /// Encrypts the connection as `proxy_pass` does.
+    /// Secures the connection with TLS, as `proxy_pass` does.
     async fn secure(
         &self,
         tls: &SecuredBackend,
@@ -112,7 +112,7 @@ impl ServerQuestion {
         done.map_err(|failure| cause.map_or(failure, |cause| step.failure(cause)))
     }
 
-    /// Reads until the data is as expected, or cannot be any more.
+    /// Reads until the data is as expected, or no further data can make it so.
     async fn receive(
         &self,
         x: &StreamSession,
@@ -145,7 +145,7 @@ impl ServerQuestion {
     }
 }
 
-/// What is being done, and until when.
+/// The current step of a check, and its deadline.
 struct AskStep<'a> {
     timer: &'a Timer,
     action: &'static str,
@@ -156,7 +156,7 @@ impl AskStep<'_> {
         CheckFailure::new(self.action, cause)
     }
 
-    /// Repeats a call that may have to wait, until the deadline.
+    /// Polls an operation until it is ready or the deadline passes.
     async fn run<T>(
         &self,
         call: &str,

@@ -1,4 +1,4 @@
-//! One check of one server over UDP: sends a datagram, and waits for what comes of it.
+//! A check of a server over UDP: sends a datagram, and waits for a reply or an error.
 
 use ::session::backend::{CONNECTING, log_refused};
 use ::session::health::{CheckFailure, Verdict, probe_address};
@@ -10,12 +10,12 @@ use super::ask::{CHECKING, READING, SENDING, ServerQuestion};
 use super::matching::{DataComparison, Expected};
 use crate::session::StreamSession;
 
-/// What NGINX Plus sends where nothing else is said.
+/// The default text of NGINX Plus.
 const TEXT: &[u8] = b"nginx health check";
 
 impl ServerQuestion {
-    /// Asks a server. Without `expect`, it passes unless its system tells within the time for a
-    /// check that nobody has the port.
+    /// Probes a server. Without `expect`, the check passes unless its timeout ends with an ICMP
+    /// error for a closed port.
     pub(super) async fn ask_over_udp(
         &self,
         x: &mut StreamSession,
@@ -63,7 +63,7 @@ impl ServerQuestion {
     }
 }
 
-/// A datagram is all that will come.
+/// Compares a datagram, after which no more data is expected.
 fn compare(expected: &Expected, received: &[u8], x: &StreamSession) -> Verdict {
     match expected.compare(received, x) {
         DataComparison::Equal => Ok(CHECKING),

@@ -1,4 +1,4 @@
-//! `match`: what a health check sends, and what it expects to receive.
+//! `match`: the data that a health check sends, and the data that it expects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ type Pattern = ::session::regex::Pattern<StreamSession>;
 #[derive(Default)]
 pub(crate) struct StreamMatches(HashMap<Box<[u8]>, Arc<StreamMatch>>);
 
-/// A `match` block. Without one, a connection is enough.
+/// A `match` block. Without one, connecting is enough.
 #[derive(Default)]
 pub(crate) struct StreamMatch {
     pub(crate) name: Box<[u8]>,
@@ -23,20 +23,20 @@ pub(crate) struct StreamMatch {
 
 /// `expect`
 pub(crate) enum Expected {
-    /// What is received begins with this.
+    /// The received data begins with this.
     Text(Box<[u8]>),
-    /// What is received matches this.
+    /// The received data matches this.
     Pattern(Pattern),
 }
 
-/// How received data compares with what is expected.
+/// The result of comparing received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataComparison {
-    /// It is as expected.
+    /// The data is as expected.
     Equal,
-    /// More data may make it so.
+    /// Further data may make it so.
     Open,
-    /// No further data will.
+    /// The data can no longer be as expected.
     Different,
 }
 
@@ -96,7 +96,7 @@ impl Expected {
         }
     }
 
-    /// Compares what was received so far. A match that was given up is no match.
+    /// Compares the data received so far. A match that exceeds its limits counts as none.
     pub(crate) fn compare(&self, received: &[u8], x: &StreamSession) -> DataComparison {
         match self {
             Self::Text(text) if received.starts_with(text) => DataComparison::Equal,
@@ -131,7 +131,7 @@ fn unescaped(word: &Word, line: &Directive) -> Result<Box<[u8]>> {
     Ok(bytes.into())
 }
 
-/// The byte that the first two digits are.
+/// The byte of the first two hexadecimal digits.
 fn hexadecimal(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     u8::try_from(digit(0)? * 16 + digit(1)?).ok()

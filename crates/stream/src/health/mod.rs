@@ -1,11 +1,10 @@
-//! Active checks of servers: the checks of a configuration, and how a server is asked.
+//! Active health checks: the checks of a configuration, and the probe of a server.
 //!
 //! ```text
 //! connected -> PROXY header, TLS handshake, `send` written -> read until `expect` matches
 //! ```
 //!
-//! When servers are asked, and log lines, are `session::health`'s; what the answers come to is
-//! `upstream::health`'s.
+//! `session::health` schedules probes and logs; `upstream::health` evaluates their results.
 
 pub(crate) mod ask;
 mod ask_udp;
@@ -37,7 +36,7 @@ impl ControlJob<Arc<StreamSite>> for StreamHealth {
         self.0.serve(checks(site));
     }
 
-    /// Whoever takes over checks the servers; what is known of them stays.
+    /// Stops the checks; the state of servers stays.
     fn leave(&mut self) {
         self.0.stop();
     }
@@ -54,10 +53,10 @@ fn checks(site: &Arc<StreamSite>) -> Vec<HealthCheck<StreamProbe>> {
     (0..site.servers.len() as u32).map(StreamServerId).filter_map(of_server).collect()
 }
 
-/// No listening socket: no client has opened these sessions.
+/// No listening socket, because these sessions have no client.
 const NO_LISTEN: u32 = u32::MAX;
 
-/// A server of `stream {}` that has its backends checked.
+/// A server of `stream {}` whose backends are checked.
 #[derive(Clone)]
 struct StreamProbe {
     generation: Rc<StreamGeneration>,

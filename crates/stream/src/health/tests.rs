@@ -15,7 +15,7 @@ use zones::Zones;
 use super::{StreamHealth, checks};
 use crate::tests::{Folder, load, refusal};
 
-/// A backend that plays a part with each of its connections, one after the other.
+/// A backend that runs a script with each of its connections, one after the other.
 fn backend(part: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -23,7 +23,7 @@ fn backend(part: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     address
 }
 
-/// A backend that reads so many bytes, then writes these pieces, and waits for the end.
+/// A backend that reads `reads` bytes, writes these pieces, and waits for the end.
 fn script(reads: usize, pieces: &'static [&'static [u8]]) -> SocketAddr {
     backend(move |mut stream| {
         if stream.read_exact(&mut vec![0; reads]).is_err() {
@@ -41,7 +41,7 @@ fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
 }
 
-/// The result of one check of the only server, as log lines say it.
+/// The result of a check of the only server, as in log lines.
 fn verdict(address: SocketAddr, matching: &str, lines: &str) -> Result<&'static str, String> {
     verdict_over("", address, matching, lines)
 }
@@ -76,7 +76,7 @@ fn a_connection_is_enough_without_a_match() {
 }
 
 #[test]
-fn what_is_received_is_compared_as_it_comes() {
+fn data_is_compared_while_it_is_received() {
     let checked = Ok("checking data");
     let unexpected = Err("unexpected data while checking data".to_owned());
     let ping = r#"send "PING\r\n";"#;
@@ -92,13 +92,13 @@ fn what_is_received_is_compared_as_it_comes() {
         assert_eq!(verdict(redis(), &format!("{ping} {expect}"), ""), *expected, "{expect}");
     }
     assert_eq!(verdict(redis(), ping, ""), Ok("sending to upstream"));
-    // A server that speaks first is asked nothing.
+    // Nothing is sent to a server that sends first.
     assert_eq!(verdict(script(0, &[b"220 mail"]), "expect 220;", ""), checked);
     assert_eq!(verdict(script(2, &[b"\x80\0"]), r"send \x00\xfF; expect \x80\x00;", ""), checked);
 }
 
 #[test]
-fn no_more_is_examined_than_the_buffer_holds() {
+fn only_a_buffer_of_data_is_compared() {
     let unexpected = Err("unexpected data while checking data".to_owned());
     let lines = "proxy_buffer_size 8;";
     let backend = || script(0, &[b"12345", b"678", b"9"]);
@@ -125,7 +125,7 @@ fn a_server_over_udp_is_sent_a_datagram() {
     assert_eq!(udp(echo(), "send ping; expect pin;"), Ok("checking data"));
     assert_eq!(udp(echo(), "send ping; expect pong;"), unexpected);
     assert_eq!(udp(echo(), "send ping; expect pings;"), unexpected);
-    // What the buffer has no room for is not compared.
+    // Only the data that fits into the buffer is compared.
     assert_eq!(udp(echo(), "expect ~ ^nginx.hea$;"), Ok("checking data"));
     assert_eq!(udp(echo(), ""), Ok("sending to upstream"));
 
@@ -183,7 +183,7 @@ fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
 }
 
 #[test]
-fn a_server_that_fails_is_not_used_and_each_change_is_logged_once() {
+fn an_unhealthy_server_is_not_used_and_each_change_is_logged_once() {
     let is_up = Arc::new(AtomicBool::new(true));
     let shared = is_up.clone();
     let address = backend(move |mut stream| {
@@ -232,7 +232,7 @@ fn a_server_that_fails_is_not_used_and_each_change_is_logged_once() {
 }
 
 #[test]
-fn lines_that_make_no_check_are_refused() {
+fn invalid_health_checks_are_refused() {
     let upstream = "upstream u { server 127.0.0.1:1; }";
     for (lines, said) in [
         ("proxy_pass 127.0.0.1:1; health_check;", "requires a \"proxy_pass\" that names an upst"),

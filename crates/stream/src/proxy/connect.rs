@@ -1,4 +1,4 @@
-//! One server after another, until one accepts the connection or none is left.
+//! Tries servers until one accepts the connection or none is left.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -33,18 +33,18 @@ pub(super) struct ServerConnection {
     pub(super) client_ended: bool,
 }
 
-/// A socket of datagrams with a server as its peer.
+/// A UDP socket connected to a server.
 pub(super) struct ServerSocket {
     pub(super) socket: WatchedDatagram,
     pub(super) lease: Lease,
     pub(super) attempt: Rc<UpstreamAttempt>,
 }
 
-/// The way to a server.
+/// The search for a server.
 pub(super) struct ServerSearch<'a> {
     plan: &'a ProxyPlan,
     group: &'a Arc<Group>,
-    /// Whose session it is; `None`: it sends datagrams.
+    /// The client; `None` if it sends datagrams.
     client: Option<ClientIntake<'a>>,
     from: Option<SocketAddr>,
     secured: Option<SecuredConnections<'a>>,
@@ -65,7 +65,7 @@ impl<'a> ServerSearch<'a> {
         Self { plan, group, client, from, secured, tried, tries: 0, begun_ms }
     }
 
-    /// A connection, or the status that the session ends with.
+    /// Connects to a server. `Err` is the status of the session.
     pub(super) async fn connect(mut self, x: &mut StreamSession) -> Result<ServerConnection, u16> {
         loop {
             x.action = CONNECTING;
@@ -78,7 +78,7 @@ impl<'a> ServerSearch<'a> {
                     attempt.connect_ms.set(Some(attempt.age_ms()));
                     lease.reached(Until::Connect, attempt.age_ms());
                     lease.succeeded(clock::now_ms());
-                    self.tell_connected(x, "", SocketProbe::new(&stream), &lease);
+                    self.log_connected(x, "", SocketProbe::new(&stream), &lease);
                     let client_ended = self.client.is_some_and(|client| client.ended);
                     return Ok(ServerConnection { stream, lease, attempt, client_ended });
                 }
@@ -87,8 +87,8 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// A socket whose datagrams `reader` gets, or the status that the session ends with. Whether a
-    /// server is there is found out by the datagrams.
+    /// Opens a socket whose datagrams `reader` receives. `Err` is the status of the session.
+    /// Whether the server is reachable is only known after datagrams were sent.
     pub(super) async fn connect_datagrams(
         mut self,
         x: &mut StreamSession,
@@ -105,7 +105,7 @@ impl<'a> ServerSearch<'a> {
                 Ok(socket) => {
                     attempt.connect_ms.set(Some(attempt.age_ms()));
                     lease.reached(Until::Connect, attempt.age_ms());
-                    self.tell_connected(x, "udp ", socket.probe(), &lease);
+                    self.log_connected(x, "udp ", socket.probe(), &lease);
                     return Ok(ServerSocket { socket, lease, attempt });
                 }
                 Err(trouble) => self.after(x, lease, &attempt, trouble)?,
@@ -138,7 +138,7 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// Opens a connection to one server. What fails is logged.
+    /// Opens a connection to a server. Failures are logged.
     async fn open(
         &mut self,
         x: &mut StreamSession,
@@ -188,7 +188,7 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// Opens a socket with one server as its peer. What fails is logged.
+    /// Opens a socket connected to a server. Failures are logged.
     fn open_datagrams(
         &self,
         x: &StreamSession,
@@ -203,7 +203,7 @@ impl<'a> ServerSearch<'a> {
         resources.servers.watch(fd, reader).map_err(|_| ConnectTrouble::Internal)
     }
 
-    /// What follows when there is no connection; `Ok`: another server is tried.
+    /// Handles a failed connection. `Ok` if another server is to be tried.
     fn after(
         &self,
         x: &StreamSession,
@@ -227,8 +227,8 @@ impl<'a> ServerSearch<'a> {
         }
     }
 
-    /// As nginx, without the context of a session.
-    fn tell_connected(&self, x: &StreamSession, how: &str, socket: SocketProbe, lease: &Lease) {
+    /// Logs the connection. As in nginx, the line has no context.
+    fn log_connected(&self, x: &StreamSession, how: &str, socket: SocketProbe, lease: &Lease) {
         if !x.logs(Level::Info) {
             return;
         }
@@ -240,7 +240,7 @@ impl<'a> ServerSearch<'a> {
     }
 }
 
-/// The local address of connections. As in nginx, one that is invalid is not used.
+/// The local address of connections. As in nginx, an invalid one is ignored.
 fn local_end(plan: &ProxyPlan, x: &mut StreamSession) -> Option<SocketAddr> {
     match plan.local_address(x) {
         Ok(address) => address,

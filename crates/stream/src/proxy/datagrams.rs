@@ -1,7 +1,7 @@
-//! `proxy_pass` over UDP: a client's datagrams go to a server, and the server's to the client.
+//! `proxy_pass` over UDP: relays datagrams between a client and a server.
 //!
-//! Every datagram is passed on at once and whole, or is lost: none is kept. Each side is called
-//! when its datagrams arrive; the session's task waits for the end alone.
+//! Every datagram is sent on immediately and whole, or is dropped; none is kept. Each side is
+//! called when its datagrams arrive; the session's task only waits for the end.
 //!
 //! ```text
 //! client -> UdpPort -> ClientFlow -> DatagramRelay::datagram -> server
@@ -27,21 +27,21 @@ use super::relay::level;
 use crate::flow::{ClientFlow, DatagramSink};
 use crate::session::StreamSession;
 
-/// The status of a session that ended as it should.
+/// The status of a session that ended normally.
 const OK: u16 = 200;
-/// Datagrams that a server's socket is asked for at once. The kernel looks for one more than there
-/// are, so a few are enough.
+/// The most datagrams to receive from a server's socket in one call. A few are enough, because the
+/// kernel tries one more than there are.
 const RECEIVED_AT_ONCE: usize = 4;
-/// Datagrams of one server that go through before others get their turn.
+/// The most datagrams of a server to relay before others get their turn.
 const DATAGRAMS_PER_TURN: usize = 64;
 
-/// Datagrams going both ways.
+/// Relays datagrams in both directions.
 pub(crate) struct DatagramRelay {
     server: OnceCell<WatchedDatagram>,
     flow: Rc<ClientFlow>,
-    /// How many datagrams of the client belong to the session; 0: any number.
+    /// The number of the client's datagrams in the session; 0: no limit.
     requests_max: u64,
-    /// How many datagrams of the server follow one of the client; `None`: any number.
+    /// The number of the server's datagrams for each of the client's; `None`: no limit.
     responses: Option<u64>,
     timeout_ms: u64,
     timer: Timer,
@@ -53,7 +53,7 @@ pub(crate) struct DatagramRelay {
     is_unread: Cell<bool>,
 }
 
-/// What has gone through.
+/// Counts of relayed datagrams and bytes.
 #[derive(Default)]
 struct RelayCounts {
     requests: Cell<u64>,
@@ -62,11 +62,11 @@ struct RelayCounts {
     to_server: Cell<u64>,
     from_server: Cell<u64>,
     to_client: Cell<u64>,
-    /// When the first datagram of the server came.
+    /// When the first datagram of the server was received.
     answered_ms: Cell<Option<u64>>,
 }
 
-/// Why a relay is over before its time.
+/// Why a relay failed.
 struct RelayFailure {
     action: &'static str,
     call: &'static str,
@@ -75,27 +75,27 @@ struct RelayFailure {
 
 /// How a relay ends.
 enum DatagramEnd {
-    /// Everything that was expected has come.
+    /// All expected datagrams were relayed.
     Done,
     TimedOut,
     Failed(RelayFailure),
 }
 
-/// Tells variables and log lines what has gone through when the relay is over, or cut.
+/// Sets the counts of variables and log lines when the relay is over or cut.
 struct CountedSession<'a> {
     x: &'a mut StreamSession,
     relay: &'a DatagramRelay,
     attempt: &'a UpstreamAttempt,
 }
 
-/// How fast datagrams are taken from one side, where a rate is set.
+/// Limits the rate of datagrams from one side, if a rate is set.
 struct DatagramPace {
     rate: Option<Rate>,
     not_before_ms: u64,
     timer: Option<Timer>,
 }
 
-/// Passes the session on until it is over. Returns its status.
+/// Relays the session until it is over. Returns its status.
 pub(crate) async fn proxy_datagrams(
     plan: &ProxyPlan,
     x: &mut StreamSession,
@@ -115,7 +115,7 @@ pub(crate) async fn proxy_datagrams(
         Err(status) => return status,
     };
     drop(reader);
-    // It was empty until now.
+    // Set only here.
     let _ = relay.server.set(socket);
     x.action = "proxying connection";
     relay.begin(plan, x);
@@ -128,7 +128,7 @@ pub(crate) async fn proxy_datagrams(
 impl DatagramRelay {
     fn new(plan: &ProxyPlan, x: &mut StreamSession, flow: Rc<ClientFlow>, begun_s: u64) -> Self {
         let counts = RelayCounts::default();
-        // The first datagram is counted with the session.
+        // The first datagram was counted when the session began.
         counts.from_client.set(x.bytes_received);
         Self {
             server: OnceCell::new(),
@@ -145,7 +145,7 @@ impl DatagramRelay {
         }
     }
 
-    /// Sends what the client has sent so far, a PROXY header in front.
+    /// Relays the datagrams that the client has sent so far, with a PROXY header before the first.
     fn begin(self: &Rc<Self>, plan: &ProxyPlan, x: &StreamSession) {
         self.timer.set(self.timeout_ms);
         let sink: Rc<dyn DatagramSink> = self.clone();
@@ -154,7 +154,7 @@ impl DatagramRelay {
             match plan.header {
                 SentHeader::Off => self.to_server(&first),
                 _ => {
-                    // As in nginx, the header and the datagram are one.
+                    // As in nginx, the header and the first datagram are sent as one.
                     let mut whole = Vec::new();
                     plan.write_header(x, &mut whole);
                     whole.extend_from_slice(&first);
@@ -177,7 +177,7 @@ impl DatagramRelay {
 
     fn client_sent_one(&self) {
         add(&self.counts.requests, 1);
-        self.flow.took(self.counts.requests.get());
+        self.flow.note_received(self.counts.requests.get());
         self.wake_if_over();
     }
 
@@ -192,7 +192,7 @@ impl DatagramRelay {
         }
     }
 
-    /// Passes on what the server has sent, as far as the rate and this turn allow.
+    /// Relays datagrams of the server, as far as the rate and this turn allow.
     fn read(&self, batch: &mut ReceivedBatch) {
         let Some(server) = self.server.get() else { return };
         let mut down = self.down.borrow_mut();
@@ -220,7 +220,7 @@ impl DatagramRelay {
                 return self.is_unread.set(false);
             }
         }
-        // The task goes on after the others.
+        // The task continues after others had their turn.
         self.flow.wake();
     }
 
@@ -229,7 +229,7 @@ impl DatagramRelay {
         self.flow.wake();
     }
 
-    /// Whether as many datagrams of the server have come as those of the client call for.
+    /// Whether the server has sent `responses` datagrams for each of the client's.
     fn has_responses(&self, responses: u64) -> bool {
         self.counts.responses.get() >= responses.saturating_mul(self.counts.requests.get())
     }
@@ -275,7 +275,7 @@ impl Drop for CountedSession<'_> {
 impl DatagramSink for DatagramRelay {
     fn datagram(&self, payload: &[u8]) {
         let mut up = self.up.borrow_mut();
-        // As in nginx, what comes faster than the rate allows is lost.
+        // As in nginx, datagrams above the rate are dropped.
         if !up.allows(self.counts.from_client.get()) {
             return;
         }
@@ -302,7 +302,7 @@ impl DatagramPace {
         Self { rate, not_before_ms: 0, timer: None }
     }
 
-    /// Whether a datagram may be taken now, after so many bytes.
+    /// Whether a datagram may be taken now, after `passed` bytes.
     fn allows(&mut self, passed: u64) -> bool {
         let Some(rate) = self.rate else { return true };
         if clock::now_ms() < self.not_before_ms {
@@ -317,7 +317,7 @@ impl DatagramPace {
         }
     }
 
-    /// How long to wait after bytes were taken.
+    /// The delay after bytes were taken.
     fn passed(&mut self, before: u64, now: u64) -> u64 {
         let delay_ms = self.rate.map_or(0, |rate| rate.delay_ms(before, now));
         self.delay(delay_ms);
@@ -330,7 +330,7 @@ impl DatagramPace {
         }
     }
 
-    /// Ready when the time has come.
+    /// Ready when the delay is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let left_ms = self.not_before_ms.saturating_sub(clock::now_ms());
         if left_ms == 0 {
@@ -355,11 +355,11 @@ fn finish(
     let enough = relay.responses.is_none_or(|responses| relay.has_responses(responses));
     let status = match end {
         DatagramEnd::Done => {
-            tell_end(x, relay, "done");
+            log_end(x, relay, "done");
             OK
         }
         DatagramEnd::TimedOut if enough => {
-            tell_end(x, relay, "timed out");
+            log_end(x, relay, "timed out");
             OK
         }
         DatagramEnd::TimedOut => {
@@ -389,8 +389,8 @@ fn finish(
     status
 }
 
-/// As nginx, without the context of a session.
-fn tell_end(x: &StreamSession, relay: &DatagramRelay, how: &str) {
+/// Logs the end. As in nginx, the line has no context.
+fn log_end(x: &StreamSession, relay: &DatagramRelay, how: &str) {
     if !x.logs(Level::Info) {
         return;
     }

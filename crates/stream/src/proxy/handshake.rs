@@ -15,7 +15,7 @@ use observe::{Errno, Level};
 use super::plan::ProxyPlan;
 use crate::session::StreamSession;
 
-/// Secures the connection to a server. What fails is logged.
+/// Secures the connection to a server with TLS. Failures are logged.
 pub(super) async fn secure(
     plan: &ProxyPlan,
     secured: &SecuredConnections<'_>,
@@ -68,7 +68,7 @@ async fn send_header(
     Ok(())
 }
 
-/// What an operation comes to; `None`: the timer's time was over first.
+/// Polls an operation with a deadline. `None` if the timer was first.
 async fn before<T>(
     timer: &Timer,
     mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>,
@@ -83,7 +83,7 @@ async fn before<T>(
     .await
 }
 
-/// Logs that a server did not get ready in time.
+/// Logs the timeout of a handshake.
 pub(super) fn timed_out(x: &StreamSession) -> ConnectTrouble {
     let error = net::timed_out();
     x.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));

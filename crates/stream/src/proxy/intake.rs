@@ -1,7 +1,7 @@
-//! What a client sends before there is a server to pass it on to.
+//! Reads from a client before there is a connection to a server.
 //!
-//! As in nginx, at most one buffer is read meanwhile. An end is remembered for the relay. Only a
-//! session that waits in a queue is given up for it, and only if nothing is left to deliver.
+//! As in nginx, at most one buffer is read. An end of the client is recorded for the relay. It only
+//! ends a session that waits in a queue, and only if there is nothing to deliver.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -18,19 +18,19 @@ pub(super) struct ClientIntake<'a> {
     client: &'a mut Stream,
     bytes_max: usize,
     half_close: bool,
-    /// Whether the client has ended its side, or is gone.
+    /// Whether the client has shut down its side, or is gone.
     pub(super) ended: bool,
     is_broken: bool,
 }
 
 impl<'a> ClientIntake<'a> {
-    /// Reads up to `bytes_max` from the client. With `half_close` it may wait for an answer after
-    /// it has ended its side.
+    /// Reads up to `bytes_max` from the client. With `half_close`, the client may wait for an
+    /// answer after it has shut down its side.
     pub(super) fn new(client: &'a mut Stream, bytes_max: usize, half_close: bool) -> Self {
         Self { client, bytes_max, half_close, ended: false, is_broken: false }
     }
 
-    /// Reads what is there; `cx` is woken when more comes.
+    /// Reads what was received, and registers `cx` for more.
     pub(super) fn read(&mut self, x: &mut StreamSession, cx: &mut Context<'_>) {
         while !self.ended {
             let left = self.bytes_max.saturating_sub(x.preread.len());
@@ -50,8 +50,8 @@ impl<'a> ClientIntake<'a> {
         }
     }
 
-    /// Reads, too; ready once there is no use in waiting for a server: the connection was reset, or
-    /// the client ended without having sent anything and expects no answer.
+    /// Reads as well. Ready once waiting for a server is useless: the connection was reset, or the
+    /// client has ended without sending anything and expects no answer.
     pub(super) fn poll_left(&mut self, x: &mut StreamSession, cx: &mut Context<'_>) -> Poll<()> {
         self.read(x, cx);
         let has_nothing_to_wait_for = self.ended && x.preread.is_empty() && !self.half_close;
@@ -61,7 +61,7 @@ impl<'a> ClientIntake<'a> {
         }
     }
 
-    /// Without bytes, no buffer is kept.
+    /// Reads once; keeps no buffer if nothing was read.
     fn poll_read(
         &mut self,
         x: &mut StreamSession,

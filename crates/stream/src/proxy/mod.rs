@@ -1,4 +1,4 @@
-//! `proxy_pass`: a session is passed on to a server, and bytes go both ways until it is over.
+//! `proxy_pass`: connects a session to a server, and relays bytes in both directions.
 //!
 //! ```text
 //! server chosen -> connected, secured -> PROXY header, bytes read ahead -> relayed -> over
@@ -6,9 +6,9 @@
 //!       +- next server +
 //! ```
 //!
-//! Which group, which server and waiting for one are `session::backend`'s, as in `http`. Once bytes
-//! are relayed, no other server is tried. Cancelling is dropping: connection and lease are released
-//! with the future.
+//! As in `http`, `session::backend` finds the group, chooses a server and waits for one. Once bytes
+//! are relayed, no other server is tried. Cancelling is dropping: dropping the future releases
+//! connection and lease.
 
 mod connect;
 mod datagrams;
@@ -35,10 +35,10 @@ pub(crate) use plan::{
 };
 use relay::{Relay, RelayEnd, RelayPlan};
 
-/// The status of a session that has been relayed, whatever ended it.
+/// The status of a session that was relayed, whatever ended it.
 const OK: u16 = 200;
 
-/// Passes the session on until it is over. Returns its status.
+/// Relays the session until it is over. Returns its status.
 pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut StreamSession, client: &mut Stream) -> u16 {
     x.upstream.is_proxied = true;
     x.debug(format_args!("proxy connection handler"));
@@ -48,7 +48,7 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut StreamSession, client: &mut 
     let rates =
         TransferRates { up: rate(&plan.upload_rate, x), down: rate(&plan.download_rate, x) };
     let intake = ClientIntake::new(client, rates.read_ahead_max(plan), plan.half_close);
-    // Boxed, since it is large and soon over: the relay's future has no room for it.
+    // Boxed, because it is large and short-lived, and must not enlarge the relay's future.
     let search = Box::pin(ServerSearch::new(plan, x, &group, Some(intake)).connect(x));
     let mut connected = match search.await {
         Ok(connected) => connected,
@@ -66,21 +66,22 @@ pub(crate) async fn proxy(plan: &ProxyPlan, x: &mut StreamSession, client: &mut 
     finish(x, connected, end)
 }
 
-/// Bytes a second in either direction; 0: any number.
+/// Bytes per second in each direction; 0: no limit.
 struct TransferRates {
     up: u64,
     down: u64,
 }
 
 impl TransferRates {
-    /// How much is read of the client before there is a server.
+    /// The most bytes to read from the client before there is a server.
     fn read_ahead_max(&self, plan: &ProxyPlan) -> usize {
         let a_second = usize::try_from(self.up).ok().filter(|bytes| *bytes > 0);
         a_second.map_or(plan.buffer_size, |bytes| bytes.min(plan.buffer_size))
     }
 }
 
-/// The relay with what the server is sent first: a PROXY header, and what the client sent already.
+/// Begins the relay with the first bytes for the server: a PROXY header, and the bytes that were
+/// read from the client.
 fn begin(
     plan: &ProxyPlan,
     x: &mut StreamSession,
@@ -109,7 +110,7 @@ fn begin(
     })
 }
 
-/// Tells variables and log lines what has been relayed.
+/// Sets the counts of variables and log lines.
 fn note(x: &mut StreamSession, connected: &mut ServerConnection, relay: &Relay) {
     (x.bytes_received, x.bytes_sent) = (relay.up.received, relay.down.sent);
     let attempt = &connected.attempt;

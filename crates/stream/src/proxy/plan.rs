@@ -1,4 +1,4 @@
-//! What the configuration says of passing sessions on.
+//! The compiled settings of `proxy_pass`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use wire::x509::X509;
 
 use crate::session::StreamSession;
 
-/// Where sessions of a server are passed on to, and how.
+/// The target and the settings of a server's sessions.
 pub(crate) struct ProxyPlan {
     pub(crate) target: SessionTarget,
     pub(crate) names: ResolverPolicy,
     pub(crate) bind: Option<Bind>,
     pub(crate) socket: BackendSocket,
-    /// How connections are secured; `None`: they are not.
+    /// TLS with servers; `None` for none.
     pub(crate) tls: Option<SecuredBackend>,
     pub(crate) connect_timeout_ms: u64,
     pub(crate) timeout_ms: u64,
@@ -35,22 +35,22 @@ pub(crate) struct ProxyPlan {
     pub(crate) datagrams: DatagramCounts,
 }
 
-/// When a session over UDP is over.
+/// The number of datagrams that end a session over UDP.
 pub(crate) struct DatagramCounts {
-    /// How many of a client belong to it; 0: any number.
+    /// Datagrams of the client; 0: no limit.
     pub(crate) requests: u64,
-    /// How many of the server follow each; `None`: any number.
+    /// Datagrams of the server for each of the client's; `None`: no limit.
     pub(crate) responses: Option<u64>,
 }
 
 /// The group of servers.
 pub(crate) enum SessionTarget {
     Fixed(Arc<Group>),
-    /// Depends on the session; the groups it may name.
+    /// A template, and the groups that it may name.
     Computed(Template, Arc<ByName>),
 }
 
-/// How the socket of a server is opened.
+/// Options of sockets to servers.
 pub(crate) struct BackendSocket {
     pub(crate) keepalive: bool,
     pub(crate) nodelay: bool,
@@ -61,9 +61,9 @@ pub(crate) struct BackendSocket {
 /// When another server is tried.
 pub(crate) struct NextServer {
     pub(crate) enabled: bool,
-    /// 0: any number.
+    /// 0: no limit.
     pub(crate) tries_max: u64,
-    /// 0: any time.
+    /// 0: no limit.
     pub(crate) timeout_ms: u64,
 }
 
@@ -80,8 +80,8 @@ conf::words! {
 }
 
 impl ProxyPlan {
-    /// The local address of connections to servers, if `proxy_bind` names one; `Err`: what its
-    /// variables give is none.
+    /// The local address of connections to servers, if `proxy_bind` sets one. `Err` if its
+    /// variables give an invalid one.
     pub(crate) fn local_address(
         &self,
         x: &mut StreamSession,
@@ -93,7 +93,7 @@ impl ProxyPlan {
         }
     }
 
-    /// How connections to servers are opened.
+    /// The options of connections to servers.
     pub(crate) fn connect_options(&self, from: Option<SocketAddr>) -> Connect {
         let socket = &self.socket;
         Connect {
@@ -106,7 +106,7 @@ impl ProxyPlan {
         }
     }
 
-    /// Appends the PROXY header that a server is sent first, if it is sent one.
+    /// Appends the PROXY header for a server, if the settings have one.
     pub(crate) fn write_header(&self, x: &StreamSession, out: &mut Vec<u8>) {
         let (source, destination) = (x.client.peer, x.client.local());
         match self.header {
@@ -123,7 +123,7 @@ impl ProxyPlan {
     }
 }
 
-/// Appends a header with what is known of the client's TLS.
+/// Appends a header with details of the client's TLS.
 fn write_with_tls(x: &StreamSession, tls: &TlsDetails, out: &mut Vec<u8>) {
     let (mut cipher, mut common_name) = (Vec::new(), Vec::new());
     tls.write_cipher(&mut cipher);
@@ -143,7 +143,7 @@ fn write_with_tls(x: &StreamSession, tls: &TlsDetails, out: &mut Vec<u8>) {
     proxy_protocol::write_v2(x.client.peer, x.client.local(), Some(&values), out);
 }
 
-/// OpenSSL's number. As in nginx, a certificate that no responder calls good counts as revoked.
+/// OpenSSL's number. As in nginx, a certificate that no responder confirms counts as revoked.
 fn verification(result: Result<(), ClientCertificateFault>) -> u32 {
     const REVOKED: u32 = 23;
     match result {
@@ -154,7 +154,7 @@ fn verification(result: Result<(), ClientCertificateFault>) -> u32 {
 }
 
 impl SessionTarget {
-    /// The group of this session. A failure has been logged.
+    /// The group of this session. Failures are logged.
     pub(super) async fn group(
         &self,
         x: &mut StreamSession,
@@ -174,7 +174,7 @@ impl SessionTarget {
     }
 }
 
-/// Bytes a second; 0: any number. As in nginx, what variables give and is no size limits nothing.
+/// Bytes per second; 0: no limit. As in nginx, an invalid size from variables means no limit.
 pub(super) fn rate(size: &SizeTemplate, x: &mut StreamSession) -> u64 {
     let template = match size {
         SizeTemplate::Fixed(rate) => return *rate,

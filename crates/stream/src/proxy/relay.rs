@@ -1,9 +1,8 @@
-//! Both directions between a client and a server, and when they are over.
+//! A relay in both directions between a client and a server.
 //!
-//! As in nginx, a session ends when one side has ended and what it sent is delivered; with
-//! `proxy_half_close`, when both sides have. An end that breaks counts as one that has ended, also
-//! with `proxy_half_close`. Unlike in nginx, the other side is then not told over TLS that it was
-//! an end.
+//! As in nginx, a session ends when one side has ended and its data is delivered; with
+//! `proxy_half_close`, when both sides have. A side whose connection breaks counts as ended, even
+//! with `proxy_half_close`. Unlike in nginx, the other side then receives no close_notify over TLS.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -15,16 +14,16 @@ use observe::{Errno, Level};
 use super::way::{RelayWay, WayError, WayState};
 use crate::session::StreamSession;
 
-/// What a relay begins with.
+/// The settings and the initial state of a relay.
 pub(super) struct RelayPlan {
-    /// What the server is sent first.
+    /// The first bytes for the server.
     pub(super) first: Vec<u8>,
     /// Bytes that were read from the client before.
     pub(super) received: u64,
-    /// Whether the client has sent all it had to.
+    /// Whether the client has ended.
     pub(super) client_ended: bool,
     pub(super) buffer_size: usize,
-    /// Bytes a second; 0: any number.
+    /// Bytes per second; 0: no limit.
     pub(super) upload_rate: u64,
     pub(super) download_rate: u64,
     pub(super) begun_s: u64,
@@ -32,7 +31,7 @@ pub(super) struct RelayPlan {
     pub(super) half_close: bool,
 }
 
-/// Bytes going both ways.
+/// A relay in both directions.
 pub(super) struct Relay {
     /// From the client to the server.
     pub(super) up: RelayWay,
@@ -43,7 +42,7 @@ pub(super) struct Relay {
     half_close: bool,
     /// Whether the timer runs.
     is_timed: bool,
-    /// Why the client, or the server, could not be read from.
+    /// The error of reading from the client or the server.
     client_failed: Option<io::Error>,
     server_failed: Option<io::Error>,
 }
@@ -53,19 +52,19 @@ pub(super) struct RelayEnd {
     pub(super) reason: RelayReason,
     client_failed: Option<io::Error>,
     pub(super) server_failed: Option<io::Error>,
-    /// Whether the client, or the server, has not sent all that it had to, as far as is known.
+    /// Whether the stream of the client or the server was cut off, as far as is known.
     client_cut: bool,
     server_cut: bool,
 }
 
-/// The reason alone.
+/// The reason of an end.
 pub(super) enum RelayReason {
     ClientEnded,
     ServerEnded,
     TimedOut,
-    /// The client could not be written to.
+    /// Writing to the client failed.
     Client(io::Error),
-    /// The server could not be written to.
+    /// Writing to the server failed.
     Server(io::Error),
 }
 
@@ -145,8 +144,8 @@ impl Relay {
         Poll::Ready(RelayReason::TimedOut)
     }
 
-    /// Whether one side has ended and all that it sent is delivered. Bytes for a side that has
-    /// ended are not waited for.
+    /// Whether one side has ended and its data is delivered. Data for a side that has ended does
+    /// not matter.
     fn is_over(&self) -> bool {
         let (client_ended, server_ended) = (self.up.ended, self.down.ended);
         let (for_server, for_client) = (self.up.has_pending(), self.down.has_pending());
@@ -160,7 +159,7 @@ impl Relay {
         self.up.is_cut || self.down.is_cut
     }
 
-    /// Passes on that one side has ended, where both ends are waited for.
+    /// With `proxy_half_close`, shuts down sending to one side after the other has ended.
     fn shut_down(
         &mut self,
         cx: &mut Context<'_>,
@@ -185,8 +184,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Whatever moves in either direction gives both their time anew. While a rate delays one, no
-    /// time runs.
+    /// Data in either direction restarts the timeout. It is suspended while a rate delays a
+    /// direction.
     fn poll_timeout(&mut self, cx: &mut Context<'_>, moved: bool, is_delayed: bool) -> Poll<()> {
         if is_delayed {
             self.is_timed = false;
@@ -200,8 +199,8 @@ impl Relay {
 }
 
 impl RelayEnd {
-    /// Passes a break on as one: who has not got all that the other side would have sent is not
-    /// told that it was all.
+    /// Relays a break: if the stream of one side was cut off, the other side receives no regular
+    /// end.
     pub(super) fn break_off(&self, client: &mut Stream, server: &mut Stream) {
         let (client_broke, server_broke) = match self.reason {
             RelayReason::TimedOut => (true, true),
@@ -219,7 +218,7 @@ impl RelayEnd {
         }
     }
 
-    /// Logs it in nginx's words.
+    /// Logs the end in nginx's words.
     pub(super) fn log(self, x: &mut StreamSession) {
         if let Some(error) = self.server_failed {
             x.action = "proxying and reading from upstream";
@@ -230,8 +229,8 @@ impl RelayEnd {
             x.log(level(&error, Level::Info), format_args!("recv() failed{}", Errno(&error)));
         }
         match self.reason {
-            RelayReason::ClientEnded => tell_disconnected(x, "client"),
-            RelayReason::ServerEnded => tell_disconnected(x, "upstream"),
+            RelayReason::ClientEnded => log_disconnected(x, "client"),
+            RelayReason::ServerEnded => log_disconnected(x, "upstream"),
             RelayReason::TimedOut => {
                 let error = net::timed_out();
                 x.action = "proxying connection";
@@ -249,7 +248,7 @@ impl RelayEnd {
     }
 }
 
-/// The level of an error that a peer can cause; all others are alerts.
+/// The level of an error: `of_peer` for one that a peer can cause, otherwise `alert`.
 pub(super) fn level(error: &io::Error, of_peer: Level) -> Level {
     use io::ErrorKind::{
         BrokenPipe, ConnectionRefused, ConnectionReset, HostUnreachable, InvalidData, NetworkDown,
@@ -262,7 +261,7 @@ pub(super) fn level(error: &io::Error, of_peer: Level) -> Level {
     }
 }
 
-fn tell_disconnected(x: &StreamSession, who: &str) {
+fn log_disconnected(x: &StreamSession, who: &str) {
     if !x.logs(Level::Info) {
         return;
     }

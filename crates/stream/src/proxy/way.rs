@@ -1,10 +1,10 @@
-//! One direction of a relay: what one end sends is written to the other.
+//! One direction of a relay.
 //!
-//! It reads no more while what it read finds no room, so a reader that stops is felt at the sender.
-//! Without bytes on their way it holds no memory.
+//! It reads more only after everything was written, so that a slow reader slows down the sender.
+//! Without bytes to write, it holds no memory.
 //!
-//! A direction in which much comes at a time goes through a pipe: the kernel then passes its pages
-//! on and copies nothing. For little, copying is cheaper. Streams with TLS always copy.
+//! A direction with large pieces uses a pipe: the kernel moves pages and copies nothing. For small
+//! pieces, copying is cheaper. Streams with TLS always copy.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -12,24 +12,24 @@ use std::task::{Context, Poll, ready};
 use ::session::rate::{Allowance, Rate};
 use net::{SplicePipe, Stream, Timer, buffers, clock};
 
-/// Pieces that go through in one direction before others get their turn.
+/// The most pieces of a direction before others get their turn.
 const PIECES_PER_TURN: u32 = 16;
-/// How many more full pieces than others must have come until a direction goes through a pipe. A
-/// piece is full if it fills a lent buffer: with a smaller `proxy_buffer_size`, none is.
+/// How many more full than partial pieces a direction must have had before it uses a pipe. A piece
+/// is full if it fills a lent buffer; with a smaller `proxy_buffer_size`, none is.
 const FULL_TO_SPLICE: u32 = 16;
-/// How many are counted.
+/// The limit of that count.
 const FULL_MAX: u32 = 32;
 
 /// One direction.
 pub(super) struct RelayWay {
-    /// What is on its way; no memory while there is nothing.
+    /// Bytes to write; no memory if there are none.
     buffer: Vec<u8>,
     written: usize,
-    /// What is on its way inside the kernel; none while there is nothing.
+    /// Bytes to write that are inside the kernel; `None` if there are none.
     pipe: Option<SplicePipe>,
-    /// Full pieces, less those that were not.
+    /// The number of full pieces minus that of partial ones.
     full_pieces: u32,
-    /// How much is read at a time.
+    /// The most bytes to read at a time.
     piece_max: usize,
     /// Bytes read.
     pub(super) received: u64,
@@ -37,44 +37,44 @@ pub(super) struct RelayWay {
     pub(super) sent: u64,
     /// Whether the sender has ended.
     pub(super) ended: bool,
-    /// Whether it ended without saying so: it was reset, or cut off within TLS.
+    /// Whether its stream was cut off: by a reset, or without close_notify in TLS.
     pub(super) is_cut: bool,
-    /// Whether the receiver has been told so.
+    /// Whether sending to the receiver was shut down.
     shut: bool,
     pace: Option<Box<RateTimer>>,
 }
 
-/// How fast bytes are read, where a rate is set.
+/// Limits the rate of reading.
 struct RateTimer {
     rate: Rate,
     timer: Timer,
-    /// Whether nothing is read until the timer's time has come.
+    /// Whether reading waits for the timer.
     is_delayed: bool,
 }
 
-/// Where a direction stands after it was polled.
+/// The state of a direction after it was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WayState {
-    /// Nothing comes at the moment.
+    /// It waits for more data.
     WaitsForMore,
-    /// What came finds no room.
+    /// It waits for room to write.
     WaitsForRoom,
-    /// The rate lets nothing through at the moment.
+    /// The rate delays it.
     Delayed,
-    /// It had its turn.
+    /// Its turn is over; it can continue.
     MayGoOn,
-    /// Everything is delivered.
+    /// The sender has ended, and all data is delivered.
     Ended,
 }
 
-/// Why a direction is broken.
+/// Why a direction failed.
 pub(super) enum WayError {
     Read(io::Error),
     Write(io::Error),
 }
 
 impl RelayWay {
-    /// Begins with these bytes. `received` counts what was read before.
+    /// Begins with these bytes. `received` is the number of bytes that were read before.
     pub(super) fn new(first: Vec<u8>, received: u64, piece_max: usize) -> Self {
         Self {
             buffer: first,
@@ -91,7 +91,7 @@ impl RelayWay {
         }
     }
 
-    /// Reads at most so many bytes a second; 0: any number.
+    /// Limits reading to bytes per second; 0: no limit.
     pub(super) fn paced(mut self, per_second: u64, begun_s: u64) -> Self {
         self.pace = (per_second > 0).then(|| {
             let rate = Rate::new(per_second, 0, begun_s);
@@ -100,25 +100,25 @@ impl RelayWay {
         self
     }
 
-    /// Whether bytes wait for room.
+    /// Whether bytes wait to be written.
     pub(super) fn has_pending(&self) -> bool {
         self.written < self.buffer.len() || self.pipe.is_some()
     }
 
-    /// The memory that bytes on their way take.
+    /// The memory of bytes to write.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.buffer.capacity() + self.pipe.as_ref().map_or(0, |_| net::PIPE_SIZE)
     }
 
-    /// Whether it goes through a pipe.
+    /// Whether it uses a pipe.
     #[cfg(test)]
     pub(super) fn is_bulk(&self) -> bool {
         self.full_pieces >= FULL_TO_SPLICE
     }
 
-    /// Copies until one of the ends has to be waited for. An error of reading ends the direction
-    /// after what came before it.
+    /// Copies until it has to wait for one of the ends. An error of reading ends the direction
+    /// after earlier data was written.
     pub(super) fn copy(
         &mut self,
         cx: &mut Context<'_>,
@@ -154,7 +154,7 @@ impl RelayWay {
         Ok(WayState::MayGoOn)
     }
 
-    /// Says to the receiver that nothing more comes, once.
+    /// Shuts down sending to the receiver, once.
     pub(super) fn poll_shutdown(
         &mut self,
         cx: &mut Context<'_>,
@@ -183,7 +183,7 @@ impl RelayWay {
         self.drain(cx, to)
     }
 
-    /// Writes what the pipe has; an empty one is given back.
+    /// Writes the contents of the pipe; gives an empty one back.
     fn drain(&mut self, cx: &mut Context<'_>, to: &mut Stream) -> io::Result<Poll<()>> {
         let Some(pipe) = &mut self.pipe else { return Ok(Poll::Ready(())) };
         while pipe.held() > 0 {
@@ -196,7 +196,7 @@ impl RelayWay {
         Ok(Poll::Ready(()))
     }
 
-    /// Takes the next piece into a pipe. Where none can be opened, it is read as any other.
+    /// Moves the next piece into a pipe. If none can be opened, the piece is copied.
     fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -210,7 +210,7 @@ impl RelayWay {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads the next piece; without one, no buffer is kept.
+    /// Reads the next piece; keeps no buffer if there is none.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -230,7 +230,7 @@ impl RelayWay {
         }
     }
 
-    /// How much may be read now; `None`: nothing before the timer wakes the task.
+    /// The most bytes to read now; `None` if the timer has to wake the task first.
     fn allowance(&mut self, cx: &mut Context<'_>) -> Option<usize> {
         let Some(pace) = &mut self.pace else { return Some(self.piece_max) };
         if pace.is_delayed {
@@ -246,7 +246,7 @@ impl RelayWay {
             ),
             Allowance::NotBefore(delay_ms) => {
                 pace.delay(delay_ms);
-                // The task is woken by the timer from now on.
+                // Registers the task.
                 let _ = pace.timer.poll(cx);
                 None
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Folder, answer, refusal};
 
-/// What a client of the first socket gets, and what is logged of sessions and of errors.
+/// The bytes that a client of the first socket receives, the access log and the error log.
 fn passed(line: &str, others: &str) -> (String, String, String) {
     let folder = Folder::new();
     let text = format!(
@@ -39,13 +39,13 @@ fn a_socket_of_the_address_comes_before_one_of_all_addresses() {
 }
 
 #[test]
-fn a_socket_of_udp_is_none() {
+fn a_udp_socket_is_not_a_target() {
     let (answer, lines, _) = passed("pass 127.0.0.1:2;", "server { listen 2 udp; return a; }");
     assert_eq!((&*answer, &*lines), ("", "200\n"));
 }
 
 #[test]
-fn a_circle_ends() {
+fn a_cycle_ends() {
     let (answer, lines, errors) = passed("pass 127.0.0.1:1;", "");
     assert_eq!((&*answer, &*lines), ("", "500\n"));
     assert!(errors.contains("stream pass cycle while passing connection to port"), "{errors}");
@@ -53,7 +53,7 @@ fn a_circle_ends() {
 }
 
 #[test]
-fn an_address_that_is_none_is_an_error() {
+fn an_invalid_address_is_an_error() {
     for (to, error) in [
         ("127.0.0.1", "no port in pass \"127.0.0.1\""),
         ("localhost:1", "no addresses in pass \"localhost:1\""),

@@ -28,7 +28,7 @@ impl WorkerSlot<StreamGeneration> for NotingSlot {
 }
 
 #[test]
-fn a_slot_is_told_when_its_worker_starts_and_leaves_a_generation() {
+fn a_slot_is_notified_when_its_worker_starts_and_leaves_a_generation() {
     let folder = Folder::new();
     let mut site = load("server { listen 127.0.0.1:1; return x; }", &folder.0, false).unwrap();
     site.worker_slots.declare::<NotingSlot>();

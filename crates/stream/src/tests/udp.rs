@@ -18,7 +18,7 @@ const LOG: &str = "log_format f '$protocol $status $bytes_received/$bytes_sent \
                    $upstream_bytes_sent/$upstream_bytes_received'; access_log a.log f;
                    error_log e.log info;";
 
-/// A worker with one socket, whose address configurations call `ADDRESS`.
+/// A worker with one socket, whose address is `ADDRESS` in configurations.
 struct Port {
     worker: Rc<StreamWorker>,
     address: SocketAddr,
@@ -27,7 +27,7 @@ struct Port {
 }
 
 impl Port {
-    /// Serves a configuration to at most so many sessions at a time.
+    /// Serves a configuration with at most `sessions_max` sessions at a time.
     fn open(text: &str, sessions_max: usize) -> Self {
         let any = Address::Udp(([127, 0, 0, 1], 0).into());
         let socket = listening::bind(&any, &SocketOptions::default(), true).unwrap();
@@ -63,7 +63,7 @@ fn bound() -> UdpSocket {
     socket
 }
 
-/// The next datagram, while the worker goes on, and its sender.
+/// The next datagram and its sender, while the worker runs.
 async fn next(socket: &UdpSocket) -> (String, SocketAddr) {
     let mut buffer = [0; 2048];
     loop {
@@ -82,7 +82,7 @@ async fn until(done: impl Fn() -> bool) {
     }
 }
 
-/// Ends when the worker has no session left.
+/// Runs a test until the worker has no session left.
 fn run(test: impl AsyncFnOnce()) {
     net::run(test()).unwrap();
 }
@@ -108,7 +108,7 @@ fn each_datagram_is_answered_with_the_text() {
 }
 
 #[test]
-fn a_session_is_over_when_all_that_is_expected_has_come() {
+fn a_session_ends_after_all_expected_datagrams() {
     run(async || {
         let server = bound();
         let port = Port::open(
@@ -119,7 +119,7 @@ fn a_session_is_over_when_all_that_is_expected_has_come() {
             9,
         );
         let client = port.client();
-        // The third datagram is another session's, although no answer has come.
+        // The third datagram belongs to another session, although there was no answer.
         let mut peers = Vec::new();
         for text in ["a", "bb", "ccc"] {
             client.send(text.as_bytes()).unwrap();
@@ -178,7 +178,7 @@ fn a_server_that_does_not_answer_in_time_has_failed() {
 }
 
 #[test]
-fn a_server_that_refuses_loses_the_session_and_gets_no_others() {
+fn a_server_that_refuses_fails_the_session_and_gets_no_others() {
     run(async || {
         let (alive, closed) = (bound(), bound().local_addr().unwrap());
         let port = Port::open(
@@ -208,7 +208,7 @@ fn a_server_that_refuses_loses_the_session_and_gets_no_others() {
 }
 
 #[test]
-fn a_proxy_header_stands_before_the_first_datagram_alone() {
+fn a_proxy_header_precedes_only_the_first_datagram() {
     run(async || {
         let server = bound();
         let port = Port::open(
@@ -259,7 +259,7 @@ fn a_client_beyond_the_limit_has_no_session() {
 }
 
 #[test]
-fn a_datagram_that_claims_to_come_from_the_server_itself_is_dropped() {
+fn a_datagram_with_the_servers_own_address_is_dropped() {
     run(async || {
         let port = Port::open("server { listen ADDRESS; return $remote_port; }", 9);
         let own = UdpSocket::from(port.socket.try_clone().unwrap());
@@ -273,7 +273,7 @@ fn a_datagram_that_claims_to_come_from_the_server_itself_is_dropped() {
 }
 
 #[test]
-fn a_session_keeps_its_configuration_until_its_address_is_gone() {
+fn a_session_keeps_its_configuration_until_its_socket_is_closed() {
     run(async || {
         let (old, new) = (bound(), bound());
         let to = |server: &UdpSocket| {
@@ -300,7 +300,7 @@ fn a_session_keeps_its_configuration_until_its_address_is_gone() {
 }
 
 #[test]
-fn datagrams_that_come_while_a_server_is_looked_up_are_not_lost() {
+fn datagrams_received_while_a_name_is_resolved_are_kept() {
     run(async || {
         let (server, asked) = (bound(), Rc::new(Cell::new(0)));
         let resolver = bound();
@@ -317,7 +317,7 @@ fn datagrams_that_come_while_a_server_is_looked_up_are_not_lost() {
         for text in ["one", "two", "three"] {
             client.send(text.as_bytes()).unwrap();
         }
-        // The question, with one answer: an A record of 127.0.0.1.
+        // A reply with one answer: an A record of 127.0.0.1.
         let mut buffer = [0; 512];
         let (len, peer) = loop {
             match resolver.recv_from(&mut buffer) {
@@ -337,7 +337,7 @@ fn datagrams_that_come_while_a_server_is_looked_up_are_not_lost() {
 }
 
 #[test]
-fn parameters_of_connections_are_refused() {
+fn parameters_of_tcp_are_refused() {
     for parameter in
         ["backlog=5", "fastopen=5", "deferred", "multipath", "so_keepalive=on", "proxy_protocol"]
     {

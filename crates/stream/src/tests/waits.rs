@@ -1,4 +1,4 @@
-//! Every wait for a client or a server has a time after which it ends, with the defaults too.
+//! Every wait for a client or a server has a timeout, by default as well.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use net::testing::{FullListener, simulate};
 
 use super::*;
 
-/// How much later than meant a timer may be.
+/// The tolerated delay of a timer.
 const LATE_MS: u64 = 100;
 /// A session without a deadline ends with its client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a session lasts whose client sends this and waits.
+/// The duration of a session whose client sends this and waits.
 fn lasts_ms(text: &str, input: &'static [u8]) -> u64 {
     lasts_with_ms(text, |mut client| {
         client.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -32,7 +32,7 @@ fn lasts_with_ms(text: &str, client: impl FnOnce(TcpStream) + Send + 'static) ->
 }
 
 #[test]
-fn a_client_that_stops_in_the_middle_has_its_time() {
+fn a_client_that_stops_sending_times_out() {
     let encrypted = with_certificate("listen 127.0.0.1:1 ssl; ECDSA; return x;");
     let preread = format!("{SERVER} ssl_preread on; return x;");
     for (server, input, own, default_ms) in [
@@ -56,7 +56,7 @@ fn a_client_that_stops_in_the_middle_has_its_time() {
 }
 
 #[test]
-fn a_server_that_takes_or_says_nothing_has_its_time() {
+fn a_silent_server_times_out() {
     let (full, silent) = (FullListener::new(), TcpListener::bind("127.0.0.1:0").unwrap());
     let silent = silent.local_addr().unwrap();
     for (lines, meant_ms) in [
@@ -70,7 +70,7 @@ fn a_server_that_takes_or_says_nothing_has_its_time() {
 }
 
 #[test]
-fn a_text_that_nobody_takes_has_its_time() {
+fn an_unread_text_times_out() {
     let longer = ["a", "b", "c", "d"].windows(2).map(|names| {
         let [of, name] = names else { unreachable!("pairs") };
         format!("set ${name} {};", format!("${{{of}}}").repeat(20))
@@ -84,6 +84,6 @@ fn a_text_that_nobody_takes_has_its_time() {
             }
         }
     });
-    // Meanwhile the kernel may make its buffers larger, and so take some of it.
+    // The kernel may enlarge its buffers meanwhile, which restarts the timeout.
     assert!((5000..60_000).contains(&took_ms), "{took_ms}");
 }

@@ -31,7 +31,7 @@ fn with_client(test: impl FnOnce(StreamSession, Stream, UnixStream) + Send + 'st
 }
 
 #[test]
-fn no_more_than_a_buffer_is_read_before_there_is_a_server() {
+fn at_most_a_buffer_is_read_before_there_is_a_server() {
     with_client(|mut x, mut near, mut own| {
         own.write_all(b"0123456789").unwrap();
         x.preread = b"ab".to_vec();
@@ -40,7 +40,7 @@ fn no_more_than_a_buffer_is_read_before_there_is_a_server() {
         intake.read(&mut x, &mut cx);
         intake.read(&mut x, &mut cx);
         assert_eq!((&*x.preread, x.bytes_received), (&b"ab012345"[..], 6));
-        // That it ends behind what is not read yet is not known.
+        // An end behind unread data is not noticed.
         drop(own);
         assert_eq!(intake.poll_left(&mut x, &mut cx), Poll::Pending);
         assert!(!intake.ended);
@@ -48,10 +48,10 @@ fn no_more_than_a_buffer_is_read_before_there_is_a_server() {
 }
 
 #[test]
-fn a_client_without_bytes_takes_no_buffer_and_leaves_when_it_ends() {
+fn a_silent_client_takes_no_buffer_and_ends_the_wait() {
     for (half_close, left) in [(false, Poll::Ready(())), (true, Poll::Pending)] {
         with_client(move |mut x, mut near, own| {
-            // A stream that was not asked before needs no reactor to see the end.
+            // A stream that was not polled before needs no reactor to notice the end.
             let mut ended = Stream::new(near.as_fd().try_clone_to_owned().unwrap());
             let mut cx = Context::from_waker(Waker::noop());
             let mut intake = ClientIntake::new(&mut near, 8, half_close);

@@ -1,4 +1,4 @@
-//! Relays between socket pairs, by a clock that stands still, and sessions with real backends.
+//! Relays between socket pairs with a stopped clock, and sessions with real backends.
 
 mod intake;
 mod relays;

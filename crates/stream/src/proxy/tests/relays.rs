@@ -11,7 +11,7 @@ use crate::proxy::relay::{Relay, RelayEnd, RelayPlan, RelayReason};
 const PIECE: usize = 16 * 1024;
 const TIMEOUT_MS: u64 = 5000;
 
-/// A relay between a client and a server that the test plays.
+/// A relay between a client and a server, both of which the test plays.
 struct Relayed {
     client: UnixStream,
     server: UnixStream,
@@ -46,7 +46,7 @@ impl Relayed {
         Self { client, server, near, far, relay: Relay::new(plan) }
     }
 
-    /// Polls until nothing changes without time or the peers.
+    /// Polls until only time or the peers can change anything.
     async fn run(&mut self) -> Option<RelayEnd> {
         let Self { near, far, relay, .. } = self;
         for _ in 0..64 {
@@ -59,7 +59,7 @@ impl Relayed {
         None
     }
 
-    /// Lets time pass in steps, and the relay do what is due at each.
+    /// Advances the clock in steps, and polls the relay after each.
     async fn pass(&mut self, ms: u64) -> Option<RelayEnd> {
         const STEP_MS: u64 = 100;
         for _ in 0..ms / STEP_MS {
@@ -71,7 +71,7 @@ impl Relayed {
         None
     }
 
-    /// All that a peer can read now.
+    /// Everything that a peer can read now.
     fn take(mut peer: &UnixStream) -> Vec<u8> {
         let mut taken = Vec::new();
         let _ = peer.read_to_end(&mut taken);
@@ -88,7 +88,7 @@ fn test(script: impl AsyncFnOnce()) {
 }
 
 #[test]
-fn bytes_go_both_ways_and_nothing_is_held_between_them() {
+fn bytes_are_relayed_both_ways_without_memory_between_them() {
     test(async || {
         let mut relayed = Relayed::new(RelayPlan { first: b"first ".to_vec(), ..plan() });
         relayed.client.write_all(b"ask").unwrap();
@@ -103,7 +103,7 @@ fn bytes_go_both_ways_and_nothing_is_held_between_them() {
 }
 
 #[test]
-fn what_the_first_to_end_has_sent_is_delivered() {
+fn data_sent_before_an_end_is_delivered() {
     test(async || {
         let mut relayed = Relayed::new(plan());
         relayed.client.write_all(b"last words").unwrap();
@@ -122,7 +122,7 @@ fn what_the_first_to_end_has_sent_is_delivered() {
 }
 
 #[test]
-fn with_half_close_the_other_side_may_go_on() {
+fn half_close_lets_the_other_side_continue() {
     test(async || {
         let mut relayed = Relayed::new(RelayPlan { half_close: true, ..plan() });
         relayed.client.write_all(b"ask").unwrap();
@@ -170,12 +170,12 @@ fn a_client_that_reads_nothing_holds_one_pipe() {
     });
 }
 
-/// Bytes whose order shows.
+/// Bytes that reveal a wrong order.
 fn numbered(length: usize) -> Vec<u8> {
     (0..length as u32 / 4).flat_map(u32::to_be_bytes).collect()
 }
 
-/// Sends as much as goes through in turns. What the client got.
+/// Sends bytes through the relay in turns. Returns the bytes that the client received.
 async fn transfer(relayed: &mut Relayed, bytes: &[u8]) -> Vec<u8> {
     let (mut written, mut got) = (0, Vec::new());
     while got.len() < bytes.len() {
@@ -191,7 +191,7 @@ async fn transfer(relayed: &mut Relayed, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn much_goes_through_a_pipe_and_little_does_not() {
+fn only_bulk_transfers_use_a_pipe() {
     test(async || {
         let mut relayed = Relayed::new(plan());
         let bytes = numbered(256 * PIECE);
@@ -209,7 +209,7 @@ fn much_goes_through_a_pipe_and_little_does_not() {
 }
 
 #[test]
-fn what_a_pipe_holds_is_delivered_when_the_sender_has_ended() {
+fn data_in_a_pipe_is_delivered_after_the_end() {
     test(async || {
         let mut relayed = Relayed::new(plan());
         let bytes = numbered(256 * PIECE);
@@ -235,7 +235,7 @@ fn what_a_pipe_holds_is_delivered_when_the_sender_has_ended() {
 }
 
 #[test]
-fn a_small_buffer_or_a_rate_keeps_the_pipe_away() {
+fn a_small_buffer_or_a_rate_prevents_the_pipe() {
     test(async || {
         let bytes = numbered(64 * PIECE);
         let small = RelayPlan { buffer_size: PIECE / 2, ..plan() };
@@ -268,7 +268,7 @@ fn a_relay_without_traffic_times_out() {
 }
 
 #[test]
-fn a_rate_holds_and_stops_the_timeout() {
+fn a_rate_limits_bytes_and_suspends_the_timeout() {
     test(async || {
         let mut relayed = Relayed::new(RelayPlan { download_rate: 100, ..plan() });
         relayed.server.write_all(&[1; 1000]).unwrap();

@@ -4,7 +4,7 @@ use std::thread;
 
 use crate::tests::{Folder, answer, refusal};
 
-/// A backend that answers each connection with what it was sent, up to a line's end.
+/// A backend that echoes each connection's input, up to a final line.
 fn echo(name: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -25,7 +25,7 @@ fn echo(name: &'static str) -> SocketAddr {
     address
 }
 
-/// An address where nobody listens: other tests have theirs on another host.
+/// An address without a listener. Other tests use another host.
 fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
 }
@@ -37,14 +37,14 @@ const LOG: &str = "log_format f '$status $bytes_sent $bytes_received [$upstream_
 
 fn proxied(text: &str) -> (String, String, String) {
     let folder = Folder::new();
-    // Half a connection is enough for a client that has asked.
+    // The client shuts down its side after the request.
     let text = format!("{LOG} proxy_half_close on; {text}");
     let answer = String::from_utf8(answer(&text, &folder, ASK)).unwrap();
     (answer, folder.read("a.log"), folder.read("e.log"))
 }
 
 #[test]
-fn a_session_is_passed_on_to_addresses_names_and_groups() {
+fn a_session_is_proxied_to_addresses_names_and_groups() {
     let backend = echo("b");
     let port = backend.port();
     for target in [
@@ -84,7 +84,7 @@ fn another_server_is_tried_when_one_does_not_answer() {
         let server = format!("server {{ listen 127.0.0.1:1; proxy_pass u; {limit}; }}");
         let (answer, log, _) = proxied(&format!("{group} {server}"));
         assert_eq!(answer, "");
-        // How much was read of the client meanwhile depends on its thread.
+        // The number of bytes read from the client depends on its thread.
         let tried = format!("[{dead}] [0] [0]\n");
         assert!(log.starts_with("502 0 ") && log.ends_with(&tried), "{log}");
     }
@@ -110,7 +110,7 @@ fn without_a_server_the_session_ends() {
 }
 
 #[test]
-fn a_backend_is_told_the_client_s_address_first() {
+fn a_backend_receives_a_proxy_header_first() {
     let backend = echo("b");
     let server = |more: &str| {
         format!("server {{ listen 127.0.0.1:1; proxy_pass {backend}; proxy_protocol {more}; }}")
@@ -118,7 +118,7 @@ fn a_backend_is_told_the_client_s_address_first() {
     let (answer, log, _) = proxied(&server("on"));
     let header = answer.strip_prefix("b: PROXY TCP4 127.0.0.1 127.0.0.1 ").unwrap();
     assert!(header.ends_with("\r\nask\n.\n"), "{answer}");
-    // The header counts as sent to the server alone.
+    // The header only counts as sent to the server.
     let to_server = answer.len() - "b: ".len();
     assert!(log.ends_with(&format!("6 [{backend}] [{to_server}] [{}]\n", answer.len())), "{log}");
     let folder = Folder::new();
@@ -146,7 +146,7 @@ fn bytes_behind_a_proxy_header_go_to_the_backend() {
 }
 
 #[test]
-fn lines_that_name_no_server_are_refused() {
+fn invalid_proxy_pass_lines_are_refused() {
     let server = |line: &str| refusal(&format!("server {{ listen 127.0.0.1:1; {line}; }}"));
     for (line, said) in [
         ("proxy_pass a:1; proxy_pass b:1", "\"proxy_pass\" directive is duplicate"),

@@ -1,4 +1,4 @@
-//! Transfers that are long enough to go through a pipe, over TCP.
+//! Transfers over TCP that are long enough to use a pipe.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use crate::site::StreamGeneration;
 use crate::tests::{Folder, load, serve_with};
 
-/// Much more than a direction copies before it uses a pipe, and more than the sockets hold.
+/// Much more than a direction copies before it uses a pipe, and more than the sockets' buffers.
 const LENGTH: usize = 24 << 20;
-/// How much is read before an end is reset.
+/// The bytes to read before a reset.
 const PART: usize = LENGTH / 8;
 
-/// Bytes whose order shows.
+/// Bytes that reveal a wrong order.
 static NUMBERED: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = vec![0; LENGTH];
     for (number, word) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
@@ -31,7 +31,7 @@ fn backend<T: Send + 'static>(
     (address, thread::spawn(move || part(listener.accept().unwrap().0)))
 }
 
-/// What the client got, the access log and the error log.
+/// The bytes that the client received, the access log and the error log.
 fn passed(
     backend: SocketAddr,
     client: impl FnOnce(TcpStream) -> Vec<u8> + Send + 'static,
@@ -75,16 +75,16 @@ fn long_transfers_arrive_in_order_both_ways() {
     assert_eq!(log, format!("200 {LENGTH} {LENGTH} {LENGTH} {LENGTH}\n"));
 }
 
-/// Sends without end, until nobody receives.
+/// Sends until the receiver is gone.
 fn send(mut stream: TcpStream) {
     while stream.write_all(&NUMBERED).is_ok() {}
 }
 
-/// Reads the first bytes of a transfer, and leaves the others unread: a reset.
+/// Reads the first bytes of a transfer, and resets the connection by leaving the others unread.
 fn leave(mut stream: TcpStream) -> Vec<u8> {
     let mut got = vec![0; PART];
     stream.read_exact(&mut got).unwrap();
-    // There must be more, or closing would be no reset.
+    // Without unread bytes, closing would not be a reset.
     stream.peek(&mut [0]).unwrap();
     got
 }
