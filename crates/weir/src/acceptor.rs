@@ -20,16 +20,16 @@ use crate::settings::{DebugClient, ProgramSettings};
 /// Settings for the connections of one worker.
 #[derive(Clone, Default)]
 pub struct AcceptLimits {
-    /// How many it may have.
+    /// The most connections.
     pub worker_connections: usize,
-    /// How long not to accept when there are no descriptors left.
+    /// The pause of accepting when there are no descriptors left.
     pub accept_pause: Duration,
-    /// Whose connections are logged in all detail.
+    /// The clients whose connections are logged at level debug.
     pub debug: Arc<[DebugClient]>,
 }
 
 impl AcceptLimits {
-    /// As the settings have them.
+    /// The limits of the settings.
     pub fn of(settings: &ProgramSettings) -> Self {
         Self {
             worker_connections: settings.worker_connections,
@@ -39,19 +39,19 @@ impl AcceptLimits {
     }
 }
 
-/// Connections that a worker which leaves takes from the queue of one socket.
+/// The most connections that a leaving worker takes from the queue of a socket.
 const QUEUED_MAX: usize = 4096;
-/// How often a worker looks for the configuration of a connection that was handed to it early.
+/// How often a worker checks for the configuration of a connection that it received early.
 const EARLY_LOOKS_MAX: u32 = 1000;
-/// How long between.
+/// The pause between these checks.
 const EARLY_PAUSE: Duration = Duration::from_millis(1);
 
 /// Accepts the connections of one worker.
 pub struct Acceptor {
     balancer: Rc<AcceptBalancer>,
-    /// In the order of the program's list.
+    /// The subsystems, in the order of the program's list.
     subsystems: Vec<Rc<dyn SubsystemWorker>>,
-    /// Whose each slot is in the newest configuration.
+    /// The owner of each slot in the newest configuration.
     owners: RefCell<SlotOwners>,
     limits: RefCell<AcceptLimits>,
     reuse_told_s: Cell<Option<u64>>,
@@ -78,12 +78,12 @@ impl Acceptor {
         &self.subsystems
     }
 
-    /// From now on connections belong to the subsystems so. Their sites have been replaced.
+    /// Sets the owners of slots, after the sites of subsystems were replaced.
     pub fn set_owners(&self, owners: SlotOwners) {
         self.owners.replace(owners);
     }
 
-    /// Applies to every connection from now on.
+    /// Sets the limits of all connections from now on.
     pub fn set_limits(&self, limits: AcceptLimits) {
         self.balancer.set_limit(limits.worker_connections);
         self.limits.replace(limits);
@@ -99,7 +99,7 @@ impl Acceptor {
         self.balancer.taken() == 0
     }
 
-    /// Accepts by a listening socket until the task is stopped.
+    /// Accepts from a listening socket until the task is stopped.
     pub async fn accept(self: Rc<Self>, listener: Rc<Listener>, slot: u32) {
         loop {
             match listener.accept().await {
@@ -124,8 +124,8 @@ impl Acceptor {
         }
     }
 
-    /// Receives datagrams by a socket until the task is stopped. A datagram cannot be handed over:
-    /// those that follow it come here.
+    /// Receives datagrams from a socket until the task is stopped. They cannot be passed to another
+    /// worker, because the kernel delivers later ones of the same client here.
     pub async fn receive(self: Rc<Self>, socket: OwnedFd, slot: u32) {
         let owner = self.owner(slot);
         owner.receive(socket, slot, Box::new(move |peer| self.admit(peer))).await;
@@ -148,7 +148,7 @@ impl Acceptor {
         self.limits.borrow().debug.iter().any(|client| client.is(peer))
     }
 
-    /// Takes over the connections that other workers hand over.
+    /// Serves the connections that other workers pass to this one.
     pub async fn adopt(self: Rc<Self>, mut handed: Mailbox<Arrival>) {
         while let Some(arrival) = handed.next().await {
             match self.listens(arrival.slot) {
@@ -163,15 +163,15 @@ impl Acceptor {
         self.owners.borrow().has(slot)
     }
 
-    /// The subsystem of a listening socket. One that the newest configuration does not have is
-    /// nobody's; any subsystem closes its connections.
+    /// The subsystem of a listening socket. A socket that the newest configuration lacks has no
+    /// owner; any subsystem closes its connections.
     fn owner(&self, slot: u32) -> Rc<dyn SubsystemWorker> {
         let owner = self.owners.borrow().owner(slot).unwrap_or(0);
         self.subsystems[owner].clone()
     }
 
-    /// Accepts a connection from a socket of a newer configuration than this worker has; the worker
-    /// that handed it over got the configuration first.
+    /// Accepts a connection of a socket that this worker's configuration lacks, because the worker
+    /// that passed it on has received a newer configuration first.
     async fn adopt_early(self: Rc<Self>, arrival: Arrival) {
         let mut looks = 0;
         while looks < EARLY_LOOKS_MAX && !self.listens(arrival.slot) {
@@ -187,7 +187,7 @@ impl Acceptor {
             Ok(accepted) => return accepted.into_iter().for_each(|accepted| self.start(accepted)),
             Err(full) => full,
         };
-        self.tell_reuse(limit);
+        self.log_reuse(limit);
         self.subsystems.iter().for_each(|subsystem| subsystem.clone().make_room());
         net::yield_now().await;
         match self.balancer.assign(arrival) {
@@ -196,15 +196,15 @@ impl Acceptor {
         }
     }
 
-    /// Once a second, as nginx does.
-    fn tell_reuse(&self, limit: usize) {
+    /// Logs that connections are reused; as in nginx, once a second.
+    fn log_reuse(&self, limit: usize) {
         if is_new_second(&self.reuse_told_s) {
             let what = "worker_connections are not enough, reusing connections";
             observe::log(Level::Warn, format_args!("{limit} {what}"));
         }
     }
 
-    /// Whether too little memory is left to begin a connection: those there are need the rest.
+    /// Whether memory is too scarce for new connections, because open ones need it.
     fn lacks_memory(&self) -> bool {
         let is_scarce = net::memory::is_scarce();
         if is_scarce && is_new_second(&self.memory_told_s) {
@@ -232,13 +232,13 @@ impl PassTargets for Acceptor {
     }
 }
 
-/// Whether this is another second than the last time.
-fn is_new_second(told_s: &Cell<Option<u64>>) -> bool {
+/// Whether the last call was in another second.
+fn is_new_second(last_s: &Cell<Option<u64>>) -> bool {
     let second = net::clock::now_ms() / 1000;
-    told_s.replace(Some(second)) != Some(second)
+    last_s.replace(Some(second)) != Some(second)
 }
 
-/// Too many open files is the administrator's matter, everything else ours.
+/// The level of an error: the administrator can fix a lack of descriptors; others are alerts.
 fn level(error: &io::Error) -> Level {
     match error.raw_os_error() {
         Some(net::listening::EMFILE | net::listening::ENFILE) => Level::Crit,

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_what_was_meant() {
+    fn a_typo_finds_the_intended_option() {
         let word = |word: &str| on(&UsageError::Word { word: word.into(), first: true });
         let option = |word: &str| on(&UsageError::Option(word.into()));
         let mean = |text: &str| Some(format!("did you mean \"{text}\"?"));

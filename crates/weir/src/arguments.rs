@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use crate::name::name;
 
-/// The word that makes the program a worker process. Nothing that a person would type.
+/// The argument that makes the program a worker process. Users do not type it.
 const WORKER_PROCESS: &str = "--worker-process";
 
 /// Name and arguments.
@@ -17,17 +17,17 @@ impl Arguments {
         Self(std::env::args_os().collect())
     }
 
-    /// What it was called.
+    /// The name that the program was started by.
     pub fn called(&self) -> Option<&OsStr> {
         self.0.first().map(OsString::as_os_str)
     }
 
-    /// What follows.
+    /// The arguments.
     pub fn rest(&self) -> &[OsString] {
         self.0.get(1..).unwrap_or_default()
     }
 
-    /// Whether a master has started it to serve.
+    /// Whether a master has started it as a worker process.
     pub fn is_worker_process(&self) -> bool {
         self.rest() == [WORKER_PROCESS]
     }
@@ -38,17 +38,17 @@ impl Arguments {
         net::process::Launch::again(called).argument(WORKER_PROCESS)
     }
 
-    /// Whatever has the file's name now, called as this one was.
+    /// The file that has the program's name now, with the same arguments.
     pub fn new_binary(&self) -> std::io::Result<net::process::Launch> {
         let called = self.called().unwrap_or_default();
-        // A bare name was found by the shell; where, only the system knows.
+        // The shell has found a name without a slash in the PATH.
         let by_path = called.as_encoded_bytes().contains(&b'/');
         let path = if by_path { called.into() } else { std::env::current_exe()?.into_os_string() };
         let launch = net::process::Launch::other(&path, called);
         Ok(self.rest().iter().fold(launch, |launch, argument| launch.argument(argument)))
     }
 
-    /// The master's title: how it was called.
+    /// The process title of the master: its command line.
     pub fn master_title(&self) -> String {
         let words = self.0.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>();
         format!("{}: master process {}", name().word, words.join(" "))

@@ -1,5 +1,5 @@
-//! The command line of the server, as nginx reads it: letters joined, values joined or apart; and
-//! a few words with two dashes, which nginx does not have.
+//! The command line of the server, parsed as by nginx: letters may be joined, and values may follow
+//! in the same word or the next; plus a few long options, which nginx does not have.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,9 +21,9 @@ pub struct CommandLine {
     pub quiet: bool,
     /// `--strict`, with `-t`: a warning is an error.
     pub strict: bool,
-    /// `--lenient`: what this version does not have is a warning.
+    /// `--lenient`: an unsupported directive is a warning.
     pub lenient: bool,
-    /// `--port`: where the built-in configuration listens.
+    /// `--port`: the port of the built-in configuration.
     pub port: Option<u16>,
     /// `-p`
     pub prefix: Option<OsString>,
@@ -40,9 +40,9 @@ pub struct CommandLine {
 /// The request that `-s` sends to a running master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalRequest {
-    /// Leave at once.
+    /// End immediately.
     Stop,
-    /// Leave when all is answered.
+    /// End after active requests.
     Quit,
     /// Open the logs again.
     Reopen,
@@ -53,7 +53,7 @@ pub enum SignalRequest {
 /// An error in the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UsageError {
-    /// A word where an option was expected; `first`: it is the first word.
+    /// A word where an option was expected.
     Word {
         /// The word.
         word: String,
@@ -69,11 +69,11 @@ pub enum UsageError {
         /// The value it needs, in nginx's words.
         what: &'static str,
     },
-    /// `-s` cannot ask that.
+    /// The value of `-s` is unknown.
     Signal(String),
-    /// `--port` is no port.
+    /// The value of `--port` is not a port.
     Port(String),
-    /// `--strict` without a test.
+    /// `--strict` without `-t`.
     Untested,
 }
 
@@ -203,7 +203,7 @@ impl UsageError {
 }
 
 impl SignalRequest {
-    /// What `-s` understands.
+    /// The values of `-s`.
     pub const WORDS: [(&str, Self); 4] = [
         ("stop", Self::Stop),
         ("quit", Self::Quit),
@@ -216,7 +216,7 @@ impl SignalRequest {
         found.map(|(_, request)| *request).ok_or_else(|| UsageError::Signal(shown(word.as_bytes())))
     }
 
-    /// The signal that says it.
+    /// The signal to send.
     pub fn number(self) -> net::signals::SignalNumber {
         match self {
             Self::Stop => net::signals::SIGTERM,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_join_and_values_stand_apart_or_not() {
+    fn letters_and_values_may_be_joined() {
         let line = parse("-tq -p/srv -c x.conf -gdaemon").unwrap();
         assert!(line.test && line.quiet && !line.dump);
         assert_eq!(line.prefix, Some("/srv".into()));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_two_dashes_are_few() {
+    fn long_options_are_parsed() {
         assert!(parse("--help").unwrap().show_help);
         assert!(parse("--version").unwrap().show_version);
         assert!(parse("-t --lenient --").unwrap().lenient);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_nginxs() {
+    fn errors_have_nginx_words() {
         let complaint = |words| parse(words).unwrap_err().complaint(true);
         assert_eq!(complaint("x"), "invalid option: \"x\"");
         assert_eq!(complaint("-- -x"), "invalid option: \"-x\"");
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_no_option_of_weirs() {
+    fn commands_are_named_in_errors_of_weir() {
         let complaint = |words| parse(words).unwrap_err().complaint(false);
         assert_eq!(complaint("x"), "unknown command \"x\"");
         assert_eq!(complaint("-t x"), "unexpected argument \"x\"");

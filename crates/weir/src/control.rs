@@ -50,7 +50,7 @@ impl Control {
         Self::with_jobs(subsystems::control_jobs(), number, loaded, slots, sockets, events)
     }
 
-    /// The same with these jobs.
+    /// The same with the given jobs.
     fn with_jobs(
         jobs: ControlJobs<Sites>,
         number: u64,
@@ -100,7 +100,7 @@ impl Control {
             limits: AcceptLimits::of(&settings),
             shutdown_timeout: Duration::from_millis(settings.worker_shutdown_timeout_ms),
         });
-        // What reading the configuration took.
+        // Returns the memory that reading the configuration needed.
         net::memory::give_back();
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Control {
         &self.workers
     }
 
-    /// Lets the workers end in good order.
+    /// Lets the workers end gracefully.
     pub fn leave(&mut self) {
         if !std::mem::replace(&mut self.is_leaving, true) {
             self.jobs.iter_mut().for_each(|job| job.leave());
@@ -133,13 +133,13 @@ impl Control {
         &self.zones
     }
 
-    /// A worker has ended; answers whether it was the last.
+    /// Called when a worker has ended. Returns whether it was the last.
     pub fn worker_left(&mut self) -> bool {
         self.workers_left += 1;
         self.workers_left >= self.workers.len()
     }
 
-    /// A generation has ended, while the process continues.
+    /// Called when a generation has ended, while the process continues.
     pub fn generation_over(&mut self, number: u64) {
         if number != self.number {
             self.sites.remove(&number);
@@ -152,8 +152,7 @@ impl Control {
     }
 }
 
-/// Starts to listen on sockets that were only bound so far; the workers that accept from them exist
-/// now.
+/// Starts to listen on sockets that were only bound so far, now that there are workers to accept.
 fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Result<(), Reported> {
     let options: HashMap<_, _> = sites.listens().into_iter().collect();
     let addresses: HashMap<_, _> = slots.iter().map(|entry| (entry.slot, &entry.address)).collect();

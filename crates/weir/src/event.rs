@@ -12,23 +12,23 @@ use crate::log::{alert, notice};
 
 /// Something that happened.
 pub enum Event {
-    /// A signal came.
+    /// A signal was received.
     Signal(Signal),
-    /// The master says something; `None`: it is gone.
+    /// A message of the master; `None` if it is gone.
     Message(Option<Message>),
-    /// No worker holds that generation any more.
+    /// No worker has that generation any more.
     GenerationOver(u64),
     /// A worker has ended.
     WorkerLeft,
-    /// The time of connections accepted before that generation is over.
+    /// The timeout of connections accepted before that generation is over.
     CutBefore(u64),
-    /// It is time to try again to get the addresses of a configuration.
+    /// The addresses of a configuration are to be tried again.
     TryAgain,
-    /// The time to end in good order is over.
+    /// The timeout of a graceful end is over.
     Stop,
 }
 
-/// Sends an event some time from now.
+/// Sends an event after a delay.
 pub fn later<E: 'static>(events: &MailboxSender<E>, delay: Duration, event: E) {
     let events = events.clone();
     net::spawn(async move {
@@ -37,7 +37,7 @@ pub fn later<E: 'static>(events: &MailboxSender<E>, delay: Duration, event: E) {
     });
 }
 
-/// Makes events of signals.
+/// Converts signals to events.
 pub fn from_signals<E: 'static>(
     signals: Signals,
     events: &MailboxSender<E>,

@@ -51,14 +51,14 @@ pub fn conf(origin: &ConfigOrigin) -> Option<String> {
     if path == Path::new(name().conf) {
         return Some("use -c FILE to name the configuration".into());
     }
-    // nginx would have looked there.
+    // The path at which nginx would have looked.
     let below = conf::bytes_path(&origin.prefix).join(path.file_name()?);
     let below = Some(below).filter(|below| below.is_file())?;
     Some(format!("-c is relative to the current directory; did you mean {}?", below.display()))
 }
 
-/// Prints which process holds an address that is in use, if any.
-pub fn tell_holder(address: &Address) {
+/// Prints which process holds an address that is in use, if it can be found.
+pub fn print_holder(address: &Address) {
     let hint = match holder::of(address) {
         AddressHolder::By(Holder { process, name }) => {
             format!("process {process} ({name}) listens there")

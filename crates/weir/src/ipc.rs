@@ -12,15 +12,15 @@ use net::channel::{Channel, DESCRIPTORS_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum MessageKind {
-    /// Serve this: a configuration snapshot, and the descriptors that belong to it.
+    /// Serve a configuration: a snapshot, and its descriptors.
     Serve = 1,
     /// The reopened logs of the generation with that number.
     Reopen,
-    /// Leave when all is answered.
+    /// End after active requests.
     Quit,
-    /// Leave.
+    /// End.
     Terminate,
-    /// Report: the generation of that number is being served.
+    /// Report: the generation with that number is being served.
     Serving,
     /// Report: it cannot be served.
     Refused,
@@ -29,11 +29,11 @@ pub enum MessageKind {
 /// A message of any length with descriptors.
 #[derive(Debug)]
 pub struct Message {
-    /// What it says.
+    /// Its kind.
     pub kind: MessageKind,
-    /// Of which generation.
+    /// The number of a generation.
     pub number: u64,
-    /// What comes with it.
+    /// Its descriptors.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -43,7 +43,7 @@ impl Message {
         Self { kind, number, descriptors: Vec::new() }
     }
 
-    /// Sends it, in as many messages as it takes.
+    /// Sends it, in as many packets as necessary.
     pub async fn send(&self, channel: &Channel) -> io::Result<()> {
         let mut batches = self.descriptors.chunks(DESCRIPTORS_MAX);
         let mut batch = batches.next().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Message {
         }
     }
 
-    /// Receives one; `None`: the other end is gone.
+    /// Receives a message; `None` if the other end is gone.
     pub async fn receive(channel: &Channel) -> io::Result<Option<Self>> {
         let mut descriptors = Vec::new();
         while let Some(message) = channel.receive().await? {

@@ -1,4 +1,4 @@
-//! From a configuration file to settings and a site.
+//! Reads a configuration file into settings and sites.
 //!
 //! Everything is read before anything is opened, so a configuration that fails leaves no trace. The
 //! worker process reads the same files again from the master's recording: it gets the same result.
@@ -29,33 +29,33 @@ use crate::{Reported, hints};
 /// Where a configuration comes from, and what its relative names are relative to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigOrigin {
-    /// The file.
+    /// The configuration file.
     pub conf: Box<[u8]>,
     /// Logs, roots and temporary files are relative to this.
     pub prefix: Box<[u8]>,
-    /// Includes and what else belongs to the configuration are relative to this.
+    /// Includes and other files of the configuration are relative to this.
     pub conf_prefix: Box<[u8]>,
     /// `-g`
     pub directives: Option<Box<[u8]>>,
-    /// The files that it needs and may not name.
+    /// Default paths of files that it needs.
     pub defaults: Defaults,
     /// Set by `--lenient` or the environment; the configuration can set it too.
     pub lenient: bool,
     /// Whether the master has the rights of root.
     pub privileged: bool,
-    /// Where the configuration that is built in listens; `None`: it is another.
+    /// The port of the built-in configuration; `None` for another configuration.
     pub port: Option<u16>,
-    /// Whether it is a trial's. HUP ends the server, since nobody edits its configuration, and
-    /// worker processes end with the master.
+    /// Whether it belongs to a trial. HUP ends the server of a trial, because its configuration is
+    /// not edited, and worker processes end with the master.
     pub is_trial: bool,
 }
 
 impl ConfigOrigin {
-    /// What the command line means.
+    /// The origin that the command line selects.
     pub fn of(command: &CommandLine) -> Self {
         if embedded::is_meant(command) {
             let port = command.port.unwrap_or(embedded::PORT);
-            return Self { lenient: lenient::is_asked(command), ..Self::embedded(port) };
+            return Self { lenient: lenient::is_requested(command), ..Self::embedded(port) };
         }
         let user = StartingUser::current();
         let UserFiles { conf, prefix, defaults } = UserFiles::of(command, name(), &user);
@@ -66,14 +66,14 @@ impl ConfigOrigin {
             conf_prefix: places::with_slash(conf_prefix),
             directives: command.directives.as_deref().map(|text| text.as_bytes().into()),
             defaults,
-            lenient: lenient::is_asked(command),
+            lenient: lenient::is_requested(command),
             privileged: user.privileged,
             port: None,
             is_trial: false,
         }
     }
 
-    /// The configuration that is built in.
+    /// The built-in configuration.
     pub fn embedded(port: u16) -> Self {
         let home = embedded::home();
         Self {
@@ -107,14 +107,14 @@ pub struct LoadedConfig {
     pub sites: Sites,
     /// The main level's log.
     pub main_log: Arc<ErrorLog>,
-    /// Every log file that it names, not yet open.
+    /// The log files that it names, not open yet.
     pub log_files: LogFiles,
     /// The directories that it writes to.
     pub folders: Vec<TempFolder>,
     /// The state that the next configuration may take over.
     pub zones: Zones,
     pub sources: Sources,
-    /// How many warnings were given.
+    /// The number of warnings.
     pub warnings: usize,
 }
 
@@ -132,8 +132,8 @@ pub fn load_after(
     load_and(before, origin, files, true)
 }
 
-/// Reads a configuration whose warnings are told elsewhere: by the master to its worker processes,
-/// by a test or a start to those who send a signal.
+/// Reads a configuration without printing its warnings, because another process reports them: the
+/// master for worker processes, a test or a start for a signal.
 pub fn load_quietly(
     before: &Zones,
     origin: &ConfigOrigin,
@@ -171,14 +171,14 @@ fn load_and(
     }
 }
 
-/// Parses a configuration; what ended that early comes third.
+/// Parses a configuration. The third value is the error that ended parsing early.
 fn begin<'a>(origin: &ConfigOrigin, files: &'a mut dyn Files) -> (Load<'a>, Tree, Option<Error>) {
     let directives = origin.directives.as_deref();
     let parsed = conf::parse(&origin.conf, &origin.conf_prefix, directives, files);
     let ParsedConfig { sources, tree, error } = parsed;
     let path = conf::bytes_path;
     let mut load = Load::new(files, path(&origin.prefix), path(&origin.conf_prefix));
-    load.lenient = origin.lenient || lenient::is_said(&tree.root);
+    load.lenient = origin.lenient || lenient::is_configured(&tree.root);
     load.as_nginx = name().is_nginx();
     load.privileged = origin.privileged;
     *load.registry.of() = origin.defaults.for_http();
@@ -218,7 +218,7 @@ fn warn_of_certificates(root: &[Directive], load: &mut Load<'_>) {
     }
 }
 
-/// nginx's line for the log; on the terminal also the place.
+/// Reports an error: nginx's line in the log, and on the terminal also an excerpt.
 pub fn say(error: &Error, sources: &Sources) {
     say_cause(&SharedCause { first: error, count: 1 }, sources);
 }
@@ -240,8 +240,8 @@ fn say_cause(cause: &SharedCause<'_>, sources: &Sources) {
     }
 }
 
-/// Reads the main level. `broken` is what ended the parsing: whatever stood before it is looked
-/// at first, since nginx reads and checks in one go.
+/// Reads the main level. `broken` is the error that ended parsing. As in nginx, which parses and
+/// checks in one pass, errors before it are reported first.
 fn read(
     root: &[Directive],
     broken: Option<Error>,
@@ -339,7 +339,7 @@ fn compile(
     Ok(LoadedConfig { settings, sites, main_log, log_files, folders, zones, sources, warnings })
 }
 
-/// The logs that are named, and the default file where none of them is a file.
+/// The named logs, and the default file if none of them is a file.
 fn main_log(settings: &ProgramSettings, origin: &ConfigOrigin, load: &mut Load<'_>) -> ErrorLog {
     let mut log = settings.error_log.clone().unwrap_or_default();
     if !log.has_file() {

@@ -1,23 +1,23 @@
-//! Short words for messages to the main log.
+//! Macros for messages to the main log.
 
-/// The configuration, or something the server cannot do without, cannot be used.
+/// The configuration, or something that the server needs, cannot be used.
 macro_rules! emerg {
     ($($text:tt)*) => { observe::log(observe::Level::Emerg, format_args!($($text)*)) };
 }
 
-/// Something that must not happen did.
+/// Something happened that must not happen.
 macro_rules! alert {
     ($($text:tt)*) => { observe::log(observe::Level::Alert, format_args!($($text)*)) };
 }
 
-/// Something to know of although all is well.
+/// An event of normal operation.
 macro_rules! notice {
     ($($text:tt)*) => { observe::log(observe::Level::Notice, format_args!($($text)*)) };
 }
 
 pub(crate) use {alert, emerg, notice};
 
-/// A panic costs what panicked, and a line here: most often one connection.
+/// Logs panics. A panic ends only the task that panicked, usually one connection.
 pub fn panics_are_alerts() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();

@@ -5,8 +5,8 @@
 //!                              `-> single:                   control -> workers
 //! ```
 //!
-//! It joins the subsystems and knows the operating system's side of a server's life. Deliberately
-//! absent: what HTTP is (crate `http`) and every system call (crate `net`).
+//! It connects the subsystems and manages processes, files and sockets. Deliberately absent: HTTP
+//! (crate `http`) and system calls (crate `net`).
 
 #![allow(unreachable_pub)] // A program has no outside; the directive macros write `pub`.
 
@@ -94,7 +94,7 @@ fn show(command: &CommandLine) {
     let text = if command.show_help { help::text() } else { version::text(command) };
     match name::name().is_nginx() {
         true => observe::tell(format_args!("{text}")),
-        // A reader that has seen enough closes the pipe.
+        // The reader may have closed the pipe.
         false => drop(subcommand::print(text)),
     }
 }

@@ -1,4 +1,4 @@
-//! The name the program is called by, and the places that go with it.
+//! The name that the program is called by, and the default paths that belong to it.
 //!
 //! Called through a link named `nginx`, it identifies itself as the nginx version whose behaviour
 //! it has.
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::places::Defaults;
 
-/// nginx's version as far as behaviour goes.
+/// The nginx version whose behaviour is matched.
 pub const NGINX_VERSION: &str = "1.31.3";
 
 /// A name with the defaults of its installation.
@@ -20,23 +20,23 @@ pub struct ProgramName {
     pub version: &'static str,
     /// Relative logs and roots go here.
     pub prefix: &'static str,
-    /// The configuration where `-c` names none.
+    /// The default of `-c`.
     pub conf: &'static str,
-    /// The error log where nothing names one.
+    /// The default error log.
     pub error_log: &'static str,
-    /// The access log where nothing names one.
+    /// The default access log.
     pub access_log: &'static str,
-    /// The file with the master's number where `pid` names none.
+    /// The default of `pid`.
     pub pid: &'static str,
-    /// Where `client_body_temp_path` names none.
+    /// The default of `client_body_temp_path`.
     pub client_body_temp: &'static str,
-    /// Where `proxy_temp_path` names none.
+    /// The default of `proxy_temp_path`.
     pub proxy_temp: &'static str,
-    /// Whether it can do without a configuration file.
+    /// Whether it runs without a configuration file.
     pub embedded_default: bool,
 }
 
-/// Under its own name.
+/// The program under its own name.
 pub static WEIR: ProgramName = ProgramName {
     word: "weir",
     version: env!("CARGO_PKG_VERSION"),
@@ -50,7 +50,7 @@ pub static WEIR: ProgramName = ProgramName {
     embedded_default: true,
 };
 
-/// As Debian installs nginx.
+/// The program called `nginx`, with the paths of Debian's package.
 pub static NGINX: ProgramName = ProgramName {
     word: "nginx",
     version: NGINX_VERSION,
@@ -69,7 +69,7 @@ pub static ALL: [&ProgramName; 2] = [&WEIR, &NGINX];
 
 static NAME: OnceLock<&ProgramName> = OnceLock::new();
 
-/// Settles the name by what the program was called, for every crate.
+/// Determines the name by which the program was called, for every crate.
 pub fn settle(called: Option<&OsStr>) -> &'static ProgramName {
     let file = called.map_or(&b""[..], |called| called.as_bytes()).rsplit(|b| *b == b'/').next();
     let chosen = if file == Some(b"nginx") { &NGINX } else { &WEIR };
@@ -85,7 +85,7 @@ pub fn settle(called: Option<&OsStr>) -> &'static ProgramName {
 }
 
 impl ProgramName {
-    /// Whether every rule is nginx's.
+    /// Whether it is `nginx`.
     pub fn is_nginx(&self) -> bool {
         self.word == NGINX.word
     }
@@ -102,7 +102,7 @@ impl ProgramName {
     }
 }
 
-/// The settled name.
+/// The name of the program, after [`settle`].
 pub fn name() -> &'static ProgramName {
     NAME.get().copied().unwrap_or(&WEIR)
 }

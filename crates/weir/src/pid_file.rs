@@ -1,4 +1,4 @@
-//! The file with the master's number: there while it runs.
+//! The pid file of the master, which exists while it runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::{Reported, hints, ready};
 /// The suffix of the old master's file while a new binary's master runs beside it.
 const OLD: &str = ".oldbin";
 
-/// Writes this process's number.
+/// Writes this process's ID.
 pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     ready::make_home_of(path, defaults)?;
     let number = format!("{}\n", net::process::id());
@@ -25,7 +25,7 @@ pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     })
 }
 
-/// Sees whether it could be written. nginx makes the file to find out.
+/// Checks whether it could be written. nginx creates the file for that.
 pub fn try_out(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     let tried = match path.try_exists() {
         Ok(true) if path.is_dir() => OpenOptions::new().write(true).open(path).map(drop),
@@ -46,14 +46,14 @@ fn refuse(path: &Path, error: &io::Error) -> Reported {
     Reported
 }
 
-/// The error goes to the terminal; the log line is nginx's.
+/// Prints a hint below nginx's message.
 fn advise(hint: Option<String>) {
     if let Some(hint) = hint.filter(|_| observe::copies_to_stderr()) {
         tell(format_args!("      {hint}\n"));
     }
 }
 
-/// Takes the file away.
+/// Removes the file.
 pub fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
         alert!("unlink() \"{}\" failed{}", path.display(), Errno(&error));
@@ -67,7 +67,7 @@ pub fn old(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The number in the file.
+/// The process ID in the file.
 pub fn read(path: &Path, defaults: &Defaults) -> Result<i32, Reported> {
     ready::check_home_of(path, defaults)?;
     let failed = |error: io::Error| {

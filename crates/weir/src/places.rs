@@ -1,4 +1,4 @@
-//! Where files are: the configuration, and what it names no file for.
+//! Paths of files: the configuration, and files that it does not name.
 //!
 //! | | called `nginx` | `weir`, as root | `weir`, as another user |
 //! |---|---|---|---|
@@ -16,71 +16,71 @@ use std::path::{Path, PathBuf};
 use crate::command_line::CommandLine;
 use crate::name::{self, ProgramName};
 
-/// The files that a configuration needs and may not name.
+/// Default paths of files that a configuration needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// The error log; `None`: standard error.
+    /// The error log; `None` for standard error.
     pub error_log: Option<PathBuf>,
-    /// The access log; `None`: requests are not logged.
+    /// The access log; `None` for no log.
     pub access_log: Option<PathBuf>,
-    /// The file with the master's number.
+    /// The pid file.
     pub pid: PathBuf,
-    /// Where bodies of requests are kept that do not fit in memory.
+    /// The directory of request bodies that do not fit in memory.
     pub client_body_temp: PathBuf,
-    /// Where replies are kept that do not fit in memory.
+    /// The directory of replies that do not fit in memory.
     pub proxy_temp: PathBuf,
 }
 
-/// The files that a command line means for a user.
+/// The files that a command line selects for a user.
 #[derive(Debug)]
 pub struct UserFiles {
     /// The configuration file.
     pub conf: PathBuf,
-    /// What roots and logs are relative to.
+    /// Roots and logs are relative to this.
     pub prefix: PathBuf,
-    /// The error log from the command line, or else the default.
+    /// Default paths; the error log may be from the command line.
     pub defaults: Defaults,
 }
 
-/// Who starts the program, and from where.
+/// The user who starts the program, and the user's directories.
 #[derive(Debug)]
 pub struct StartingUser {
     /// Whether it is root.
     pub privileged: bool,
     /// The current directory.
     pub directory: PathBuf,
-    /// The user's own directory for what lives as long as a process.
+    /// The user's own directory for files that exist as long as a process.
     pub runtime: PathBuf,
     /// The user's own directory for temporary files.
     pub temp: PathBuf,
 }
 
 impl UserFiles {
-    /// What `command` means to the program called `name`.
+    /// The files that `command` selects for the program called `name`.
     pub fn of(command: &CommandLine, name: &ProgramName, user: &StartingUser) -> Self {
         if name.is_nginx() { Self::nginx(command, name) } else { Self::weir(command, name, user) }
     }
 
-    /// nginx puts a relative name after the prefix.
+    /// In nginx, a relative name follows the prefix.
     fn nginx(command: &CommandLine, name: &ProgramName) -> Self {
-        let prefix = said(&command.prefix).unwrap_or(Path::new(name.prefix));
+        let prefix = given(&command.prefix).unwrap_or(Path::new(name.prefix));
         let mut defaults = name.defaults();
         if command.prefix.is_some() {
-            // They are put after the prefix when they are used.
+            // The prefix is prepended when they are used.
             defaults.client_body_temp = "client_body_temp".into();
             defaults.proxy_temp = "proxy_temp".into();
         }
-        if let Some(log) = said(&command.error_log) {
+        if let Some(log) = given(&command.error_log) {
             defaults.error_log = is_named(log).then(|| prefix.join(log));
         }
-        let conf = prefix.join(said(&command.conf).unwrap_or(Path::new(name.conf)));
+        let conf = prefix.join(given(&command.conf).unwrap_or(Path::new(name.conf)));
         Self { conf, prefix: prefix.to_owned(), defaults }
     }
 
     fn weir(command: &CommandLine, name: &ProgramName, user: &StartingUser) -> Self {
         let absolute = |path: &Path| absolute(&user.directory, path);
-        let conf = absolute(said(&command.conf).unwrap_or(Path::new(name.conf)));
-        let prefix = match said(&command.prefix) {
+        let conf = absolute(given(&command.conf).unwrap_or(Path::new(name.conf)));
+        let prefix = match given(&command.prefix) {
             Some(prefix) => absolute(prefix),
             None => prefix_of(&conf),
         };
@@ -88,7 +88,7 @@ impl UserFiles {
             true => name.defaults(),
             false => user.defaults(&conf),
         };
-        if let Some(log) = said(&command.error_log) {
+        if let Some(log) = given(&command.error_log) {
             defaults.error_log = is_named(log).then(|| absolute(log));
         }
         Self { conf, prefix, defaults }
@@ -96,13 +96,13 @@ impl UserFiles {
 }
 
 impl Defaults {
-    /// Those that the HTTP server needs.
+    /// The paths that crate `http` needs.
     pub fn for_http(&self) -> http::Places {
         let Self { access_log, client_body_temp, proxy_temp, .. } = self.clone();
         http::Places { access_log, client_body_temp, proxy_temp }
     }
 
-    /// The directories that the program makes for itself where they are missing.
+    /// The directories that the program creates for itself.
     pub fn homes(&self) -> impl Iterator<Item = &Path> {
         let Self { error_log, access_log, pid, client_body_temp, proxy_temp } = self;
         let logs = [error_log, access_log].into_iter().flatten();
@@ -110,7 +110,7 @@ impl Defaults {
         files.filter_map(|file| file.parent())
     }
 
-    /// Whether the program makes the directory that holds `path` where it is missing.
+    /// Whether the program creates the directory of `path`.
     pub fn is_at_home(&self, path: &Path) -> bool {
         path.parent().is_some_and(|parent| self.homes().any(|home| home == parent))
     }
@@ -146,7 +146,7 @@ impl StartingUser {
         Self {
             privileged: net::is_privileged(),
             directory: std::env::current_dir().unwrap_or_default(),
-            // Whoever looks for a running server may have another TMPDIR.
+            // A process that looks for a running server may have another TMPDIR.
             runtime: runtime.unwrap_or_else(|| shared(Path::new("/tmp"))),
             temp: cache.unwrap_or_else(|| shared(&std::env::temp_dir())),
         }
@@ -156,7 +156,7 @@ impl StartingUser {
     /// configuration, because a user may run several.
     fn defaults(&self, conf: &Path) -> Defaults {
         let file = conf.file_name().unwrap_or_default();
-        // Links on the way to the file do not make it another.
+        // Symbolic links in the path do not make it another file.
         let directory = conf.parent().and_then(|parent| parent.canonicalize().ok());
         let number = fnv(directory.map_or(conf.into(), |own| own.join(file)).as_os_str());
         let mut pid = file.to_owned();
@@ -171,8 +171,8 @@ impl StartingUser {
     }
 }
 
-/// The prefix of a configuration: that of the installation it belongs to, or its directory. Every
-/// file beside nginx's own belongs to nginx's installation, where `-p` has that default.
+/// The prefix of a configuration: that of its installation, or its directory. All files in the
+/// directory of nginx's own configuration belong to nginx's installation.
 fn prefix_of(conf: &Path) -> PathBuf {
     let beside =
         |name: &ProgramName| name.is_nginx() && conf.parent() == Path::new(name.conf).parent();
@@ -181,12 +181,12 @@ fn prefix_of(conf: &Path) -> PathBuf {
     installed.map_or_else(own, |name| name.prefix.into())
 }
 
-/// A path with its directory in front, and without `.` in the middle.
+/// A path made absolute, without `.` in the middle.
 pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
     directory.join(path).components().collect()
 }
 
-/// As messages and the configuration's own names need it: with its last slash.
+/// A directory with its final slash, as messages and names in the configuration need it.
 pub fn with_slash(directory: PathBuf) -> Box<[u8]> {
     let mut bytes = directory.into_os_string().into_vec();
     if !bytes.is_empty() && !bytes.ends_with(b"/") {
@@ -200,7 +200,7 @@ pub fn bytes(path: &Path) -> Box<[u8]> {
     path.as_os_str().as_bytes().into()
 }
 
-fn said(value: &Option<OsString>) -> Option<&Path> {
+fn given(value: &Option<OsString>) -> Option<&Path> {
     value.as_deref().map(Path::new)
 }
 
@@ -209,7 +209,7 @@ fn is_named(log: &Path) -> bool {
     !matches!(log.as_os_str().as_bytes(), b"" | b"stderr")
 }
 
-/// FNV-1a: short, and the same in every version.
+/// FNV-1a, which is short and the same in every version.
 fn fnv(text: &OsStr) -> u32 {
     text.as_bytes()
         .iter()
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_user_needs_no_directory_of_the_systems() {
+    fn an_ordinary_user_needs_no_system_directory() {
         let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } =
             places(&name::WEIR, false, "-c my.conf").defaults;
         assert_eq!((error_log, access_log), (None, None));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn temporary_files_are_debians_or_below_the_prefix_that_is_named() {
+    fn temporary_files_are_in_debians_directories_or_below_the_named_prefix() {
         let temp = |words| places(&name::NGINX, true, words).defaults.client_body_temp;
         assert_eq!(temp(""), Path::new("/var/lib/nginx/body"));
         assert_eq!(temp("-p /srv/"), Path::new("client_body_temp"));

@@ -18,7 +18,7 @@ use crate::places::Defaults;
 use crate::settings::ProgramSettings;
 use crate::{Reported, hints};
 
-/// Makes the directories and opens the logs that a configuration names.
+/// Creates the directories and opens the logs that a configuration names.
 pub fn make_ready(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {
     let identity = loaded.settings.user.as_ref();
     for folder in &loaded.folders {
@@ -35,7 +35,7 @@ pub fn make_ready(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Re
     })
 }
 
-/// Finds out whether [`make_ready`] would succeed, and makes nothing. The result is the number of
+/// Checks whether [`make_ready`] would succeed, without creating anything. Returns the number of
 /// warnings.
 pub fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<usize, Reported> {
     let mut warnings = 0;
@@ -54,7 +54,7 @@ pub fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<usize, Re
     opened.map(|()| warnings)
 }
 
-/// Whether a file or directory could be made; `with_parents`: and what leads there.
+/// Whether a file or directory could be created; with its parents, if `with_parents`.
 pub fn may_make(path: &Path, with_parents: bool) -> io::Result<()> {
     let parents = path.ancestors().skip(1);
     let parent = match with_parents {
@@ -64,8 +64,8 @@ pub fn may_make(path: &Path, with_parents: bool) -> io::Result<()> {
     net::file::may_make_files_in(parent.unwrap_or(Path::new("/")))
 }
 
-/// A directory for temporary files is unavailable. Called nginx, the program refuses to start;
-/// under its own name it runs without and reports what will not work.
+/// Handles an unavailable directory for temporary files. Called nginx, the program refuses to
+/// start; under its own name it starts and reports which requests will fail.
 fn do_without(loaded: &LoadedConfig, folder: &TempFolder, what: String) -> Result<(), Reported> {
     if name().is_nginx() {
         return Err(refuse(loaded, folder.named, what, Some(hints::TEMP.into())));
@@ -76,7 +76,7 @@ fn do_without(loaded: &LoadedConfig, folder: &TempFolder, what: String) -> Resul
     Ok(())
 }
 
-/// What a server without a directory for temporary files does.
+/// The consequence of a missing directory for temporary files.
 const UNKEPT: &str = "requests and replies that do not fit in memory will fail";
 
 /// Reports an inaccessible file in nginx's words, and below it the position in the configuration
@@ -92,7 +92,7 @@ fn refuse(
     Reported
 }
 
-/// Makes the directory that holds `path` where that is one of the program's own.
+/// Creates the directory of `path` if it is one of the program's own.
 pub fn make_home_of(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     let Some(home) = path.parent().filter(|_| defaults.is_at_home(path)) else { return Ok(()) };
     if net::is_privileged() || name().is_nginx() {
@@ -121,7 +121,7 @@ pub fn check_home_of(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     }
 }
 
-/// Makes a directory that workers write to, and that is theirs alone; the error is nginx's message.
+/// Creates a directory that only workers can access. The error is nginx's message.
 fn make_folder(path: &Path, identity: Option<&ProcessIdentity>) -> Result<(), String> {
     let failed = |call: &str, error: io::Error| {
         format!("{call} \"{}\" failed{}", path.display(), Errno(&error))
@@ -142,7 +142,7 @@ fn give_to(path: &Path, identity: &ProcessIdentity) -> io::Result<()> {
     std::os::unix::fs::chown(path, Some(identity.user), None)
 }
 
-/// The main log, and standard error with it unless that is a log itself.
+/// Sets the main log, and standard error in addition unless that is one of its logs.
 pub fn use_log(log: Arc<ErrorLog>) {
     let file = log.file().and_then(|file| file.current());
     if let Some(file) = file.filter(|_| !log.has_stderr())
@@ -169,7 +169,7 @@ pub fn reopen(log_files: &LogFiles, identity: Option<&ProcessIdentity>) {
     use_log(observe::main_log());
 }
 
-/// Limits that a process sets to itself before it serves: it may have to be root.
+/// Sets the resource limits of this process before it serves, which may require root.
 pub fn set_limits(settings: &ProgramSettings) {
     let workers = settings.worker_processes.max(1) as u64;
     let failed = |what: String, error: std::io::Error| alert!("{what} failed{}", Errno(&error));
@@ -183,7 +183,7 @@ pub fn set_limits(settings: &ProgramSettings) {
         failed(format!("setrlimit(RLIMIT_NOFILE, {files})"), error);
     }
     let connections = workers.saturating_mul(settings.worker_connections as u64);
-    // Where there is no room, the table grows as it must.
+    // If this fails, the table grows on demand.
     let _ = net::process::reserve_descriptors(connections.min(DESCRIPTORS_RESERVED_MAX));
     if let Some(bytes) = settings.worker_rlimit_core
         && let Err(error) = net::process::set_core_limit(bytes)
@@ -192,12 +192,12 @@ pub fn set_limits(settings: &ProgramSettings) {
     }
 }
 
-/// Descriptors there is room for from the start, half a megabyte of the kernel's. Growing later
-/// makes every worker wait for milliseconds.
+/// The descriptors to reserve from the start, which takes half a megabyte of kernel memory. Growing
+/// the table later makes every worker wait for milliseconds.
 const DESCRIPTORS_RESERVED_MAX: u64 = 65_536;
 
-/// The limit counts for each worker, and they are one process: it gets as many as it may have. Only
-/// one that nginx's worker would not get either is an error.
+/// Sets the limit of open files. It applies to each worker, and all workers are one process, which
+/// gets as many as permitted. Only a limit that nginx's worker would not get either is an error.
 fn set_open_files_limit(each: Option<u64>, workers: u64) -> io::Result<()> {
     let Some(each) = each else { return net::process::raise_open_files_limit() };
     match net::process::set_open_files_limit(each.saturating_mul(workers)) {

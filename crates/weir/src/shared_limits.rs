@@ -1,4 +1,4 @@
-//! The memory that worker processes share: upstream limits, and the secret of session tickets.
+//! Memory that worker processes share: upstream limits, and the secret of session tickets.
 //!
 //! The first master creates it. Worker processes inherit its descriptors, and so does the program
 //! that replaces this one in an upgrade; environment variables have the numbers. Without it each
@@ -25,7 +25,7 @@ pub struct SharedLimits {
 }
 
 impl SharedLimits {
-    /// The memory that was handed to this program. Call it before any file is opened. `sockets`:
+    /// The memory that this program has inherited. Call it before any file is opened. `sockets` are
     /// the descriptors that are inherited as sockets: `5;6;`.
     pub fn inherit(sockets: Option<&str>) -> Self {
         let is_socket = |number: &i32| {
@@ -73,7 +73,7 @@ impl SharedLimits {
         }
     }
 
-    /// Hands it to a process that is to be started.
+    /// Passes it to a process that is about to be started.
     pub fn hand_to(&self, launch: Launch) -> Launch {
         let memory = [(LIMITS, &self.limits), (TICKETS, &self.tickets)];
         memory.into_iter().fold(launch, |launch, (variable, memory)| match memory {

@@ -50,7 +50,7 @@ struct Single {
     sockets: ListenSockets,
     events: MailboxSender<Event>,
     pid: PathBuf,
-    /// A configuration that waits for an address, and how often that may still be tried.
+    /// A configuration that waits for an address, and the number of tries left.
     opening: Option<(LoadedConfig, u32)>,
 }
 

@@ -1,8 +1,8 @@
 //! The listening sockets of the server, kept by the process that opened them over every reload.
 //!
-//! A slot is an address with its sockets. No other address ever gets its number, so a connection
-//! knows by it where it came in, whatever configuration is read meanwhile. The process that serves
-//! has copies of the descriptors: when it dies, connections wait here for the next one.
+//! A slot is an address with its sockets. Its number is never used for another address, so that it
+//! identifies the socket of a connection, whatever configuration is read meanwhile. The process
+//! that serves has copies of the descriptors: if it dies, connections wait here for the next one.
 //!
 //! ```text
 //! prepare: bound --the process that accepts: listen--> listening --keep--> settled
@@ -26,15 +26,15 @@ use crate::Reported;
 use crate::config_snapshot::SlotEntry;
 use crate::log::{alert, emerg, notice};
 
-/// How often an address in use is tried.
+/// How often to try an address that is in use.
 pub const TRIES_MAX: u32 = 5;
-/// How long between.
+/// The pause between two tries.
 pub const PAUSE: Duration = Duration::from_millis(500);
 
 /// The result of trying to bind the addresses of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// All is bound.
+    /// All addresses are bound.
     Ready,
     /// An address is in use, possibly temporarily: try again after [`PAUSE`].
     Taken,
@@ -55,14 +55,14 @@ type PortsInUse = HashSet<(u16, bool)>;
 
 /// One address.
 struct ListenSlot {
-    /// Where.
+    /// Its address.
     address: Address,
     options: SocketOptions,
-    /// One socket for each worker, or what was inherited; none any more when the slot is given up.
+    /// One socket for each worker, or the inherited ones; empty once the slot is given up.
     sockets: Vec<OwnedFd>,
-    /// Came from the program that was here before.
+    /// Inherited from another program.
     inherited: bool,
-    /// How many of them are for a configuration that holds; the others await one.
+    /// How many sockets belong to the current configuration; the others to a pending one.
     settled: usize,
 }
 
@@ -113,8 +113,8 @@ impl ListenSockets {
         });
     }
 
-    /// Adds a slot. An address that was listened on before has its number again, so that there are
-    /// no more slots than addresses however often the configuration changes.
+    /// Adds a slot. An address keeps its number for ever, so that the number of slots is limited by
+    /// that of addresses, however often the configuration changes.
     fn put(&mut self, slot: ListenSlot) {
         match self.numbers.get(&slot.address) {
             Some(number) => self.slots[*number as usize] = slot,
@@ -146,8 +146,8 @@ impl ListenSockets {
         Err(Reported)
     }
 
-    /// Binds what a configuration listens on and is not open yet. Unless that fails,
-    /// [`keep`](Self::keep) or [`roll_back`](Self::roll_back) decides about it.
+    /// Binds the addresses of a configuration that are not open yet. Unless that fails,
+    /// [`keep`](Self::keep) or [`roll_back`](Self::roll_back) has to follow.
     pub fn prepare(
         &mut self,
         wanted: &[(&Address, &SocketOptions)],
@@ -161,7 +161,7 @@ impl ListenSockets {
         let mut ports = self.ports_in_use();
         for (address, options) in general.into_iter().chain(specific) {
             if let Err(error) = self.bind(address, options, workers, &mut ports) {
-                let taken = tell(&error);
+                let taken = report(&error);
                 tried = Err(taken);
                 if !taken.0 {
                     break;
@@ -193,7 +193,7 @@ impl ListenSockets {
         for slot in &self.slots {
             for socket in &slot.sockets {
                 listening::begin(socket.as_fd(), &slot.address, &slot.options)
-                    .map_err(|error| tell(&error))?;
+                    .map_err(|error| report(&error))?;
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ impl ListenSockets {
         (!self.slots[number as usize].sockets.is_empty()).then_some(number)
     }
 
-    /// The slots that the configuration in force listens on, for a process that has none of them.
+    /// The slots of the current configuration, for a process that has none of them.
     pub fn entries_in_force(&self, wanted: &[(&Address, &SocketOptions)]) -> Vec<SlotEntry> {
         let mut entries = self.entries(wanted, |_| true);
         for entry in &mut entries {
@@ -245,7 +245,7 @@ impl ListenSockets {
         entries
     }
 
-    /// The slots that a configuration listens on, for a process that has those not `new` to it.
+    /// The slots of a configuration, for a process that has all but the `new` ones.
     pub fn entries(
         &self,
         wanted: &[(&Address, &SocketOptions)],
@@ -264,7 +264,7 @@ impl ListenSockets {
         wanted.iter().filter_map(|(address, _)| self.slot(address)).collect()
     }
 
-    /// Copies of the sockets that the entries speak of, in their order.
+    /// Copies of the sockets of the entries, in their order.
     pub fn copies(&self, entries: &[SlotEntry]) -> Vec<(u32, OwnedFd)> {
         let mut copies = Vec::new();
         for entry in entries.iter().filter(|entry| entry.sockets > 0) {
@@ -279,7 +279,7 @@ impl ListenSockets {
         copies
     }
 
-    /// The configuration holds: applies its options, and gives up what it does not listen on.
+    /// The configuration becomes current: applies its options, and closes other sockets.
     pub fn keep(&mut self, wanted: &[(&Address, &SocketOptions)]) {
         let wanted: HashMap<_, _> = wanted.iter().copied().collect();
         for slot in self.slots.iter_mut().filter(|slot| !slot.sockets.is_empty()) {
@@ -290,7 +290,7 @@ impl ListenSockets {
         }
     }
 
-    /// The configuration does not hold: closes what was opened for it.
+    /// The configuration is rejected: closes the sockets that were opened for it.
     pub fn roll_back(&mut self) {
         for slot in &mut self.slots {
             match slot.settled {
@@ -300,7 +300,8 @@ impl ListenSockets {
         }
     }
 
-    /// Closes everything. A Unix socket's file goes unless `heir` says that another program has it.
+    /// Closes everything. Files of Unix sockets are removed unless another program has inherited
+    /// them (`heir`).
     pub fn close_all(&mut self, heir: bool) {
         self.slots.iter_mut().for_each(|slot| slot.close(!heir && !slot.has_living_parent()));
     }
@@ -310,7 +311,7 @@ impl ListenSockets {
         self.descriptors().map(|fd| format!("{};", fd.as_raw_fd())).collect()
     }
 
-    /// Every descriptor of the configuration in force.
+    /// All descriptors of the current configuration.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.slots.iter().flat_map(|slot| slot.sockets.iter().take(slot.settled)).map(AsFd::as_fd)
     }
@@ -320,7 +321,8 @@ impl ListenSockets {
 #[derive(Clone, Copy)]
 struct IsTaken(bool);
 
-fn tell(error: &ListenError) -> IsTaken {
+/// Logs an error. Returns whether the address is in use.
+fn report(error: &ListenError) -> IsTaken {
     emerg!("{}{}", error.what, Errno(&error.error));
     IsTaken(error.is_taken())
 }
@@ -401,7 +403,7 @@ mod tests {
 
     /// A bound socket starts to listen only when the accepting process says so.
     #[test]
-    fn a_refused_configuration_has_taken_no_connection() {
+    fn a_rejected_configuration_has_accepted_no_connection() {
         let (first, options) = loopback();
         let (second, _) = loopback();
         let mut sockets = ListenSockets::default();
@@ -425,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_address_may_pass() {
+    fn an_address_in_use_is_tried_again() {
         let (address, options) = loopback();
         let taken = listening::open(&address, &options, true).unwrap();
         let mut sockets = ListenSockets::default();

@@ -1,4 +1,4 @@
-//! From a configuration to a running server; and `-t` and `-s`, which do not get so far.
+//! Starts a server from a configuration; also `-t` and `-s`.
 
 use std::io::{Write, stdout};
 use std::sync::{Arc, OnceLock};
@@ -55,7 +55,7 @@ fn cannot_open(error: &LogOpenError) {
     tell(format_args!("{name}: [alert] could not open error log file: {error}\n"));
 }
 
-/// Sends a running master what `-s` asks.
+/// Sends the signal of `-s` to a running master.
 pub fn signal(request: SignalRequest, origin: &ConfigOrigin) -> Result<(), Reported> {
     let before = Zones::default();
     let settings = load::load_quietly(&before, origin, &mut *origin.files())?.settings;
@@ -68,7 +68,7 @@ pub fn signal(request: SignalRequest, origin: &ConfigOrigin) -> Result<(), Repor
     })
 }
 
-/// Ends `-t` and `-T`.
+/// Runs `-t` and `-T`.
 pub fn test(command: &CommandLine, origin: &ConfigOrigin) -> Result<(), Reported> {
     let (name, file) = (name().word, String::from_utf8_lossy(&origin.conf));
     let tried = load::load(origin, &mut *origin.files()).and_then(|loaded| {
@@ -89,7 +89,7 @@ pub fn test(command: &CommandLine, origin: &ConfigOrigin) -> Result<(), Reported
         tell(format_args!("{name}: configuration file {file} test is successful\n"));
     }
     if command.dump {
-        // A reader that has seen enough closes the pipe.
+        // The reader may have closed the pipe.
         let _ = stdout().write_all(&conf::dump(&loaded.sources));
     }
     Ok(())
@@ -104,9 +104,9 @@ fn refuse_warnings(count: usize) -> Reported {
     Reported
 }
 
-/// Tests what a start needs: files, directories, addresses. An address in use is fine. No files are
-/// created: where nginx creates a file, only its permissions are checked. The result is the number
-/// of warnings.
+/// Tests files, directories and addresses that a start needs. An address in use is fine. No files
+/// are created: where nginx creates a file, only permissions are checked. Returns the number of
+/// warnings.
 fn try_out(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<usize, Reported> {
     let mut warnings = 0;
     // The built-in configuration creates a directory for its files.
@@ -142,7 +142,7 @@ fn try_address(address: &Address, options: &SocketOptions) -> Result<(), OpenAdd
 pub struct ServerStart<'a> {
     pub origin: ConfigOrigin,
     pub arguments: &'a Arguments,
-    /// The sockets of the program that was here before.
+    /// The sockets that are inherited from another program.
     pub inherited: Option<String>,
     /// The limits that its worker processes share.
     pub limits: SharedLimits,
@@ -152,7 +152,7 @@ pub struct ServerStart<'a> {
     pub warn: bool,
 }
 
-/// Becomes the server.
+/// Runs the server.
 pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
     let ServerStart { origin, arguments, inherited, limits, greeting, warn } = start;
     let mut files = Recorder::new(origin.files());
@@ -204,12 +204,12 @@ fn listen(
     // The built-in configuration does not wait for its address to become free.
     if let Some((port, (address, _))) = origin.port.zip(taken().next()) {
         emerg!("bind() to {address} failed (98: Address already in use)");
-        hints::tell_holder(address);
+        hints::print_holder(address);
         tell(format_args!("      use \"weir --port {}\" to serve on another port\n", port ^ 1));
         return Err(Reported);
     }
     sockets.open(&wanted, loaded.settings.worker_processes).inspect_err(|Reported| {
-        taken().for_each(|(address, _)| hints::tell_holder(address));
+        taken().for_each(|(address, _)| hints::print_holder(address));
     })
 }
 

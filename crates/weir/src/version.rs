@@ -7,7 +7,7 @@ use crate::name::{ProgramName, name};
 use crate::places::{Defaults, StartingUser, UserFiles};
 use crate::settings;
 
-/// What the options ask for.
+/// The text that the options select.
 pub fn text(command: &CommandLine) -> String {
     let ProgramName { word, version, .. } = name();
     let mut text = format!("{word} version: {word}/{version}\n");
@@ -20,8 +20,8 @@ pub fn text(command: &CommandLine) -> String {
     text
 }
 
-/// What TLS is made of, and that servers are told apart by name: certbot looks for both. nginx's
-/// words are those of its builds with the same library, AWS-LC.
+/// The lines about TLS and SNI, which certbot looks for, in the words of nginx builds with the same
+/// library, AWS-LC.
 fn tls() -> String {
     let library = match name().is_nginx() {
         true => "OpenSSL 1.1.1 (compatible; AWS-LC)",
@@ -30,17 +30,16 @@ fn tls() -> String {
     format!("built with {library}\nTLS SNI support enabled\n")
 }
 
-/// nginx's own places for what Weir does without: tools look for them.
+/// Paths that only nginx uses, which tools look for.
 const NGINX_ONLY: &str = " --lock-path=/var/lock/nginx.lock --modules-path=/usr/lib/nginx/modules";
 
-/// Where the program looks for its files, in the words of nginx's `configure`: tools find the
-/// configuration by them.
+/// The default paths, as arguments of nginx's `configure`, by which tools find the configuration.
 fn places() -> String {
     let places = UserFiles::of(&CommandLine::default(), name(), &StartingUser::current());
     let UserFiles { conf, prefix, defaults } = places;
     let Defaults { error_log, access_log, pid, client_body_temp, proxy_temp } = defaults;
     let error_log = error_log.unwrap_or("stderr".into());
-    // As given, without the last slash.
+    // Without the final slash.
     let prefix = prefix.components().as_path().to_owned();
     let families = http::FAMILIES
         .map(|family| (format!("http-{family}-temp-path"), http::family_temp(&proxy_temp, family)));

@@ -1,4 +1,4 @@
-//! The worker process: it is handed configurations and serves them, as an ordinary user.
+//! The worker process: receives configurations and serves them, as an ordinary user.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ use crate::name::name;
 use crate::ready;
 use crate::shared_limits::SharedLimits;
 
-/// The master takes this for a mistake that starting again would repeat.
+/// The exit code of an error that starting again would repeat.
 const FATAL: u8 = 2;
 /// How long workers may take to flush their logs when told to stop.
 const STOP_MAX: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ pub fn run() -> ExitCode {
     let limits = SharedLimits::inherit(None);
     observe::stderr_copies(false);
     net::title::set(&format!("{}: worker process", name().word));
-    // It was started as /proc/self/exe, so the kernel calls it "exe".
+    // Started as /proc/self/exe, its name in the kernel is "exe".
     if let Err(error) = net::process::set_name(name().word) {
         alert!("prctl(PR_SET_NAME) failed{}", Errno(&error));
     }
@@ -65,7 +65,7 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
     let Some(first) = Message::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
     let number = first.number;
     let (events, mailbox) = net::mailbox();
-    // Before a configuration is read, and with the rights of the master.
+    // Needs the rights of the master, and has to precede reading a configuration.
     limits.join();
     let (control, is_trial) = begin(first, &events)?;
     from_signals(signals, &events, Event::Signal);
@@ -76,7 +76,7 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
     Ok(())
 }
 
-/// Makes events of what the master says.
+/// Converts messages of the master to events.
 fn listen_to(channel: Rc<Channel>, events: &MailboxSender<Event>) {
     let events = events.clone();
     net::spawn(async move {
@@ -121,7 +121,7 @@ struct Unpacked {
 
 fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Reported> {
     let mut descriptors = message.descriptors.into_iter();
-    // The kernel drops the descriptors of a message that a process has no room for.
+    // The kernel drops descriptors of a message that exceed the process's limit.
     let Some(file) = descriptors.next() else { return Err(no_room()) };
     let contents = channel::contents(file);
     let Some(snapshot) = contents.ok().and_then(|bytes| ConfigSnapshot::from_bytes(&bytes)) else {
@@ -186,8 +186,7 @@ impl WorkerProcess {
         notice!("exit");
     }
 
-    /// A server continues to serve: another master may be started. Nobody starts another one for a
-    /// trial.
+    /// A server continues without its master, because another one may be started; a trial ends.
     fn master_gone(&self) {
         alert!("the master process is gone");
         if self.is_trial {

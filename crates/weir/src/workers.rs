@@ -1,4 +1,4 @@
-//! The workers of this process: threads that accept and serve, and what they serve.
+//! The workers of this process: threads that accept and serve connections.
 //!
 //! The control thread never serves clients. It sends the workers a message about a new generation;
 //! each worker switches to it between two requests, and reports when it has ended.
@@ -21,41 +21,41 @@ use crate::name::name;
 use crate::settings::ProgramSettings;
 use crate::subsystems::Sites;
 
-/// A generation that is to be served.
+/// A generation to serve.
 pub struct NextGeneration {
-    /// Its number; each is larger than the last.
+    /// Its number, larger than that of the last.
     pub number: u64,
-    /// What to serve.
+    /// Its sites.
     pub sites: Sites,
-    /// Whose each slot is.
+    /// The owner of each slot.
     pub owners: SlotOwners,
     /// Sockets that the workers do not have yet, with their slots.
     pub sockets: Vec<(u32, OwnedFd)>,
-    /// What holds for each worker's connections.
+    /// The limits of each worker's connections.
     pub limits: AcceptLimits,
     /// How long they may continue after the next generation or a shutdown has started; zero:
     /// without a limit.
     pub shutdown_timeout: Duration,
 }
 
-/// How often a worker that is about to end looks for connections handed over to it.
+/// The interval at which a worker that is about to end checks for connections passed to it.
 const HANDED_OVER_PAUSE: Duration = Duration::from_millis(1);
 
 /// The workers.
 pub struct Workers {
     workers: Vec<MailboxSender<WorkerOrder>>,
-    /// The slots of which the workers have sockets.
+    /// The slots whose sockets the workers have.
     slots: HashSet<u32>,
     events: MailboxSender<Event>,
     shutdown_timeout: Duration,
 }
 
-/// What a worker is told.
+/// An order to a worker.
 enum WorkerOrder {
     Serve(Share),
     /// Connections accepted before that generation end now.
     Cut(u64),
-    /// Log files were opened anew.
+    /// Log files were reopened.
     Reopened,
     /// An earlier generation is over.
     GenerationOver,
@@ -72,7 +72,7 @@ struct Share {
     limits: AcceptLimits,
 }
 
-/// Says that a generation is over when the last worker has let go of it.
+/// Reports the end of a generation when the last worker drops it.
 struct EndOf {
     number: u64,
     events: MailboxSender<Event>,
@@ -159,33 +159,33 @@ impl Workers {
 
     /// Ends the connections accepted before a generation.
     pub fn cut_before(&self, number: u64) {
-        self.tell(|| WorkerOrder::Cut(number));
+        self.send(|| WorkerOrder::Cut(number));
     }
 
-    /// Lets the workers look at their log files.
+    /// Makes the workers use reopened log files.
     pub fn reopened(&self) {
-        self.tell(|| WorkerOrder::Reopened);
+        self.send(|| WorkerOrder::Reopened);
     }
 
-    /// Lets the workers close what they still have of an earlier generation, which is over.
+    /// Makes the workers close log files that only ended generations needed.
     pub fn generation_over(&self) {
-        self.tell(|| WorkerOrder::GenerationOver);
+        self.send(|| WorkerOrder::GenerationOver);
     }
 
-    /// Lets the workers end: with the last reply, or after the shutdown's time.
+    /// Makes the workers end after their last reply, or after the shutdown timeout.
     pub fn leave(&self) {
-        self.tell(|| WorkerOrder::Leave);
+        self.send(|| WorkerOrder::Leave);
         if !self.shutdown_timeout.is_zero() {
             later(&self.events, self.shutdown_timeout, Event::CutBefore(u64::MAX));
         }
     }
 
-    /// Lets the workers end, whatever they do.
+    /// Makes the workers end immediately.
     pub fn stop(&self) {
-        self.tell(|| WorkerOrder::Stop);
+        self.send(|| WorkerOrder::Stop);
     }
 
-    fn tell(&self, order: impl Fn() -> WorkerOrder) {
+    fn send(&self, order: impl Fn() -> WorkerOrder) {
         self.workers.iter().for_each(|worker| worker.send(order()));
     }
 }
@@ -204,7 +204,7 @@ fn set_affinity(processors: Option<Vec<usize>>) {
     }
 }
 
-/// Deals the sockets of each slot out in turn.
+/// Distributes the sockets of each slot among workers in turn.
 fn deal(sockets: Vec<(u32, OwnedFd)>, workers: usize) -> Vec<Vec<(u32, OwnedFd)>> {
     let mut parts: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     let mut turns: HashMap<u32, usize> = HashMap::new();
@@ -222,16 +222,16 @@ struct WorkerThread {
     accept_tasks: Vec<AcceptTask>,
 }
 
-/// Who accepts by one socket.
+/// The task that accepts from a socket.
 struct AcceptTask {
     slot: u32,
     task: Task,
-    /// `None`: a socket of UDP.
+    /// `None` for a UDP socket.
     listener: Option<Rc<Listener>>,
 }
 
 impl WorkerThread {
-    /// Processes orders until it is told to stop; after leaving, it sends itself the order to stop.
+    /// Processes orders until the order to stop. After leaving, it sends itself that order.
     async fn work(
         handle: BalancerHandle,
         mut orders: Mailbox<WorkerOrder>,
@@ -267,7 +267,7 @@ impl WorkerThread {
         self.acceptor.subsystems().iter().cloned()
     }
 
-    /// Accepts by the new sockets, and no longer by those that the generation does not have.
+    /// Starts accepting from new sockets, and stops accepting from those that the generation lacks.
     fn set_sockets(&mut self, share: Share) {
         let Share { owners, sockets, limits, .. } = share;
         self.acceptor.set_limits(limits);
@@ -283,8 +283,8 @@ impl WorkerThread {
         }
     }
 
-    /// Accepts what is in the queues and no more, and ends with the last connection, be it one that
-    /// another worker has just handed over.
+    /// Accepts only what is in the queues, and ends after the last connection, including those that
+    /// other workers have just passed on.
     fn leave(&mut self, own: MailboxSender<WorkerOrder>) {
         for AcceptTask { slot, task, listener } in std::mem::take(&mut self.accept_tasks) {
             task.stop();
@@ -309,8 +309,8 @@ async fn leave_all(acceptor: &Acceptor) {
     }
 }
 
-/// Lets go of what only configurations that are gone needed: log files, and sockets to syslog
-/// servers. Lines that wait are written.
+/// Closes log files and syslog sockets that only ended configurations needed, after writing waiting
+/// lines.
 fn forget_old() {
     observe::flush_all();
     session::log::forget_old();

@@ -10,7 +10,7 @@ use super::*;
 use crate::config_snapshot::SlotEntry;
 use crate::load::{self, ConfigOrigin};
 
-/// What the subsystems were asked, in order.
+/// The calls of the subsystems, in order.
 type Calls = Arc<Mutex<Vec<String>>>;
 
 struct ToySite {
@@ -76,7 +76,7 @@ impl SubsystemWorker for ToySubsystem {
     }
 }
 
-/// Slot 0 is the first subsystem's, slot 1 the second's, slot 2 nobody's.
+/// Slot 0 belongs to the first subsystem, slot 1 to the second, slot 2 to none.
 fn owners() -> SlotOwners {
     let text = "error_log stderr emerg; events {} http { server { listen 127.0.0.1:1; } }
                 stream { server { listen 127.0.0.1:2; return x; } }";
@@ -90,7 +90,7 @@ fn owners() -> SlotOwners {
     SlotOwners::of(&[0, 1, 2].map(entry), &loaded.sites)
 }
 
-/// An acceptor with two subsystems and room for so many connections.
+/// An acceptor with two subsystems and room for `worker_connections`.
 fn acceptor(calls: &Calls, worker_connections: usize) -> Rc<Acceptor> {
     let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
     let share = |name| SiteShare {
@@ -116,7 +116,7 @@ fn arrival(slot: u32) -> Arrival {
 }
 
 #[test]
-fn the_owner_of_a_socket_gets_what_comes_by_it() {
+fn connections_go_to_the_owner_of_their_socket() {
     let calls = Calls::default();
     net::run(async {
         let acceptor = acceptor(&calls, 8);
@@ -133,7 +133,7 @@ fn the_owner_of_a_socket_gets_what_comes_by_it() {
 }
 
 #[test]
-fn all_subsystems_make_room_when_there_is_none() {
+fn all_subsystems_make_room_when_connections_are_exhausted() {
     let calls = Calls::default();
     net::run(async {
         let acceptor = acceptor(&calls, 1);

@@ -11,7 +11,7 @@ use zones::TwoProcesses;
 use super::*;
 use crate::load::{self, ConfigOrigin};
 
-/// What happened, in order.
+/// The calls, in order.
 type Calls = Rc<RefCell<Vec<String>>>;
 
 struct ToyJob {

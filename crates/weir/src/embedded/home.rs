@@ -1,6 +1,7 @@
 //! The directory of the built-in configuration: its temporary files, its pid.
 //!
-//! Its name cannot be guessed and it is this user's alone, since everyone may write to where it is.
+//! Its name cannot be guessed and only its user can access it, because every user may write to its
+//! parent directory.
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +14,7 @@ use observe::Errno;
 use crate::Reported;
 use crate::log::emerg;
 
-/// Where it is, or would be.
+/// Its path, whether it exists or not.
 pub fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {

@@ -20,11 +20,11 @@ pub const NAME: &str = "(built in)/nginx.conf";
 pub const PORT: u16 = 8080;
 
 const CONF: &str = include_str!("nginx.conf");
-/// Stands between single quotes, where a dollar sign would begin a variable.
+/// Used between single quotes, where a dollar sign would begin a variable.
 const WELCOME: &str = include_str!("welcome.html");
 
-/// Whether the command line selects it: it sets a port, or it names no file and the default file
-/// does not exist.
+/// Whether the command line selects it: by a port, or because it names no file and there is no
+/// default file.
 pub fn is_meant(command: &CommandLine) -> bool {
     let unnamed = command.conf.is_none() && command.prefix.is_none() && command.signal.is_none();
     command.port.is_some() || unnamed && name().embedded_default && !Path::new(name().conf).exists()

@@ -1,4 +1,4 @@
-//! One worker process, as its master sees it.
+//! A worker process, as its master sees it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,19 +16,18 @@ use crate::log::alert;
 
 /// A worker process.
 pub(super) struct Child {
-    /// Its number.
+    /// Its process ID.
     pub(super) pid: i32,
-    /// How far it is.
     pub(super) stage: ChildStage,
     /// When it was started.
     pub(super) started: Instant,
     messages: MailboxSender<Message>,
 }
 
-/// How far a worker process is.
+/// The stage of a worker process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildStage {
-    /// It was handed its first configuration.
+    /// It has received its first configuration.
     Starting,
     /// It serves.
     Serving,

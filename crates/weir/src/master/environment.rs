@@ -1,4 +1,4 @@
-//! `env`: what the environment of a worker process, or of a new binary, holds.
+//! `env`: the environment of a worker process or of a new binary.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ pub(super) fn of_worker_process(lines: &[Env]) -> Vec<(OsString, OsString)> {
             Some(value) => Some(OsStr::from_bytes(value).to_owned()),
             None => std::env::var_os(name),
         };
-        // std would take a name with a NUL for a mistake of the program.
+        // std would panic on a name with a NUL.
         let can_be = |text: &OsStr| !text.as_bytes().contains(&0);
         if let Some(value) = value.filter(|value| can_be(value) && can_be(name) && !name.is_empty())
         {

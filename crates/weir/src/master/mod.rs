@@ -32,7 +32,7 @@ use crate::{Reported, pid_file, ready};
 use child::{Child, ChildStage};
 use upgrade::Upgrade;
 
-/// The first pause between asking worker processes to end and asking again; it doubles.
+/// The first pause between two signals to end worker processes; it doubles.
 const TERMINATION_PAUSE: Duration = Duration::from_millis(50);
 /// After a pause longer than this they are killed.
 const TERMINATION_PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -51,15 +51,15 @@ pub struct WorkerPlan {
 /// Something that happened.
 enum MasterEvent {
     Signal(Signal),
-    /// A worker process reports; `None`: its end of the channel is closed.
+    /// A report of a worker process; `None` if it has closed the channel.
     Report(i32, Option<Message>),
-    /// It is time to ask worker processes again to end.
+    /// Worker processes are to be signalled again to end.
     AskAgain,
-    /// It is time to start a worker process again.
+    /// A worker process is to be started again.
     Respawn,
-    /// It is time to try again to get the addresses of that generation.
+    /// The addresses of that generation are to be tried again.
     TryAgain(u64),
-    /// A worker process has had so long to take over that generation.
+    /// A worker process has not switched to that generation for this time.
     StillPending(u64, Duration),
 }
 
@@ -69,21 +69,21 @@ struct Master {
     events: MailboxSender<MasterEvent>,
     sockets: ListenSockets,
     limits: SharedLimits,
-    /// The configuration that holds, and its generation's number.
+    /// The current configuration, and its generation's number.
     plan: WorkerPlan,
     number: u64,
     /// The largest number given out.
     last_number: u64,
     /// A configuration that waits for an address.
     opening: Option<reload::PendingSockets>,
-    /// A configuration that a worker process has been handed and has not said to serve yet.
+    /// A configuration that a worker process has received and does not serve yet.
     pending: Option<reload::PendingReload>,
     children: Vec<Child>,
     upgrade: Upgrade,
     ending: Ending,
-    /// The pause before worker processes are asked again to end.
+    /// The pause before worker processes are signalled again to end.
     pause: Duration,
-    /// WINCH: there is no worker process, and none is to be.
+    /// WINCH: no worker process runs or is to be started.
     not_accepting: bool,
 }
 
@@ -94,7 +94,7 @@ enum Ending {
     Fast,
 }
 
-/// Watches over worker processes until a signal ends it.
+/// Manages worker processes until a signal ends the master.
 pub fn run(
     plan: WorkerPlan,
     mut sockets: ListenSockets,
@@ -176,7 +176,7 @@ impl Master {
         }
     }
 
-    /// nginx's words for what a signal makes it do.
+    /// The action of a signal, in nginx's words.
     fn action(&self, number: i32) -> &'static str {
         match number {
             SIGHUP if self.plan.origin.is_trial => "exiting",
@@ -196,7 +196,7 @@ impl Master {
             return self.terminate();
         }
         if self.upgrade.is_running() {
-            // The old master is to take its place back, with the configuration it had.
+            // The old master resumes, with the configuration that it had.
             self.not_accepting = false;
             return self.start_worker_process();
         }
@@ -251,7 +251,7 @@ impl Master {
         }
     }
 
-    /// Starts a worker process for the configuration that holds.
+    /// Starts a worker process for the current configuration.
     fn start_worker_process(&mut self) {
         notice!("start worker processes");
         let wanted = self.plan.loaded.sites.listens();
@@ -279,7 +279,7 @@ impl Master {
         }
     }
 
-    /// Sees which children are over.
+    /// Handles children that have exited.
     fn reap(&mut self) {
         loop {
             match net::process::reap() {

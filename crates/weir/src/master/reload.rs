@@ -1,9 +1,9 @@
-//! Reading the configuration again: it holds once a worker process serves it, and not before.
+//! Reading the configuration again: it becomes current once a worker process serves it.
 //!
 //! ```text
-//! HUP -> read -> Opening: an address is taken, and tried again
-//!          `-------+-> Pending: handed to the worker process, or to a new one --> it holds
-//!                         `--no word within the time--> Pending, with a new worker process
+//! HUP -> read -> Opening: an address is in use, and tried again
+//!          `-------+-> Pending: sent to the worker process, or to a new one --> current
+//!                         `--no report in time--> Pending, with a new worker process
 //! ```
 //!
 //! If any step fails, the current configuration stays in use and no client notices.
@@ -29,8 +29,8 @@ use crate::{Reported, pid_file, ready};
 
 /// How long a worker process may take to switch to a configuration before this is logged.
 const WAIT_UNTOLD_MAX: Duration = Duration::from_secs(5);
-/// A worker process reads what the master has read: it may take so many times as long, on top of
-/// `worker_reload_timeout`.
+/// A worker process reads the same configuration as the master, and may take this many times as
+/// long, in addition to `worker_reload_timeout`.
 const READING_FACTOR: u32 = 10;
 
 /// A configuration that was read.
@@ -47,7 +47,7 @@ pub(super) struct PendingSockets {
     tries_left: u32,
 }
 
-/// A configuration on its way into force.
+/// A configuration that is about to become current.
 pub(super) struct PendingReload {
     candidate: Candidate,
     /// The worker process that is to serve it.
@@ -59,7 +59,7 @@ pub(super) struct PendingReload {
 }
 
 impl Candidate {
-    /// How long a worker process may take to take it over.
+    /// How long a worker process may take to switch to it.
     fn wait_max(&self) -> Duration {
         let settings = &self.plan.loaded.settings;
         let timeout = Duration::from_millis(settings.worker_reload_timeout_ms);
@@ -72,7 +72,7 @@ impl Candidate {
 }
 
 impl Master {
-    /// Reads the configuration, and hands it to the worker process, or to a new one.
+    /// Reads the configuration, and sends it to the worker process or to a new one.
     pub(super) fn reload(&mut self) {
         if let Some(pending) = &mut self.pending {
             pending.again = true;
@@ -148,7 +148,7 @@ impl Master {
         }
     }
 
-    /// Hands a configuration to a new worker process, which takes the place of any other.
+    /// Sends a configuration to a new worker process, which replaces any other.
     fn hand_to_new(&mut self, candidate: Candidate, again: bool) {
         let message = self.pack_new(&candidate, |_| true);
         match message.and_then(|message| self.spawn(&candidate.plan, message)) {
@@ -175,7 +175,7 @@ impl Master {
         self.pending = Some(pending);
     }
 
-    /// A worker process serves a generation.
+    /// Called when a worker process serves a generation.
     pub(super) fn reload_done(&mut self, number: u64) {
         let Some(pending) = self.take_pending(number) else { return };
         let PendingReload { candidate: Candidate { plan, .. }, pid, fresh, again } = pending;
@@ -196,7 +196,7 @@ impl Master {
         }
     }
 
-    /// A worker process cannot serve a generation.
+    /// Called when a worker process cannot serve a generation.
     pub(super) fn reload_failed(&mut self, number: u64) {
         let Some(pending) = self.take_pending(number) else { return };
         self.give_up(&pending.candidate);
@@ -227,7 +227,7 @@ impl Master {
         self.pending.take_if(|pending| pending.candidate.number == number)
     }
 
-    /// Everything is as before the configuration was read.
+    /// Restores the state before the configuration was read.
     fn give_up(&mut self, candidate: &Candidate) {
         self.sockets.roll_back();
         let (old, new) = (&self.plan.loaded.settings.pid, candidate.pid_file());
@@ -236,8 +236,8 @@ impl Master {
         }
     }
 
-    /// A worker process is over, and with it what it was to serve; answers whether it was started
-    /// for nothing else.
+    /// Gives up the configuration that an ended worker process was to serve. Returns whether the
+    /// process was started only for that.
     pub(super) fn reload_failed_with(&mut self, child: &Child) -> bool {
         let pending = self.pending.as_ref().filter(|pending| pending.pid == child.pid);
         let Some((number, fresh)) = pending.map(|p| (p.candidate.number, p.fresh)) else {
@@ -315,8 +315,8 @@ pub(super) fn pack(
     Some(Message { kind: MessageKind::Serve, number, descriptors })
 }
 
-/// Whether a worker process can go from one configuration to another: what a process cannot change
-/// in itself is the same in both.
+/// Whether a worker process can switch from one configuration to another: settings that a process
+/// cannot change in itself are the same in both.
 fn can_change_in_place(old: &WorkerPlan, new: &WorkerPlan) -> bool {
     let (old, new) = (&old.loaded.settings, &new.loaded.settings);
     let fixed = |settings: &ProgramSettings| {

@@ -1,4 +1,4 @@
-//! USR2: another binary takes the sockets over, beside the old master, which can take them back.
+//! USR2: a new binary takes over the sockets, while the old master stays and can resume.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl Upgrade {
         self.pid == Some(pid)
     }
 
-    /// Where this master's number is kept meanwhile.
+    /// The path of this master's pid file meanwhile.
     pub(super) fn pid_file(&self, path: &Path) -> PathBuf {
         if self.is_running() { pid_file::old(path) } else { path.to_owned() }
     }
@@ -37,7 +37,7 @@ impl Master {
         start::has_first_parent() || self.upgrade.is_running()
     }
 
-    /// Starts whatever has the program's name now.
+    /// Starts the file that has the program's name now.
     pub(super) fn change_binary(&mut self) {
         if self.may_not_upgrade() {
             let text = "the changing binary signal is ignored: you should shutdown or terminate \
@@ -84,7 +84,7 @@ impl Master {
         self.sockets.descriptors().fold(launch, |launch, fd| launch.inherit(fd)).start()
     }
 
-    /// The new binary's master has exited: this one continues alone.
+    /// Called when the new binary's master has exited: this one continues alone.
     pub(super) fn upgrade_over(&mut self) {
         self.upgrade.pid = None;
         self.take_name_back();

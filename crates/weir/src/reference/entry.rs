@@ -1,4 +1,4 @@
-//! The directives that Weir has and those that it has not, from the tables.
+//! Supported and unsupported directives, from the tables.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use conf::{Doc, Info, Levels};
 
 use crate::settings;
 
-/// A directive as one subsystem has it. Another entry may have its name: `keepalive_timeout` in a
-/// location and in an upstream are two.
+/// A directive of one subsystem. Another entry may have the same name: `keepalive_timeout` in a
+/// location and in an upstream are two entries.
 pub struct DirectiveEntry {
     pub name: String,
     pub info: &'static Info,
@@ -21,9 +21,9 @@ pub struct DirectiveEntry {
 #[derive(Clone, Copy)]
 struct Context {
     level: Levels,
-    /// As the reference calls it.
+    /// Its name in the reference.
     word: &'static str,
-    /// As nginx's table calls it.
+    /// Its name in nginx's table.
     in_table: &'static str,
 }
 
@@ -53,7 +53,7 @@ const STREAM: [Context; 3] = [
     context(conf::UPSTREAM, "stream upstream", "stream-upstream"),
 ];
 
-/// The contexts of the grammar's own directive.
+/// The context of directives that the grammar itself has.
 const ANYWHERE: Context = context(conf::MAIN, "any", "any");
 
 impl DirectiveEntry {
@@ -63,7 +63,7 @@ impl DirectiveEntry {
         Self { name, info, doc: info.doc(), contexts: allowed.copied().collect() }
     }
 
-    /// The same setting of another family, which is documented in full under `model`.
+    /// The same setting of another family, with a reference to the one documented under `model`.
     fn after(mut self, model: &str, prefix: &str) -> Self {
         if model == prefix {
             return self;
@@ -90,7 +90,7 @@ impl DirectiveEntry {
         self
     }
 
-    /// Its place among entries of its name: those of `stream {}` last, outer blocks first.
+    /// Its order among entries of its name: those of `stream {}` last, outer blocks first.
     fn rank(&self) -> (bool, u32) {
         let is_of_stream = self.contexts.iter().all(|context| context.word.starts_with("stream"));
         (is_of_stream, self.info.levels.0.trailing_zeros())
@@ -101,7 +101,7 @@ impl DirectiveEntry {
         self.contexts.iter().map(|context| context.word).collect::<Vec<_>>().join(", ")
     }
 
-    /// How it is written: a line for each form.
+    /// Its syntax, a line for each form.
     pub fn syntax(&self) -> Vec<String> {
         let end = if self.info.block { " { ... }" } else { ";" };
         let forms: Vec<&str> = match &self.doc.syntax[..] {
@@ -112,24 +112,24 @@ impl DirectiveEntry {
         forms.iter().map(written).collect()
     }
 
-    /// Its default in nginx's notation, where it has one.
+    /// Its default in nginx's notation, if it has one.
     pub fn default(&self) -> Option<&str> {
         self.doc.default.as_deref().or(Some(self.info.default).filter(|text| !text.is_empty()))
     }
 
-    /// The row of nginx's table that this is, if nginx has it.
+    /// Its row in nginx's table, if nginx has it.
     pub fn in_nginx(&self) -> Option<&'static KnownDirective> {
         let known = known::find(self.name.as_bytes());
         known.iter().find(|known| self.contexts.iter().any(|c| known.allowed_in(c.in_table)))
     }
 }
 
-/// The contexts of a directive of nginx's, with commas between, as the reference calls them.
+/// The contexts of an nginx directive, separated by commas, with their names in the reference.
 pub fn contexts_of(known: &KnownDirective) -> String {
     known.contexts.replace(',', ", ").replace('-', " ")
 }
 
-/// Everything that the tables have, by name; of one name, in the order of [`DirectiveEntry::rank`].
+/// All entries by name; those of one name in the order of [`DirectiveEntry::rank`].
 pub fn all() -> BTreeMap<String, Vec<DirectiveEntry>> {
     let rows = |tables: &'static [(&str, &'static str, &'static [Info])]| {
         tables.iter().flat_map(|(_, prefix, rows)| rows.iter().map(move |row| (*prefix, row)))
@@ -170,7 +170,7 @@ pub fn supported() -> BTreeMap<String, Vec<DirectiveEntry>> {
     all
 }
 
-/// nginx's directives that nothing here takes, in the order of their names.
+/// The directives of nginx that are not supported, sorted by name.
 pub fn missing() -> Vec<&'static KnownDirective> {
     let all = all();
     let taken = |known: &KnownDirective| {
@@ -180,7 +180,7 @@ pub fn missing() -> Vec<&'static KnownDirective> {
     known::all().iter().filter(|known| !taken(known)).collect()
 }
 
-/// Directives that are known only in order to be refused.
+/// Directives that are declared only to be refused.
 pub fn refused() -> Vec<DirectiveEntry> {
     let entries = all().into_values().flatten();
     entries.filter(|entry| entry.doc.refused.is_some()).collect()

@@ -1,10 +1,10 @@
-//! `weir reference`: what every directive and variable means, on the terminal and as the pages in
+//! `weir reference`: the documentation of directives and variables, on the terminal and as pages in
 //! docs/.
 //!
-//! All of it is read from the tables that configurations are read with: names, contexts, arguments
-//! and defaults from the declarations, the text from their doc comments ([`conf::Doc`]), modules
-//! from the table of nginx's directives ([`conf::known`]). Deliberately absent: any text about a
-//! particular directive. It belongs to the declaration.
+//! It is generated from the tables by which configurations are read: names, contexts, arguments and
+//! defaults from the declarations, texts from their doc comments ([`conf::Doc`]), modules from the
+//! table of nginx's directives ([`conf::known`]). Deliberately absent: texts about single
+//! directives, which belong to the declarations.
 
 mod entry;
 mod markdown;

@@ -11,7 +11,7 @@ use super::variable;
 
 const COLUMNS: usize = 80;
 const INDENT: &str = "  ";
-/// The width of a field's name, with what follows it.
+/// The width of the column of fields' names.
 const FIELD: usize = 10;
 
 /// A line for each directive.
@@ -21,7 +21,7 @@ pub fn list() -> String {
     let width = supported.keys().map(String::len).max().unwrap_or_default();
     for entries in supported.values() {
         for entry in entries {
-            // Of several directives with one name, the line says which is meant.
+            // The contexts distinguish directives with the same name.
             let contexts = match entries.len() {
                 1 => String::new(),
                 _ => format!(" ({})", entry.contexts()),
@@ -92,7 +92,7 @@ fn of_entry(entry: &DirectiveEntry) -> String {
     out
 }
 
-/// Where nginx has a directive of this name that Weir has not.
+/// The contexts in which nginx has a directive of this name and Weir does not.
 fn elsewhere(name: &str) -> Option<String> {
     let missing = entry::missing().into_iter().filter(|known| known.name == name);
     let places: Vec<_> =
@@ -116,7 +116,7 @@ pub(super) fn paragraph(out: &mut String, text: &str) {
     }
 }
 
-/// nginx has it, and Weir has not.
+/// The page of a directive that only nginx has.
 fn unsupported(known: &[KnownDirective]) -> String {
     let mut out = format!("{}\n\n", known[0].name);
     for known in known {
@@ -147,7 +147,7 @@ const UNSUPPORTED: &str = "This version of Weir does not support this directive 
     rejects a configuration that uses it, and reports the file and line. weir check lists \
     everything in a configuration that this version does not support.";
 
-/// Nobody has it: what was meant?
+/// The error for an unknown name, with a suggestion.
 fn unknown(name: &str) -> String {
     let all = entry::all();
     if let Some(advice) = known::removed(name.as_bytes()) {
@@ -178,7 +178,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// A word that more directives have is no parameter's name.
+/// A word that more directives contain is not the name of a parameter.
 const TAKERS_MAX: usize = 4;
 
 /// The names of parameters in a text: `slow_start` of `[slow_start=TIME]`.

@@ -1,4 +1,4 @@
-//! The declarations hold what the reference needs, and what they say is true.
+//! Declarations contain everything that the reference needs, and it is true.
 
 use conf::{Directive, MemoryFiles};
 
@@ -11,7 +11,7 @@ fn entries() -> Vec<DirectiveEntry> {
 }
 
 #[test]
-fn every_directive_says_what_it_does_and_how_it_is_written() {
+fn every_directive_has_a_description_and_a_syntax() {
     for entry in entries() {
         let (name, contexts) = (&entry.name, entry.contexts());
         assert!(!entry.doc.paragraphs.is_empty(), "{name} in {contexts}: no text");
@@ -26,7 +26,7 @@ fn every_directive_says_what_it_does_and_how_it_is_written() {
 }
 
 #[test]
-fn every_directive_that_nginx_lacks_has_an_example_and_says_where_it_is_from() {
+fn every_directive_that_nginx_lacks_has_an_example_and_an_origin() {
     let beyond: Vec<_> = entries().into_iter().filter(|e| e.in_nginx().is_none()).collect();
     assert!(beyond.iter().any(|entry| entry.name == "health_check"));
     for entry in beyond {
@@ -42,7 +42,7 @@ const PAGE: &str = "nginx takes the page size, which is 4k on x86-64 and may be 
 const BITS: &str = "nginx's depends on the processor; this is x86-64's";
 const EFFECT: &str = "it has no effect here";
 
-/// Defaults that are not nginx's word for word: directive, nginx's, ours, and why.
+/// Defaults that differ from nginx's: directive, nginx's default, ours, and the reason.
 const DEFAULTS: &[(&str, &str, &str, &str)] = &[
     ("access_log", "logs/access.log combined", "the installation's access.log in combined", PATH),
     ("client_body_buffer_size", "2 pages (8k)", "8k", PAGE),
@@ -90,11 +90,11 @@ const DEFAULTS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn defaults_are_nginxs_but_for_those_with_a_reason() {
+fn defaults_are_those_of_nginx_except_with_a_reason() {
     let mut wrong = String::new();
     let mut used = Vec::new();
     for entry in entries() {
-        // Where the table says nothing, a handler of nginx's decides.
+        // Without a default in the table, a handler of nginx decides.
         let known = entry.in_nginx().filter(|known| !matches!(known.default, "" | "-"));
         let Some(known) = known else { continue };
         let (ours, theirs) = (entry.default().unwrap_or(""), known.default);
@@ -141,7 +141,7 @@ fn the_files_of_variables_are_accepted() {
     }
 }
 
-/// What is said of a family's setting, as if it were `proxy`'s: one reason does for all.
+/// Replaces a family's name by `proxy`, so that one reason applies to all families.
 fn as_proxy(text: &str) -> String {
     let families = http::FAMILIES.iter().chain(&["memcached"]);
     families.fold(text.to_owned(), |text, family| text.replace(&format!("{family}_"), "proxy_"))
@@ -173,7 +173,7 @@ fn every_example_is_a_configuration_that_is_accepted() {
     }
 }
 
-/// An example as it stands, and its lines.
+/// An example and its lines.
 fn parsed(entry: &DirectiveEntry) -> (String, Vec<Directive>) {
     let text = entry.doc.example.join("\n");
     let mut files = MemoryFiles::default().with("/example", &*text);
@@ -184,7 +184,7 @@ fn parsed(entry: &DirectiveEntry) -> (String, Vec<Directive>) {
     }
 }
 
-/// Whether a directive is among these lines. A line that reads other files leaves none.
+/// Whether these lines contain a directive.
 fn mentions(lines: &[Directive], name: &str) -> bool {
     name == "include"
         || lines.iter().any(|line| {
@@ -193,7 +193,7 @@ fn mentions(lines: &[Directive], name: &str) -> bool {
         })
 }
 
-/// The outermost block where all lines of an example may stand, around it.
+/// Encloses an example in the outermost block in which all of its lines are allowed.
 fn around(entry: &DirectiveEntry, lines: &[Directive], text: &str) -> String {
     let all = entry::all();
     let allows = |entry: &DirectiveEntry, context: &str| {
@@ -206,7 +206,7 @@ fn around(entry: &DirectiveEntry, lines: &[Directive], text: &str) -> String {
         let name = String::from_utf8_lossy(&line.name.text);
         all.get(&*name).is_some_and(|entries| entries.iter().any(|entry| allows(entry, context)))
     };
-    // Of a name that both subsystems have, each entry has an example of its own.
+    // Each entry of a name that both subsystems have has its own example.
     let is_other = |context: &str| {
         context.starts_with("stream") != entry.contexts().starts_with("stream")
             && !matches!(context, "main" | "events")
@@ -237,7 +237,7 @@ const CONTEXTS: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn directives_of_one_name_are_told_apart() {
+fn directives_of_one_name_are_distinguished() {
     let page = markdown::directives();
     let (_, section) = page.split_once("\n## keepalive_timeout\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
@@ -250,7 +250,7 @@ fn directives_of_one_name_are_told_apart() {
 }
 
 #[test]
-fn what_nginx_has_and_weir_has_not_is_said_to_be_missing() {
+fn unsupported_directives_are_reported_as_missing() {
     let page = terminal::page("grpc_pass").unwrap();
     assert!(page.contains("This version of Weir does not support"), "{page}");
     let page = terminal::page("ntlm").unwrap();
@@ -364,7 +364,7 @@ fn the_list_has_every_directive() {
 }
 
 #[test]
-fn a_directive_that_one_subsystem_lacks_is_said_to_be_missing_there() {
+fn a_directive_that_one_subsystem_lacks_is_reported_as_missing_there() {
     let page = terminal::page("proxy_timeout").unwrap();
     let missing = "Not supported by this version in: mail, mail server \
                    (ngx_mail_proxy_module).";

@@ -169,7 +169,7 @@ conf::directives! {
     env: Vec<Env>,
 }
 
-/// Hands the settings to the program.
+/// Passes the settings to the program.
 pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.daemon = conf.daemon;
     settings.master_process = conf.master_process;
@@ -177,7 +177,7 @@ pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
         settings.pid.clone_from(path);
     }
     settings.worker_processes = conf.worker_processes.0;
-    settings.user = who(conf.user.as_ref())?;
+    settings.user = worker_identity(conf.user.as_ref())?;
     settings.worker_priority = conf.worker_priority.0;
     settings.worker_cpu_affinity.clone_from(&conf.worker_cpu_affinity);
     settings.worker_rlimit_nofile = conf.worker_rlimit_nofile.map(|limit| limit.0);
@@ -193,8 +193,8 @@ pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
 /// The default user of workers: nobody.
 const USER: &[u8] = b"nobody";
 
-fn who(said: Option<&UserLine>) -> Result<Option<ProcessIdentity>> {
-    match said {
+fn worker_identity(line: Option<&UserLine>) -> Result<Option<ProcessIdentity>> {
+    match line {
         Some(user) => Ok(user.0.clone()),
         None if !net::is_privileged() => Ok(None),
         None => match users::user(USER) {

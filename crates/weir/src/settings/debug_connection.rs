@@ -11,13 +11,13 @@ pub struct Clients(pub Vec<DebugClient>);
 /// One client, or a network of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DebugClient {
-    /// Whoever comes by a Unix socket.
+    /// Clients of Unix sockets.
     Unix,
-    /// Addresses whose first bits are these.
+    /// Addresses in a network.
     Network {
-        /// The address, its other bits zero.
+        /// The network address.
         address: IpAddr,
-        /// How many bits count.
+        /// The length of the prefix.
         bits: u32,
     },
 }
@@ -44,7 +44,7 @@ impl Value for Clients {
     }
 }
 
-/// Reads `10.0.0.0/8`; says whether the bits that do not count are zero.
+/// Parses `10.0.0.0/8`. Also returns whether the bits after the prefix are zero.
 fn network(text: &str) -> Option<(DebugClient, bool)> {
     let (address, bits) = match text.split_once('/') {
         None => return Some((DebugClient::host(text.parse().ok()?), true)),
@@ -63,7 +63,7 @@ impl DebugClient {
         Self::Network { address, bits: if address.is_ipv4() { 32 } else { 128 } }
     }
 
-    /// Whether a peer is meant; `None`: it came by a Unix socket.
+    /// Whether it contains a peer; `None` for a client of a Unix socket.
     pub fn is(self, peer: Option<IpAddr>) -> bool {
         match (self, peer) {
             (Self::Unix, None) => true,

@@ -1,4 +1,4 @@
-//! `error_log` of the main level: where what belongs to no server goes, and what servers inherit.
+//! `error_log` of the main level: the log of messages without a server, which servers inherit.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ conf::directives! {
     error_log: Option<ErrorLog>,
 }
 
-/// Hands the log to the program.
+/// Passes the log to the program.
 pub(crate) fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.error_log.clone_from(&conf.error_log);
     Ok(())

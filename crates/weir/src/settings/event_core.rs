@@ -93,7 +93,7 @@ impl Value for EventMethod {
     }
 }
 
-/// Hands the settings to the program.
+/// Passes the settings to the program.
 pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.worker_connections = conf.worker_connections.0;
     settings.accept_mutex_delay_ms = conf.accept_mutex_delay.0;

@@ -1,4 +1,4 @@
-//! `load_module`: Weir loads no modules. What it has of nginx's modules is built in.
+//! `load_module`: Weir loads no modules. The modules that it supports are built in.
 //!
 //! A module that Weir does not have is no error by itself: Debian enables the modules of a package
 //! whether or not they are used. Their directives are reported where they are used.

@@ -14,7 +14,7 @@ conf::directives! {
     pcre_jit: bool = "off",
 }
 
-/// Nothing to hand over.
+/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut ProgramSettings) -> Result<()> {
     Ok(())
 }

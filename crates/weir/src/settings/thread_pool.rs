@@ -1,6 +1,6 @@
-//! `thread_pool`: names for threads that read files where the disk may be slow.
+//! `thread_pool`: names of pools of threads that read files.
 //!
-//! Here one pool of threads reads for all; the names are checked and lead to it.
+//! There is one pool of threads; all names refer to it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Value for ThreadPoolLine {
     }
 }
 
-/// Nothing to hand over.
+/// Installs nothing.
 pub(crate) fn install(_: &Arc<Conf>, _: &mut ProgramSettings) -> Result<()> {
     Ok(())
 }

@@ -35,7 +35,7 @@ impl Value for WorkerProcesses {
     }
 }
 
-/// As many worker processes as nginx starts at most.
+/// The most worker processes, as in nginx.
 const WORKERS_MAX: usize = 1024;
 
 /// `worker_priority`.
@@ -98,7 +98,7 @@ impl<T: Value> Value for NoEffect<T> {
     }
 }
 
-/// A switch of which only `off` is what this server does.
+/// A switch that only has the effect of `off`.
 #[derive(Clone)]
 pub struct OffOnly;
 
@@ -116,7 +116,7 @@ impl Value for OffOnly {
 pub struct Env {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Its value; `None`: what the master process has.
+    /// Its value; `None` for that of the master process.
     pub value: Option<Box<[u8]>>,
 }
 

@@ -24,7 +24,7 @@ Exit code: 0 if all files are formatted; 1 on errors, and with --check or --diff
 if a file is not formatted.
 ";
 
-/// What is done with a file that is not formatted.
+/// The action for a file that is not formatted.
 #[derive(Clone, Copy)]
 enum FormatMode {
     Write,
@@ -32,7 +32,7 @@ enum FormatMode {
     Diff,
 }
 
-/// Formats files, or says what is not formatted.
+/// Formats files, or reports those that are not formatted.
 pub(super) fn run(arguments: &[OsString]) -> Result<(), Reported> {
     let (mode, files) = read(arguments)?;
     match &files[..] {

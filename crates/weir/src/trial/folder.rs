@@ -1,7 +1,7 @@
 //! The folder of a trial: its configuration, logs, pid and temporary files.
 //!
-//! Its name cannot be guessed, since everyone may write to where it is. Workers of another user
-//! must get through it, but only its owner sees what is in it.
+//! Its name cannot be guessed, because every user may write to its parent directory. Workers of
+//! another user can pass through it, but only its owner can list it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::Reported;
 use crate::subcommand::complain;
 
-/// The folder; dropping this removes it, unless it is to stay.
+/// The folder; dropping this removes it, unless it is to be kept.
 pub(super) struct TrialFolder {
     path: PathBuf,
     keep: bool,
@@ -37,17 +37,17 @@ impl TrialFolder {
         &self.path
     }
 
-    /// Whether it stays.
+    /// Whether it is kept.
     pub(super) fn is_kept(&self) -> bool {
         self.keep
     }
 
-    /// Where the copy of the configuration is.
+    /// The path of the copy of the configuration.
     pub(super) fn configuration(&self) -> PathBuf {
         self.path.join("nginx.conf")
     }
 
-    /// Writes the configuration, which may have secrets, for the eyes of its owner only.
+    /// Writes the configuration, readable only by its owner because it may contain secrets.
     pub(super) fn write(&self, text: &[u8]) -> Result<(), Reported> {
         let file = self.configuration();
         let mut options = OpenOptions::new();

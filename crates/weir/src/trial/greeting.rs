@@ -1,4 +1,4 @@
-//! What a trial prints once it serves.
+//! The text that a trial prints once it serves.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::folder::TrialFolder;
 use super::readable;
 use crate::load::ConfigOrigin;
 
-/// How many comparisons are printed.
+/// The most comparisons to print.
 const COMPARISONS_MAX: usize = 20;
 
 /// The whole text.
@@ -79,7 +79,7 @@ fn passes(tree: &EditableTree) -> bool {
     tree.lines().iter().any(|line| line.directive.name().ends_with("_pass"))
 }
 
-/// The Unix sockets of backends that this user may not connect to.
+/// The Unix sockets of backends that this user is not allowed to connect to.
 fn denied_sockets(tree: &EditableTree) -> Vec<String> {
     let mut denied = Vec::new();
     for line in tree.lines().into_iter().map(|line| line.directive) {

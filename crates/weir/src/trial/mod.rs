@@ -1,9 +1,8 @@
-//! `weir trial`: a copy of a configuration that runs beside the server that the configuration is
-//! for.
+//! `weir trial`: runs a copy of a configuration beside the real server.
 //!
-//! The copy is a sandbox (crate `sandbox`) on loopback addresses with moved ports, and is served by
-//! this process as any configuration is. What the configuration has wrong is found in the original
-//! first, so that messages name its lines.
+//! The copy is a sandbox (crate `sandbox`) on loopback addresses with moved ports, and this process
+//! serves it like any configuration. The original is checked first, so that messages name its
+//! lines.
 
 mod arguments;
 mod compare;
@@ -50,7 +49,7 @@ Options:
 Exit code: 0 if it was ended; 1 if it did not start.
 ";
 
-/// The port of a server without `listen`: the real server is root's.
+/// The port of a server without `listen`, because the real server runs as root.
 const DEFAULT_PORT: u16 = 80;
 
 /// Runs a trial with these arguments, until it is ended.
@@ -88,7 +87,7 @@ pub fn run(words: &[OsString]) -> Result<(), Reported> {
     })
 }
 
-/// Reads the configuration and reports what is wrong with it.
+/// Reads the configuration and reports its errors.
 fn read(origin: &ConfigOrigin) -> Result<EditableTree, Reported> {
     let tree = readable::read(origin)?;
     load::load(origin, &mut Disk)?;
@@ -104,7 +103,7 @@ fn read(origin: &ConfigOrigin) -> Result<EditableTree, Reported> {
     tree.map_err(|why| complain(format_args!("trial: {why}")))
 }
 
-/// The copy's origin. What it names relative to the configuration or the prefix stays where it is.
+/// The copy's origin. Relative names in it still refer to the original's directories.
 fn origin_in(folder: &TrialFolder, origin: ConfigOrigin) -> ConfigOrigin {
     let own = |name: &str| folder.path().join(name);
     ConfigOrigin {

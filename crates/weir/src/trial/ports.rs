@@ -1,8 +1,8 @@
-//! Where the copy listens: on loopback addresses, so that nobody outside reaches it, with an offset
-//! added to each port.
+//! The addresses of the copy: loopback addresses, which are unreachable from outside, with an
+//! offset added to each port.
 //!
-//! Addresses that share a port stay apart. Every IPv4 address becomes 127.0.0.1, every IPv6 address
-//! ::1, and whichever comes to a place that is taken goes to 127.0.0.2 and so on.
+//! Addresses that share a port stay different. Every IPv4 address becomes 127.0.0.1, every IPv6
+//! address ::1; if that address is taken, 127.0.0.2 and so on.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -33,13 +33,13 @@ fn check_offset(addresses: &[ListenAddress], offset: u16) -> Result<(), Reported
     }
     let room = u16::MAX - port;
     let sum = u32::from(port) + u32::from(offset);
-    let told = complain(format_args!("trial: there is no port {sum} for {highest}"));
+    let reported = complain(format_args!("trial: there is no port {sum} for {highest}"));
     observe::tell(format_args!("      use --offset with a number of at most {room}\n"));
-    Err(told)
+    Err(reported)
 }
 
-/// Gives each address a place of its own. Those that are of the loopback interface already keep
-/// their host, so they choose first.
+/// Assigns a different address to each. Loopback addresses keep their host, so they are assigned
+/// first.
 fn spread(addresses: &[ListenAddress], offset: u16, has_v6: bool) -> NewAddresses {
     let mut new = NewAddresses::new();
     let (own, others): (Vec<_>, Vec<_>) =
@@ -67,13 +67,13 @@ fn listen_port(address: &ListenAddress) -> Option<&ListenPort> {
     }
 }
 
-/// The address's own host, if that is one of the loopback interface.
+/// The address's host, if it is a loopback address.
 fn loopback(address: &ListenAddress, has_v6: bool) -> Option<IpAddr> {
     let own = listen_port(address)?.ip()?;
     Some(own).filter(|ip| ip.is_loopback() && (ip.is_ipv4() || has_v6))
 }
 
-/// The hosts for an address, the best first.
+/// The candidate hosts for an address, the best first.
 fn hosts(address: &ListenAddress, has_v6: bool) -> impl Iterator<Item = IpAddr> {
     let ip = listen_port(address).and_then(ListenPort::ip);
     let v6 = ip.filter(|ip| ip.is_ipv6() && has_v6).map(|_| IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -81,7 +81,7 @@ fn hosts(address: &ListenAddress, has_v6: bool) -> impl Iterator<Item = IpAddr> 
     loopback(address, has_v6).or(v6).into_iter().chain(v4)
 }
 
-/// Fails if something listens at one of the new places.
+/// Fails if one of the new addresses is in use.
 fn check_free(new: &NewAddresses) -> Result<(), Reported> {
     let is_taken = |of: &ListenAddress, place: SocketAddr| {
         let tried = match is_udp(of) {
@@ -93,7 +93,7 @@ fn check_free(new: &NewAddresses) -> Result<(), Reported> {
     let taken: Vec<_> = new.iter().filter(|(of, place)| is_taken(of, **place)).collect();
     for (of, place) in &taken {
         complain(format_args!("trial: {place}, where the copy of {of} would listen, is in use"));
-        hints::tell_holder(&if is_udp(of) { Address::Udp(**place) } else { Address::Ip(**place) });
+        hints::print_holder(&if is_udp(of) { Address::Udp(**place) } else { Address::Ip(**place) });
     }
     if taken.is_empty() {
         return Ok(());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_address_has_a_place_of_its_own_on_the_loopback_interface() {
+    fn each_address_becomes_a_different_loopback_address() {
         let words = ["80", "[::]:80", "443", "10.0.0.1:443", "udp 443", "127.0.0.5:443"];
         let expected =
             ["127.0.0.1:8080", "[::1]:8080", "127.0.0.1:8443", "127.0.0.2:8443", "127.0.0.1:8443"];
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_taken_is_refused() {
+    fn an_address_in_use_is_refused() {
         let tcp_holder = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp_holder = UdpSocket::bind("127.0.0.1:0").unwrap();
         let one = |address, place| NewAddresses::from([(address, place)]);

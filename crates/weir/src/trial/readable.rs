@@ -1,7 +1,7 @@
-//! The configuration as the user who starts the trial can read it.
+//! Reads the configuration with the rights of the user who starts the trial.
 //!
-//! Keys and whole folders belong to root on most servers. All files that this user may not read are
-//! found in one go: one that is denied counts as empty, and reading goes on.
+//! Keys and whole folders belong to root on most servers. All unreadable files are found at once:
+//! an unreadable file counts as empty, and reading continues.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -16,8 +16,8 @@ use crate::Reported;
 use crate::load::ConfigOrigin;
 use crate::subcommand::complain;
 
-/// Reads a configuration; reports all files that the user may not read. The inner error is one of
-/// the configuration itself.
+/// Reads a configuration, and reports all unreadable files. The inner error is one of the
+/// configuration itself.
 pub(super) fn read(origin: &ConfigOrigin) -> Result<Result<EditableTree, String>, Reported> {
     let path = conf::bytes_path(&origin.conf);
     let mut files = ReadableFiles::default();
@@ -40,7 +40,7 @@ pub(super) fn read(origin: &ConfigOrigin) -> Result<Result<EditableTree, String>
 /// A file that the user may not read.
 struct DeniedFile {
     path: PathBuf,
-    /// Where it is named, if that is known.
+    /// The position that names it, if known.
     named: String,
 }
 
@@ -54,15 +54,15 @@ fn report(conf: &Path, denied: &[DeniedFile]) -> Reported {
         let _ = writeln!(lines, "      {}{named}", path.display());
     }
     let lines = String::from_utf8_lossy(&lines);
-    let told = complain(format_args!(
+    let reported = complain(format_args!(
         "trial: this user may not read these files of the configuration:\n{}",
         lines.trim_end()
     ));
     observe::tell(format_args!("      run \"{}\"\n", as_root(conf)));
-    told
+    reported
 }
 
-/// The folders in which sudo looks for programs.
+/// The folders in which sudo finds programs.
 const FOLDERS_OF_SUDO: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
@@ -78,7 +78,7 @@ pub(super) fn as_root(conf: &Path) -> String {
     format!("sudo {program} trial -c {}", conf.display())
 }
 
-/// The disk, where a file that is denied is empty.
+/// The disk, with unreadable files as empty ones.
 #[derive(Default)]
 struct ReadableFiles {
     denied: Vec<PathBuf>,
@@ -102,7 +102,7 @@ impl Files for ReadableFiles {
         read
     }
 
-    /// glob(3) passes over folders that it may not read, and nginx would serve less.
+    /// glob(3) silently skips unreadable folders, and nginx would serve less.
     fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError> {
         let path = conf::bytes_path(pattern);
         let is_plain = |folder: &&Path| !conf::has_magic(folder.as_os_str().as_bytes());
