@@ -250,12 +250,12 @@ impl TestSite {
     /// Sends another request of the same client, with the exchange of an earlier one.
     pub(crate) fn send_again(&self, earlier: TestAnswer, head: &str) -> TestAnswer {
         let mut x = earlier.x;
-        x.retire();
+        x.release();
         self.ask_with(x, &Rc::new(test_client()), head)
     }
 
     fn ask_with(&self, mut x: Box<Exchange>, client: &Rc<Client>, head: &str) -> TestAnswer {
-        x.renew(client, &self.generation);
+        x.reset(client, &self.generation);
         x.request.received = head.replace('\n', "\r\n").into_bytes();
         let limits = x.server().reading.head;
         let mut parser = RequestHeadParser::default();
@@ -313,7 +313,7 @@ impl TestedFilter {
     pub(crate) fn new(body: Body, filter: impl BodyFilter + 'static) -> Self {
         let (client, generation) = (Rc::new(test_client()), site("server { }").generation.clone());
         let mut x = Box::new(Exchange::new(client.clone(), generation.clone()));
-        x.renew(&client, &generation);
+        x.reset(&client, &generation);
         x.reply.body = body;
         x.reply.filter_body(filter);
         Self { body: FilteredBody::take(&mut x.reply), x }

@@ -131,7 +131,7 @@ impl StreamSession {
         }
         if let Some(last) = self.upstream.attempts.last() {
             line.push(b", upstream: \"");
-            line.push(last.server.text());
+            line.push(last.name());
             line.push(b"\"");
         }
         let (from_server, to_server) = self.upstream.bytes();

@@ -1,5 +1,5 @@
-//! A backend that is named by its address alone: what `fastcgi_pass`, `scgi_pass`, `uwsgi_pass` and
-//! `memcached_pass` say. A URL is `features::proxy`'s.
+//! Backends given by an address: the argument of `fastcgi_pass`, `scgi_pass`, `uwsgi_pass` and
+//! `memcached_pass`. URLs are in `features::proxy`.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,24 +10,23 @@ use conf::{Directive, Inherited, Load, Result, Template, Value, Word};
 use observe::{Level, Text};
 use session::backend::{NoGroup, find_group};
 
-use super::AnyBackend;
+use super::ProxiesAnywhere;
 use crate::exchange::{Exchange, Flow};
 
-/// A backend as a line says it.
+/// The argument of a directive.
 #[derive(Clone, Debug)]
 pub enum PassTo {
-    /// The same for all requests.
+    /// One backend for all requests.
     Fixed {
-        /// The host.
         host: GroupHost,
-        /// Whether the scheme before it is the one of TLS.
+        /// Whether its scheme means TLS.
         is_tls: bool,
     },
-    /// What this renders to.
+    /// The backend that this template yields.
     Computed(Template),
 }
 
-/// The schemes that may stand before an address; empty: there is none.
+/// The schemes that may precede an address; empty: none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AddressSchemes {
     pub(crate) plain: &'static str,
@@ -43,7 +42,7 @@ impl Value for PassTo {
 }
 
 impl AddressSchemes {
-    /// What follows the scheme, and whether that is the one of TLS.
+    /// The text after the scheme, and whether the scheme means TLS.
     fn split<'a>(&self, text: &'a [u8]) -> (&'a [u8], bool) {
         let after = |scheme: &str| {
             let (start, rest) = text.split_at_checked(scheme.len())?;
@@ -58,14 +57,14 @@ impl AddressSchemes {
 }
 
 impl PassTo {
-    /// Reads an address that may have a scheme.
+    /// Parses an address with an optional scheme.
     pub(crate) fn of(
         word: &Word,
         schemes: AddressSchemes,
         from: &Directive,
         load: &mut Load<'_>,
     ) -> Result<Self> {
-        load.registry.of::<AnyBackend>().0 = true;
+        load.registry.of::<ProxiesAnywhere>().0 = true;
         let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
             return Ok(Self::Computed(template));
@@ -80,12 +79,12 @@ impl PassTo {
         Ok(Self::Fixed { host, is_tls })
     }
 
-    /// Whether no request is passed on over TLS.
+    /// Whether no connection uses TLS.
     pub(crate) fn is_never_tls(&self) -> bool {
         matches!(self, Self::Fixed { is_tls: false, .. })
     }
 
-    /// The group it names, or the groups it may name.
+    /// The group, or the groups that it may name.
     pub(crate) fn compile(&self, load: &mut Load<'_>) -> Result<TargetGroup> {
         let groups = named::all(load)?;
         Ok(match self {
@@ -100,14 +99,14 @@ impl PassTo {
 
 /// The backends of a location, found when it is compiled.
 pub(crate) enum TargetGroup {
-    /// This one, perhaps over TLS.
+    /// This group, perhaps over TLS.
     Fixed { group: Arc<Group>, is_tls: bool },
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
 }
 
 impl TargetGroup {
-    /// The group, unless it depends on the request.
+    /// The group; `None` if it depends on the request.
     pub(crate) fn fixed(&self) -> Option<&Arc<Group>> {
         match self {
             Self::Fixed { group, .. } => Some(group),
@@ -115,8 +114,8 @@ impl TargetGroup {
         }
     }
 
-    /// The backend of this request, its name not resolved yet: nginx refuses a bad one before it
-    /// reads the body. A failure has been logged.
+    /// The backend of this request, not resolved yet: nginx rejects an invalid one before it reads
+    /// the body. A failure has been logged.
     pub(crate) fn evaluate(
         &self,
         x: &mut Exchange,
@@ -140,14 +139,14 @@ impl TargetGroup {
 
 /// The backend of one request.
 pub(crate) struct RequestTarget<'a> {
-    /// Whether the scheme before its name is the one of TLS.
+    /// Whether its scheme means TLS.
     pub(crate) is_tls: bool,
     name: TargetName<'a>,
 }
 
 enum TargetName<'a> {
     Group(&'a Arc<Group>),
-    /// A group's name, or a host that is yet to be resolved.
+    /// A group's name, or a host to be resolved.
     Host(GroupHost, &'a ByName),
 }
 

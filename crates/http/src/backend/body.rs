@@ -1,8 +1,8 @@
-//! The body of a reply as the server sends it, pulled by whoever writes to the client.
+//! The body of a server's reply, pulled by the writer to the client.
 //!
 //! Bytes stay in the buffer they were read into. While the client takes nothing, a buffered reply
-//! is read ahead, to memory and then to a file. When the body has ended, connection and place are
-//! given back at once, however slowly the client reads what is left.
+//! is read ahead, to memory and then to a file. When the body has ended, connection and lease are
+//! released at once, even if the client has not read everything.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ use net::buffers::{self, LentPart};
 use net::{SocketProbe, Timer, clock, memory};
 use observe::Level;
 
-use super::Conf;
-use super::bound::SessionToLearn;
-use super::call::Answered;
-use super::carrier::{BackendCarrier, ReadFailure, Unsent};
+use super::call::{Answered, TimedStep};
+use super::carrier::{BackendCarrier, CarrierError};
 use super::head::HeaderFilter;
-use super::protocol::{MalformedBody, ReplyLength, ReplyReader, Taken};
-use super::spool::{Spool, SpoolError};
+use super::protocol::{DecodedBody, ReplyLength, ReplyReader};
+use super::spool::{ReadBuffer, Spool};
+use super::sticky::StickySession;
+use super::{Conf, Timeouts};
 use crate::exchange::{
     Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
 };
@@ -32,15 +32,15 @@ use crate::rate::{Allowance, Rate};
 /// of framing, and every piece is parsed.
 const COST_OF_FRAMING: usize = 4;
 
-/// A server that is asked: the right to use it, which is given back when the reply ends.
+/// A server in use: its lease, which is returned at the end of the reply.
 pub(super) struct BusyServer {
     pub(super) lease: Lease,
-    /// How and for whom connections to it are made; `None` for plain ones.
+    /// The origin of its connections in the pool; `None` for plain ones.
     pub(super) origin: Option<Arc<PoolOrigin>>,
     pub(super) attempt: Rc<UpstreamAttempt>,
-    /// What is to be learned once the reply has ended.
-    pub(super) session: Option<Box<SessionToLearn>>,
-    /// Whether all of the request was sent.
+    /// The session that the server is recorded for at the end of the reply.
+    pub(super) session: Option<Box<StickySession>>,
+    /// Whether the whole request was sent.
     pub(super) sent: bool,
 }
 
@@ -53,22 +53,22 @@ impl BusyServer {
         Self { lease, origin, attempt, session: None, sent: false }
     }
 
-    /// Nobody wants the body: if there is none, the connection may go on.
+    /// Ends a reply whose body is not needed. The connection is kept if there is no body.
     pub(super) fn end_unread(
         self,
         carrier: &mut Option<impl BackendCarrier>,
         pool: &GroupPool,
         answered: &Answered,
     ) {
-        let may_go_on = carrier.as_ref().is_some_and(|carrier| {
+        let may_reuse = carrier.as_ref().is_some_and(|carrier| {
             let reply = carrier.reply();
             reply.is_ended() && answered.input.len() == answered.head_bytes && reply.may_reuse()
         });
-        self.end(carrier, may_go_on.then_some(pool));
+        self.end(carrier, may_reuse.then_some(pool));
     }
 
-    /// The reply has ended as it should. In the pool, its connection waits for another request, if
-    /// it has one and all of this one was sent.
+    /// Ends a complete reply. Its connection returns to the pool, if it has one of its own and the
+    /// whole request was sent.
     fn end(self, carrier: &mut Option<impl BackendCarrier>, pool: Option<&GroupPool>) {
         let pool = pool.filter(|_| self.sent);
         self.end_with(pool.and_then(|pool| {
@@ -76,13 +76,13 @@ impl BusyServer {
         }));
     }
 
-    /// It has ended, and this connection goes to that pool.
+    /// Ends the request, and returns the connection to the pool.
     pub(super) fn end_with(mut self, kept: Option<(&GroupPool, PooledConnection)>) {
         self.attempt.end();
         self.lease.succeeded(clock::now_ms());
         self.lease.last_byte(self.attempt.age_ms());
         if let Some(session) = &self.session {
-            session.learn(self.lease.server());
+            session.end(self.lease.server());
         }
         if let Some((pool, connection)) = kept {
             self.lease.end_with(pool, self.origin, connection);
@@ -90,15 +90,15 @@ impl BusyServer {
     }
 }
 
-/// What a location does with the bodies of replies.
+/// A location's settings for the bodies of replies.
 pub(crate) struct BodyPolicy {
     memory_max: usize,
-    /// The same of a reply that is not buffered.
+    /// The same for a reply that is not buffered.
     unbuffered_max: usize,
     file_max: u64,
     pub(super) temp_path: TempPath,
-    read_timeout_ms: u64,
-    /// Which fields after a body are passed on; `None`: they are not looked at.
+    pub(super) timeouts: Timeouts,
+    /// Which fields after a body the client gets; `None`: none.
     trailers: Option<Arc<HeaderFilter>>,
 }
 
@@ -113,79 +113,69 @@ impl BodyPolicy {
             unbuffered_max: usize::try_from(conf.buffer_size.0).unwrap_or(usize::MAX).max(1),
             file_max: conf.file_max(),
             temp_path: temp_path.clone(),
-            read_timeout_ms: conf.read_timeout.0,
+            timeouts: conf.timeouts(),
             trailers,
         }
     }
 }
 
-/// How the body of one reply is taken.
-pub(super) struct Receive<'a> {
-    pub(super) policy: &'a Arc<BodyPolicy>,
-    pub(super) group: &'a Arc<Group>,
-    pub(super) buffering: bool,
-    pub(super) rate: Rate,
-}
-
-/// The body of the reply: what has come of it, and the rest as it comes, for which `carrier` is
-/// taken.
+/// The reply's body, for which `carrier` is taken unless all of it has arrived. `buffered_rate`
+/// limits the reading of a buffered reply; `None`: the reply is not buffered.
 pub(super) fn receive<C: BackendCarrier>(
     x: &mut Exchange,
     server: BusyServer,
     carrier: &mut Option<C>,
     answered: Answered,
-    how: Receive<'_>,
+    policy: &Arc<BodyPolicy>,
+    group: &Arc<Group>,
+    buffered_rate: Option<Rate>,
 ) -> Body {
     let Answered { body, head_bytes, mut input, .. } = answered;
     let received = input.len() - head_bytes;
     let Some(reply) = carrier.as_mut().map(C::reply_mut) else { return Body::Empty };
     let response_length = received - reply.envelope_bytes();
-    let taken = reply.body(&mut input, head_bytes);
+    let decoded = reply.body(&mut input, head_bytes);
     let (is_ended, reuse) = (reply.is_ended(), reply.may_reuse());
     if body == ReplyLength::None {
-        // What follows the head is of interest to the connection only; it is not waited for.
-        server.end(carrier, (taken.is_ok() && reuse).then(|| how.group.pool()));
-        let messages = taken.map_or_else(|error| error.messages, |taken| taken.messages);
-        messages.iter().for_each(|message| message.write(x));
+        // Bytes after the head matter for the connection only; they are not waited for.
+        server.end(carrier, (decoded.error.is_none() && reuse).then(|| group.pool()));
+        decoded.messages.iter().for_each(|message| message.write(x));
         buffers::give_back(input);
         return Body::Empty;
     }
     server.attempt.response_length.set(response_length as u64);
-    match taken {
-        Ok(taken) if is_ended => {
-            server.end(carrier, reuse.then(|| how.group.pool()));
-            whole(x, input, head_bytes, taken, how.policy)
-        }
-        taken => {
-            let Some(carrier) = carrier.take() else { return Body::Empty };
-            let mut incoming = BackendBody::new(x, CarriedReply { server, carrier }, how);
-            incoming.keep(input, head_bytes, head_bytes, taken, false, x);
-            incoming.note_read(received as u64);
-            let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
-            incoming.flush_due = !incoming.buffering && is_head_alone;
-            Body::Stream(Box::new(incoming))
-        }
+    if is_ended {
+        server.end(carrier, reuse.then(|| group.pool()));
+        return whole(x, input, head_bytes, decoded, policy);
     }
+    let Some(carrier) = carrier.take() else { return Body::Empty };
+    let mut incoming = BackendBody::new(x, server, carrier, policy, group, buffered_rate);
+    let buffer = ReadBuffer { bytes: input, start: head_bytes, to_file: false };
+    incoming.keep(buffer, decoded, x);
+    incoming.note_read(received as u64);
+    let is_head_alone = incoming.spool.is_empty() && incoming.failed.is_none();
+    incoming.flush_due = !incoming.buffering && is_head_alone;
+    Body::Stream(Box::new(incoming))
 }
 
-/// All of the body came with the head.
+/// The body of a reply that arrived completely with the head.
 fn whole(
     x: &mut Exchange,
     input: Vec<u8>,
     start: usize,
-    taken: Taken,
+    decoded: DecodedBody,
     policy: &BodyPolicy,
 ) -> Body {
-    taken.messages.iter().for_each(|message| message.write(x));
-    if let Some(fields) = taken.trailers {
+    decoded.messages.iter().for_each(|message| message.write(x));
+    if let Some(fields) = decoded.trailers {
         x.reply.trailers = shown(&fields, policy);
         *x.backends.trailers.borrow_mut() = fields;
     }
-    if taken.end == start {
+    if decoded.end == start {
         buffers::give_back(input);
         return Body::Empty;
     }
-    Body::Bytes(Bytes::Lent(LentPart::new(input, start..taken.end)))
+    Body::Bytes(Bytes::Lent(LentPart::new(input, start..decoded.end)))
 }
 
 /// The fields after a body that the client may see.
@@ -198,122 +188,110 @@ fn shown(fields: &Fields, policy: &BodyPolicy) -> Fields {
     shown
 }
 
-/// A reply on its way: the server it comes from, and what carries it.
-struct CarriedReply<C> {
-    server: BusyServer,
-    carrier: C,
-}
-
-/// A body that is still to come, in part at least.
+/// A body of which some is still to be read.
 struct BackendBody<C: BackendCarrier> {
-    /// There until the body has ended.
-    held: Option<CarriedReply<C>>,
-    /// Whether the request goes on beside it.
+    /// The server, until the body has ended.
+    server: Option<BusyServer>,
+    /// The carrier, until the body has ended.
+    carrier: Option<C>,
+    /// Whether the rest of the request is sent meanwhile.
     sends: bool,
     group: Arc<Group>,
-    /// The client's socket.
     client: SocketProbe,
     policy: Arc<BodyPolicy>,
     buffering: bool,
     spool: Spool,
-    /// Why it broke off: said once everything before that is given.
+    /// Why the body ended early: reported after the pieces before.
     failed: Option<BodyError>,
     trailers: Option<Fields>,
-    /// Where all trailers are noted for the exchange.
+    /// The exchange's record of all trailers.
     seen: Rc<RefCell<Fields>>,
     timer: Timer,
-    waits: BodyTimer,
+    /// The step that the timer limits now.
+    timed: Option<TimedStep>,
     rate: Rate,
-    /// Bytes that came, framing included.
+    /// Bytes received, framing included.
     received: u64,
     flush_due: bool,
-    /// Whether pieces were given since the client was last to get what there is.
+    /// Whether pieces were given after the last flush.
     unflushed: bool,
 }
 
-/// What the timer is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum BodyTimer {
-    Nothing,
-    ToRead,
-    /// For the time when more may be read.
-    Rate,
-}
-
-/// Where bytes are read to: a buffer, which belongs to a piece from `start` on.
-struct Room {
-    buffer: Vec<u8>,
-    start: usize,
-    to_file: bool,
-    /// Bytes at most.
-    most: usize,
-}
-
 impl<C: BackendCarrier> BackendBody<C> {
-    fn new(x: &Exchange, mut held: CarriedReply<C>, how: Receive<'_>) -> Self {
+    fn new(
+        x: &Exchange,
+        server: BusyServer,
+        mut carrier: C,
+        policy: &Arc<BodyPolicy>,
+        group: &Arc<Group>,
+        buffered_rate: Option<Rate>,
+    ) -> Self {
         Self {
-            sends: !held.server.sent && held.carrier.go_on_beside_reply(),
-            held: Some(held),
-            group: how.group.clone(),
+            sends: !server.sent && carrier.continue_beside_reply(),
+            server: Some(server),
+            carrier: Some(carrier),
+            group: group.clone(),
             client: x.client.socket,
-            policy: how.policy.clone(),
-            buffering: how.buffering,
+            policy: policy.clone(),
+            buffering: buffered_rate.is_some(),
             spool: Spool::default(),
             failed: None,
             trailers: None,
             seen: x.backends.trailers.clone(),
             timer: Timer::new(),
-            waits: BodyTimer::Nothing,
-            rate: how.rate,
+            timed: None,
+            rate: buffered_rate.unwrap_or_default(),
             received: 0,
             flush_due: false,
             unflushed: false,
         }
     }
 
-    /// Goes on with the request. That it fails is no end of the reply, unless the client's part of
-    /// it does not come.
+    /// Sends more of the request. A failure does not end the reply, unless the client's body is
+    /// missing.
     fn send(&mut self, cx: &mut Context<'_>) {
-        let Some(held) = self.held.as_mut().filter(|_| self.sends) else { return };
-        let sent = held.carrier.poll_send(cx, &[]);
-        held.server.attempt.bytes_sent.set(held.carrier.progress().written);
+        if !self.sends {
+            return;
+        }
+        let (Some(server), Some(carrier)) = (&mut self.server, &mut self.carrier) else { return };
+        let sent = carrier.poll_send(cx, &[]);
+        server.attempt.bytes_sent.set(carrier.progress().written);
         match sent {
             Poll::Pending => {}
-            Poll::Ready(Ok(())) => (self.sends, held.server.sent) = (false, true),
-            Poll::Ready(Err(Unsent::Call(..) | Unsent::Refused)) => self.sends = false,
-            Poll::Ready(Err(Unsent::Client(error))) => {
-                self.fail(BodyError::Request(Box::new(error)));
-            }
+            Poll::Ready(Ok(())) => (self.sends, server.sent) = (false, true),
+            Poll::Ready(Err(error @ CarrierError::Client(_))) => self.fail(error.into()),
+            Poll::Ready(Err(_)) => self.sends = false,
         }
     }
 
-    /// Reads once. `ahead`: nobody has asked for it yet.
+    /// Reads once. `ahead`: before the client needs it.
     fn poll_read(&mut self, cx: &mut Context<'_>, ahead: bool, log: &mut dyn BodyLog) -> Poll<()> {
-        let most = ready!(self.poll_allowance(cx));
-        let Some(room) = self.room(ahead) else {
-            self.waits = BodyTimer::Nothing;
+        let allowed = ready!(self.poll_allowance(cx));
+        let Some((mut buffer, most)) = self.buffer(ahead) else {
+            self.timed = None;
             return Poll::Pending;
         };
-        let Some(held) = &mut self.held else { return Poll::Ready(()) };
-        let Room { mut buffer, start, to_file, most: room } = room;
-        let before = buffer.len();
-        let read = held.carrier.poll_read(cx, &mut buffer, most.min(room));
+        let (Some(server), Some(carrier)) = (&self.server, &mut self.carrier) else {
+            return Poll::Ready(());
+        };
+        let before = buffer.bytes.len();
+        let read = carrier.poll_read(cx, &mut buffer.bytes, allowed.min(most));
         match read {
-            Poll::Ready(Ok(count)) if count > 0 || held.carrier.reply().is_ended() => {
-                let attempt = &held.server.attempt;
+            Poll::Ready(Ok(count)) if count > 0 || carrier.reply().is_ended() => {
+                let attempt = &server.attempt;
                 attempt.bytes_received.set(attempt.bytes_received.get() + count as u64);
                 attempt.response_length.set(attempt.response_length.get() + count as u64);
-                let taken = held.carrier.reply_mut().body(&mut buffer, before);
-                let found = taken.as_ref().map_or(0, |taken| taken.end.saturating_sub(before));
+                let decoded = carrier.reply_mut().body(&mut buffer.bytes, before);
+                let found = decoded.end.saturating_sub(before);
                 net::spend(count.saturating_sub(found) * COST_OF_FRAMING);
-                self.keep(buffer, start, before, taken, to_file, log);
+                self.keep(buffer, decoded, log);
                 self.note_read(count as u64);
             }
             read => {
-                self.spool.push(buffer, start);
+                self.spool.push(buffer);
                 match read {
                     Poll::Ready(Ok(_)) => self.closed(),
-                    Poll::Ready(Err(failure)) => self.fail(failure.into()),
+                    Poll::Ready(Err(error)) => self.fail(error.into()),
                     Poll::Pending => {
                         ready!(self.poll_timeout(cx));
                         self.fail(BodyError::UpstreamTimedOut);
@@ -324,49 +302,49 @@ impl<C: BackendCarrier> BackendBody<C> {
         Poll::Ready(())
     }
 
-    /// How much may be read now; ready when that is more than nothing.
+    /// How many bytes may be read now; pending while it is none.
     fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
-            if self.waits == BodyTimer::Rate {
+            if self.timed == Some(TimedStep::Rate) {
                 ready!(self.timer.poll(cx));
-                self.waits = BodyTimer::Nothing;
+                self.timed = None;
             }
             match self.rate.allowance(clock::unix_ms() / 1000, self.received) {
                 Allowance::Unlimited => return Poll::Ready(usize::MAX),
                 Allowance::Bytes(bytes) => {
                     return Poll::Ready(usize::try_from(bytes).unwrap_or(usize::MAX));
                 }
-                Allowance::NotBefore(delay_ms) => self.wait(BodyTimer::Rate, delay_ms),
+                Allowance::NotBefore(delay_ms) => self.limit(TimedStep::Rate, delay_ms),
             }
         }
     }
 
-    fn wait(&mut self, waits: BodyTimer, delay_ms: u64) {
-        self.waits = waits;
+    fn limit(&mut self, step: TimedStep, delay_ms: u64) {
+        self.timed = Some(step);
         self.timer.set(delay_ms);
     }
 
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.waits != BodyTimer::ToRead {
-            self.wait(BodyTimer::ToRead, self.policy.read_timeout_ms);
+        if self.timed != Some(TimedStep::Read) {
+            self.limit(TimedStep::Read, self.policy.timeouts.read_ms);
         }
         self.timer.poll(cx)
     }
 
-    /// A read of so many bytes is done.
+    /// Counts the bytes of a read.
     fn note_read(&mut self, count: u64) {
-        self.waits = BodyTimer::Nothing;
+        self.timed = None;
         self.received += count;
         match self.rate.delay_ms(0, count) {
             0 => {}
-            delay_ms => self.wait(BodyTimer::Rate, delay_ms),
+            delay_ms => self.limit(TimedStep::Rate, delay_ms),
         }
     }
 
-    /// Room for the next read. What is asked for now always has some.
-    fn room(&mut self, ahead: bool) -> Option<Room> {
-        if ahead && let Some((buffer, start)) = self.spool.reopen() {
-            return Some(Room { buffer, start, to_file: false, most: usize::MAX });
+    /// A buffer for the next read, and how much to read; `None`: no more may be read ahead.
+    fn buffer(&mut self, ahead: bool) -> Option<(ReadBuffer, usize)> {
+        if ahead && let Some(buffer) = self.spool.reopen() {
+            return Some((buffer, usize::MAX));
         }
         let usual = self.usual_size();
         let held_max = match self.buffering {
@@ -379,24 +357,24 @@ impl<C: BackendCarrier> BackendBody<C> {
         if !in_memory && self.spool.in_file() >= self.policy.file_max {
             return None;
         }
-        // More than may be held is read where it goes on at once: to a client that has taken
+        // A read may exceed the limit if its bytes leave at once: to a client that has taken
         // everything so far, or to the file.
         let most = match (in_memory, size < usual) {
             (true, true) if !ahead && self.client.is_drained() => usual,
             (true, _) => size,
             (false, _) => usual,
         };
-        let buffer = match if most > size { usual } else { size } {
+        let bytes = match if most > size { usual } else { size } {
             buffers::LARGE_SIZE => buffers::lend_large(),
             buffers::BUFFER_SIZE => buffers::lend(),
             other => Vec::with_capacity(other),
         };
-        Some(Room { buffer, start: 0, to_file: !in_memory, most })
+        Some((ReadBuffer { bytes, start: 0, to_file: !in_memory }, most))
     }
 
-    /// How much is read at once where memory is no concern.
+    /// The size of a read if memory is not short.
     fn usual_size(&self) -> usize {
-        let left = self.held.as_ref().map_or(0, |held| held.carrier.reply().body_left());
+        let left = self.carrier.as_ref().map_or(0, |carrier| carrier.reply().body_left());
         let expected = left.max(self.received);
         match expected >= buffers::LARGE_SIZE as u64 {
             true if self.policy.memory_max >= buffers::LARGE_SIZE => buffers::LARGE_SIZE,
@@ -404,44 +382,29 @@ impl<C: BackendCarrier> BackendBody<C> {
         }
     }
 
-    /// Keeps what was found in a buffer: a piece from `start` on, of which what stands before
-    /// `before` was found earlier.
-    fn keep(
-        &mut self,
-        mut buffer: Vec<u8>,
-        start: usize,
-        before: usize,
-        taken: Result<Taken, MalformedBody>,
-        to_file: bool,
-        log: &mut dyn BodyLog,
-    ) {
-        let taken = match taken {
-            Ok(taken) => taken,
-            Err(error) => {
-                buffer.truncate(before);
-                self.spool.push(buffer, start);
-                error.messages.iter().for_each(|message| message.write(log));
-                return self.fail(BodyError::Upstream(error.reason));
-            }
-        };
-        buffer.truncate(taken.end);
-        if to_file && !buffer.is_empty() {
-            self.write_to_file(&buffer, log);
-            buffers::give_back(buffer);
+    /// Keeps the part of the body that was found in a buffer.
+    fn keep(&mut self, mut buffer: ReadBuffer, decoded: DecodedBody, log: &mut dyn BodyLog) {
+        buffer.bytes.truncate(decoded.end);
+        if buffer.to_file && !buffer.bytes.is_empty() {
+            self.write_to_file(&buffer.bytes, log);
+            buffers::give_back(buffer.bytes);
         } else {
-            self.spool.push(buffer, start);
+            self.spool.push(buffer);
         }
-        if let Some(fields) = taken.trailers {
+        if let Some(fields) = decoded.trailers {
             self.trailers = Some(shown(&fields, &self.policy));
             *self.seen.borrow_mut() = fields;
         }
-        taken.messages.iter().for_each(|message| message.write(log));
-        if let Some(error) = taken.cut_short {
-            self.fail(BodyError::UpstreamCutShort(error));
-        } else if let Some(held) = &self.held
-            && held.carrier.reply().is_ended()
+        decoded.messages.iter().for_each(|message| message.write(log));
+        if let Some(error) = decoded.error {
+            self.fail(match decoded.is_cut_short {
+                true => BodyError::UpstreamCutShort(error),
+                false => BodyError::Upstream(error),
+            });
+        } else if let Some(reply) = self.carrier.as_ref().map(C::reply)
+            && reply.is_ended()
         {
-            self.end(held.carrier.reply().may_reuse());
+            self.end(reply.may_reuse());
         }
     }
 
@@ -453,48 +416,50 @@ impl<C: BackendCarrier> BackendBody<C> {
                 let what = "an upstream response is buffered to a temporary file";
                 log.note(Level::Warn, format_args!("{what} {made}"));
             }
-            Err(SpoolError(call, path, error)) => self.fail(BodyError::TempFile(call, path, error)),
+            Err(error) => self.fail(error),
         }
     }
 
-    /// The server has closed the connection. Where that is the end of the reply, TLS has to say so,
-    /// unless the server is known not to: anybody on the path can send a FIN.
+    /// The server has closed the connection. If that ends the reply, TLS must confirm it, unless
+    /// the server is known not to: anyone on the path can send a FIN.
     fn closed(&mut self) {
         let ends = |carrier: &C| carrier.reply().ends_at_close() && !carrier.is_cut();
-        match self.held.as_ref().is_some_and(|held| ends(&held.carrier)) {
+        match self.carrier.as_ref().is_some_and(ends) {
             true => self.end(false),
             false => self.fail(BodyError::UpstreamClosed),
         }
     }
 
     fn end(&mut self, reuse: bool) {
-        if let Some(CarriedReply { server, carrier }) = self.held.take() {
-            server.end(&mut Some(carrier), reuse.then(|| self.group.pool()));
+        if let Some(server) = self.server.take() {
+            server.end(&mut self.carrier, reuse.then(|| self.group.pool()));
+            self.carrier = None;
         }
     }
 
-    /// No more will come.
     fn fail(&mut self, error: BodyError) {
-        if let Some(held) = self.held.take() {
-            held.server.attempt.end();
+        if let Some(server) = self.server.take() {
+            self.carrier = None;
+            server.attempt.end();
             self.failed = Some(error);
         }
     }
 }
 
-impl From<ReadFailure> for BodyError {
-    fn from(failure: ReadFailure) -> Self {
-        match failure {
-            ReadFailure::Call(error) => Self::UpstreamRead(error),
-            ReadFailure::Refused => Self::UpstreamClosed,
-            ReadFailure::Peer(message) => Self::Upstream(message),
+impl From<CarrierError> for BodyError {
+    fn from(error: CarrierError) -> Self {
+        match error {
+            CarrierError::Call(_, error) => Self::UpstreamRead(error),
+            CarrierError::Refused => Self::UpstreamClosed,
+            CarrierError::Peer(message) => Self::Upstream(message),
+            CarrierError::Client(error) => Self::Request(Box::new(error)),
         }
     }
 }
 
 impl<C: BackendCarrier> BodyStream for BackendBody<C> {
     fn is_better_flushed(&self) -> bool {
-        self.held.is_some() || !self.spool.is_empty()
+        self.server.is_some() || !self.spool.is_empty()
     }
 
     fn poll_chunk(
@@ -517,15 +482,15 @@ impl<C: BackendCarrier> BodyStream for BackendBody<C> {
             if let Some(error) = self.failed.take() {
                 return Poll::Ready(Err(error));
             }
-            if self.held.is_none() {
+            if self.server.is_none() {
                 return Poll::Ready(Ok(self.trailers.take().map(Chunk::Trailers)));
             }
             if self.poll_read(cx, false, log).is_pending() {
-                let is_between = |held: &CarriedReply<C>| held.carrier.reply().is_between_pieces();
-                if !self.unflushed || !self.held.as_ref().is_some_and(is_between) {
+                let is_between = |carrier: &C| carrier.reply().is_between_pieces();
+                if !self.unflushed || !self.carrier.as_ref().is_some_and(is_between) {
                     return Poll::Pending;
                 }
-                // Nobody knows when the next chunk comes: an event may be complete.
+                // The next chunk may take long: an event may be complete.
                 self.flush_due = true;
             }
         }
@@ -533,14 +498,14 @@ impl<C: BackendCarrier> BodyStream for BackendBody<C> {
 
     fn fill(&mut self, cx: &mut Context<'_>, log: &mut dyn BodyLog) {
         self.send(cx);
-        while self.buffering && self.held.is_some() && self.poll_read(cx, true, log).is_ready() {}
+        while self.buffering && self.server.is_some() && self.poll_read(cx, true, log).is_ready() {}
     }
 }
 
 impl<C: BackendCarrier> Drop for BackendBody<C> {
     fn drop(&mut self) {
-        if let Some(held) = &self.held {
-            held.server.attempt.end();
+        if let Some(server) = &self.server {
+            server.attempt.end();
         }
     }
 }

@@ -1,6 +1,6 @@
-//! One request to one server: sent and, as soon as there is any of it, the reply's head read.
+//! One request to one server: sends it, and reads the head of the reply as soon as it arrives.
 //!
-//! If sending fails, a reply that was sent already is still read.
+//! If sending fails, the reply is still read: the server may have answered before.
 
 use std::cell::Cell;
 use std::io;
@@ -11,13 +11,14 @@ use observe::{Errno, Level};
 
 use super::Timeouts;
 use super::caller::Caller;
-use super::carrier::{BackendCarrier, ReadFailure, Unsent};
+use super::carrier::{BackendCarrier, CarrierError};
+use super::head::HeaderFilter;
 use super::protocol::{HeadEvent, ReplyLength, ReplyReader};
 use crate::exchange::RequestBodyError;
 
-/// What is done while the request is written.
+/// The action in log lines while the request is written.
 pub(crate) const SENDING: &str = "sending request to upstream";
-/// What is done once there is something to read.
+/// The action in log lines while the reply's head is read.
 pub(crate) const READING_HEAD: &str = "reading response header from upstream";
 
 /// Interim replies (1xx) before the final one. Each is as long as `buffer_size` at most.
@@ -27,95 +28,90 @@ const INTERIM_REPLIES_MAX: u8 = 64;
 /// message, which is logged.
 const COST_OF_HEAD: usize = 4;
 
-/// Why a server did not answer. What there was to say has been logged.
+/// Why a server did not answer. The reason has been logged.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// No connection, or none any more.
+pub(crate) enum CallError {
+    /// The connection failed, or could not be opened.
     Error,
-    /// It took too long.
+    /// A time limit was exceeded.
     Timeout,
-    /// It has not looked at the request, and never will.
+    /// The server has not processed the request and will not.
     Refused,
-    /// What it sent is no reply.
+    /// The server sent an invalid head.
     InvalidHeader,
-    /// Ours: no other server would do better.
+    /// An error of this server: no other backend would do better.
     Internal,
-    /// The client's: its body does not come.
+    /// The client did not send its body.
     Client(RequestBodyError),
 }
 
-/// How long a request may take once it has a connection.
-#[derive(Clone, Copy)]
-pub(crate) enum Times {
-    /// Each step.
-    Steps {
-        /// Between two writes.
-        send_ms: u64,
-        /// Between two reads.
-        read_ms: u64,
-    },
-    /// As long as the timer runs that it was given.
-    Whole,
-}
-
-/// A request to be sent.
-pub(crate) struct BackendCall<'a, C: ?Sized> {
-    pub(crate) carrier: &'a mut C,
-    /// What stands before the body, in the protocol's own form.
-    pub(crate) head: &'a [u8],
-    pub(crate) timer: &'a Timer,
-    pub(crate) times: Times,
-    /// The longest head of a reply.
-    pub(crate) head_max: u64,
-    /// Counts what is received.
-    pub(crate) received: &'a Cell<u64>,
-}
-
-/// The request on its way, and the reply's beginning.
-pub(super) struct Calling<'a, C: ?Sized> {
-    call: BackendCall<'a, C>,
-    /// Why no more is sent.
+/// A request on its way, and the beginning of its reply.
+pub(super) struct UpstreamRequest<'a, C: ?Sized> {
+    carrier: &'a mut C,
+    /// The head in the protocol's own form.
+    head: &'a [u8],
+    timer: &'a Timer,
+    /// The limits of each step; `None`: the timer runs already, and limits the whole request.
+    timeouts: Option<&'a Timeouts>,
+    /// The largest head of a reply.
+    head_max: u64,
+    /// Which fields of early hints the client gets; `None`: early hints are skipped.
+    pub(super) early_hints: Option<&'a HeaderFilter>,
+    /// Counts the bytes received.
+    received: &'a Cell<u64>,
+    /// The failed call after which nothing more is sent.
     broken: Option<(&'static str, io::Error)>,
-    /// What the timer is for.
-    waits: CallTimer,
-    /// What has been received, without interim replies.
+    /// The step that the timer limits now.
+    timed: Option<TimedStep>,
+    /// The bytes received, without interim replies.
     input: Vec<u8>,
     interim_replies: u8,
     /// Bytes of early hints so far.
     early_bytes: u32,
-    /// Whether others have their turn before the next read: there may be something to read.
+    /// Whether other tasks run before the next read: there may be something to read.
     yields: bool,
 }
 
+/// A step that a timer limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallTimer {
-    Nothing,
-    ToWrite,
-    ToRead,
+pub(super) enum TimedStep {
+    /// To write some of the request.
+    Write,
+    /// To read some of the reply.
+    Read,
+    /// To wait until the rate allows the next read.
+    Rate,
 }
 
-/// The head of a reply has been read.
+/// A reply whose head has been read.
 pub(super) struct Answered {
     pub(super) body: ReplyLength,
-    /// Where in the input the body begins.
+    /// The length of the head in the input. The body follows it.
     pub(super) head_bytes: usize,
     pub(super) input: Vec<u8>,
-    /// Whether all of the request was sent.
+    /// Whether the whole request was sent.
     pub(super) sent: bool,
 }
 
-impl From<Timeouts> for Times {
-    fn from(timeouts: Timeouts) -> Self {
-        Self::Steps { send_ms: timeouts.send_ms, read_ms: timeouts.read_ms }
-    }
-}
-
-impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
-    pub(super) fn new(call: BackendCall<'a, C>) -> Self {
+impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
+    pub(super) fn new(
+        carrier: &'a mut C,
+        head: &'a [u8],
+        timer: &'a Timer,
+        timeouts: Option<&'a Timeouts>,
+        head_max: u64,
+        received: &'a Cell<u64>,
+    ) -> Self {
         Self {
-            call,
+            carrier,
+            head,
+            timer,
+            timeouts,
+            head_max,
+            early_hints: None,
+            received,
             broken: None,
-            waits: CallTimer::Nothing,
+            timed: None,
             input: Vec::new(),
             interim_replies: 0,
             early_bytes: 0,
@@ -127,8 +123,8 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
         &mut self,
         cx: &mut Context<'_>,
         caller: &mut impl Caller,
-    ) -> Poll<Result<Answered, Trouble>> {
-        if !self.call.carrier.progress().is_done && self.broken.is_none() {
+    ) -> Poll<Result<Answered, CallError>> {
+        if !self.carrier.progress().is_done && self.broken.is_none() {
             self.poll_send(cx, caller)?;
         }
         match self.poll_head(cx, caller) {
@@ -139,18 +135,26 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
         }
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Result<(), Trouble> {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        caller: &mut impl Caller,
+    ) -> Result<(), CallError> {
         caller.set_action(SENDING);
-        let BackendCall { carrier, head, .. } = &mut self.call;
+        let Self { carrier, head, .. } = self;
         let before = carrier.progress().written;
         let sent = carrier.poll_send(cx, head);
         if carrier.progress().written > before || sent.is_ready() {
-            self.waits = CallTimer::Nothing;
+            self.timed = None;
         }
         match sent {
-            Poll::Ready(Err(Unsent::Client(error))) => Err(Trouble::Client(error)),
-            Poll::Ready(Err(Unsent::Refused)) => Err(refused(caller)),
-            Poll::Ready(Err(Unsent::Call(call, error))) => {
+            Poll::Ready(Err(CarrierError::Client(error))) => Err(CallError::Client(error)),
+            Poll::Ready(Err(CarrierError::Refused)) => Err(refused(caller)),
+            Poll::Ready(Err(CarrierError::Peer(message))) => {
+                caller.log(Level::Error, format_args!("{message}"));
+                Err(CallError::Error)
+            }
+            Poll::Ready(Err(CarrierError::Call(call, error))) => {
                 self.broken = Some((call, error));
                 Ok(())
             }
@@ -158,49 +162,49 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
         }
     }
 
-    /// One of the two times runs: that between writes until all is written, then that between
-    /// reads. While the client's body is waited for, none does: that time is the client's.
-    fn poll_timeout(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Poll<Trouble> {
-        let progress = self.call.carrier.progress();
-        let waits = match progress.is_done {
-            true => CallTimer::ToRead,
+    /// Checks the time between writes until the request is sent, then the time between reads.
+    /// While the request waits for the client's body, no time limit of the server applies.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>, caller: &mut impl Caller) -> Poll<CallError> {
+        let progress = self.carrier.progress();
+        let step = match progress.is_done {
+            true => TimedStep::Read,
             false if progress.waits_for_client => return Poll::Pending,
-            false => CallTimer::ToWrite,
+            false => TimedStep::Write,
         };
-        if self.waits != waits {
-            self.waits = waits;
-            if let Times::Steps { send_ms, read_ms } = self.call.times {
-                self.call.timer.set(if waits == CallTimer::ToRead { read_ms } else { send_ms });
+        if self.timed != Some(step) {
+            self.timed = Some(step);
+            if let Some(&Timeouts { send_ms, read_ms, .. }) = self.timeouts {
+                self.timer.set(if step == TimedStep::Read { read_ms } else { send_ms });
             }
         }
-        ready!(self.call.timer.poll(cx));
-        if waits == CallTimer::ToRead {
+        ready!(self.timer.poll(cx));
+        if step == TimedStep::Read {
             caller.set_action(READING_HEAD);
         }
         Poll::Ready(timed_out(caller))
     }
 
-    /// The request could not be written, and the server has nothing to say to that.
-    fn unsent(&mut self, caller: &mut impl Caller) -> Trouble {
+    /// Logs why the request could not be written, once the server has sent no reply either.
+    fn unsent(&mut self, caller: &mut impl Caller) -> CallError {
         if let Some((call, error)) = self.broken.take() {
             caller.set_action(SENDING);
             caller.log(Level::Error, format_args!("{call} failed{}", Errno(&error)));
         }
-        Trouble::Error
+        CallError::Error
     }
 
-    /// Reads until the head of the reply is there.
+    /// Reads until the head of the reply is complete.
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
         caller: &mut impl Caller,
-    ) -> Poll<Result<Answered, Trouble>> {
+    ) -> Poll<Result<Answered, CallError>> {
         loop {
             let read = self.poll_read(cx);
             self.yields = read.is_pending() && !net::has_share();
             match ready!(read) {
                 Ok(count @ 1..) => {
-                    let received = self.call.received;
+                    let received = self.received;
                     received.set(received.get() + count as u64);
                     net::spend(count * COST_OF_HEAD);
                 }
@@ -211,27 +215,27 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
             }
             caller.set_action(READING_HEAD);
             match self.parse(caller) {
-                Ok(None) if self.interim_replies == 0 => self.waits = CallTimer::Nothing,
+                Ok(None) if self.interim_replies == 0 => self.timed = None,
                 Ok(None) => {}
                 Ok(Some(answered)) => return Poll::Ready(Ok(answered)),
-                Err(trouble) => {
+                Err(error) => {
                     caller.note_text(&self.input);
-                    return Poll::Ready(Err(trouble));
+                    return Poll::Ready(Err(error));
                 }
             }
         }
     }
 
-    /// Reads once. While nothing has come, no buffer is held.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ReadFailure>> {
+    /// Reads once. Holds no buffer until bytes have arrived.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, CarrierError>> {
         if self.input.capacity() == 0 && self.may_be_large() {
             self.input = buffers::lend_large();
         }
         if !self.input.is_empty() && self.input.len() == self.input.capacity() {
             let reserved = memory::try_reserve(&mut self.input, buffers::BUFFER_SIZE);
-            reserved.map_err(|error| ReadFailure::Call(error.into()))?;
+            reserved.map_err(|error| CarrierError::Call("realloc()", error.into()))?;
         }
-        let read = self.call.carrier.poll_read(cx, &mut self.input, usize::MAX);
+        let read = self.carrier.poll_read(cx, &mut self.input, usize::MAX);
         if self.input.is_empty() {
             buffers::give_back(std::mem::take(&mut self.input));
         }
@@ -240,11 +244,11 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
 
     /// Whether a head may be larger than most buffers.
     fn may_be_large(&self) -> bool {
-        self.call.head_max > buffers::BUFFER_SIZE as u64
+        self.head_max > buffers::BUFFER_SIZE as u64
     }
 
-    /// The connection has ended before the head has.
-    fn ended(&mut self, caller: &mut impl Caller, ended: Result<usize, ReadFailure>) -> Trouble {
+    /// Logs that the connection has ended before the head has.
+    fn ended(&mut self, caller: &mut impl Caller, ended: Result<usize, CarrierError>) -> CallError {
         if self.broken.is_some() {
             return self.unsent(caller);
         }
@@ -252,29 +256,30 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
             Ok(_) => {
                 caller.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
-            Err(ReadFailure::Refused) => return refused(caller),
-            Err(ReadFailure::Peer(message)) => {
+            Err(CarrierError::Refused) => return refused(caller),
+            Err(CarrierError::Peer(message)) => {
                 caller.log(Level::Error, format_args!("{message}"));
             }
-            Err(ReadFailure::Call(error)) if memory::is_out_of_memory(&error) => {
+            Err(CarrierError::Client(error)) => return CallError::Client(error),
+            Err(CarrierError::Call(_, error)) if memory::is_out_of_memory(&error) => {
                 caller.log(Level::Emerg, format_args!("{error}"));
-                return Trouble::Internal;
+                return CallError::Internal;
             }
-            Err(ReadFailure::Call(error)) => {
-                caller.log(Level::Error, format_args!("recv() failed{}", Errno(&error)));
+            Err(CarrierError::Call(call, error)) => {
+                caller.log(Level::Error, format_args!("{call} failed{}", Errno(&error)));
             }
         }
-        Trouble::Error
+        CallError::Error
     }
 
-    /// The head, if all of it is there. Interim replies are skipped, except early hints.
-    fn parse(&mut self, caller: &mut impl Caller) -> Result<Option<Answered>, Trouble> {
+    /// Parses the head; `None` if it is incomplete. Skips interim replies, except early hints.
+    fn parse(&mut self, caller: &mut impl Caller) -> Result<Option<Answered>, CallError> {
         loop {
-            let reply = self.call.carrier.reply_mut();
+            let reply = self.carrier.reply_mut();
             let event = reply.head(&mut self.input, caller.reply_head());
             let event = event.map_err(|message| {
                 caller.log(Level::Error, format_args!("{message}"));
-                Trouble::InvalidHeader
+                CallError::InvalidHeader
             })?;
             let (HeadEvent::Interim(bytes) | HeadEvent::Complete { bytes, .. }) = event else {
                 if let HeadEvent::Log(line) = event {
@@ -291,37 +296,37 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
                 continue;
             };
             caller.note_text(&self.input[..bytes]);
-            let sent = self.call.carrier.progress().is_done && self.broken.is_none();
+            let sent = self.carrier.progress().is_done && self.broken.is_none();
             let input = std::mem::take(&mut self.input);
             return Ok(Some(Answered { body, head_bytes: bytes, input, sent }));
         }
     }
 
-    fn check_size(&self, head_bytes: usize, caller: &mut impl Caller) -> Result<(), Trouble> {
-        if head_bytes as u64 <= self.call.head_max {
+    fn check_size(&self, head_bytes: usize, caller: &mut impl Caller) -> Result<(), CallError> {
+        if head_bytes as u64 <= self.head_max {
             return Ok(());
         }
         caller.log(Level::Error, format_args!("upstream sent too big header"));
-        Err(Trouble::InvalidHeader)
+        Err(CallError::InvalidHeader)
     }
 
-    /// An interim reply: another follows. From the first of them on, the time for reading runs
-    /// until the final head is there.
-    fn pass_over(&mut self, caller: &mut impl Caller, bytes: usize) -> Result<(), Trouble> {
+    /// Skips an interim reply. From the first one on, the read timeout covers everything up to the
+    /// final head.
+    fn pass_over(&mut self, caller: &mut impl Caller, bytes: usize) -> Result<(), CallError> {
         self.interim_replies += 1;
         if self.interim_replies > INTERIM_REPLIES_MAX {
             let most = INTERIM_REPLIES_MAX;
             let message = format_args!("upstream sent more than {most} interim responses");
             caller.log(Level::Error, message);
-            return Err(Trouble::InvalidHeader);
+            return Err(CallError::InvalidHeader);
         }
         if caller.reply_head().status == 103 {
             self.early_bytes = self.early_bytes.saturating_add(bytes as u32);
-            if u64::from(self.early_bytes) <= self.call.head_max {
-                caller.note_text(&self.input[..bytes]);
-                caller.early_hints();
-            } else {
+            if u64::from(self.early_bytes) > self.head_max {
                 caller.log(Level::Info, format_args!("upstream sent too big early hints"));
+            } else if let Some(filter) = self.early_hints {
+                caller.note_text(&self.input[..bytes]);
+                caller.send_early_hints(filter);
             }
         }
         caller.reply_head().reset();
@@ -330,21 +335,20 @@ impl<'a, C: BackendCarrier + ?Sized> Calling<'a, C> {
     }
 }
 
-impl<C: ?Sized> Drop for Calling<'_, C> {
+impl<C: ?Sized> Drop for UpstreamRequest<'_, C> {
     fn drop(&mut self) {
         buffers::give_back(std::mem::take(&mut self.input));
     }
 }
 
-/// The server takes no more requests on this connection, and that is logged.
-fn refused(caller: &mut impl Caller) -> Trouble {
+/// Logs that the server takes no more requests on this connection.
+fn refused(caller: &mut impl Caller) -> CallError {
     caller.log(Level::Info, format_args!("upstream did not process the request"));
-    Trouble::Refused
+    CallError::Refused
 }
 
-/// It took too long, and that is logged.
-pub(super) fn timed_out(caller: &mut impl Caller) -> Trouble {
+pub(super) fn timed_out(caller: &mut impl Caller) -> CallError {
     let error = net::timed_out();
     caller.log(Level::Error, format_args!("upstream timed out{}", Errno(&error)));
-    Trouble::Timeout
+    CallError::Timeout
 }

@@ -1,8 +1,8 @@
-//! A request that no client sent: a health check. One server is asked once, and the reply read as
-//! far as it is looked at.
+//! The request of a health check: sent once to one server. Only the needed part of the reply is
+//! read.
 //!
-//! What the reply is worth is decided elsewhere. A failure is not logged but returned, since it may
-//! change nothing.
+//! Judging the reply is left to the caller. A failure is returned, not logged, since it may have no
+//! effect.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,22 +17,21 @@ use session::health::CheckFailure;
 use wire::reply::ReplyHead;
 
 use super::Timeouts;
-use super::call::{Answered, BackendCall, Calling, Times, timed_out};
+use super::call::{Answered, UpstreamRequest, timed_out};
 use super::caller::Caller;
 use super::carrier::{
-    BackendCarrier, CarrierConnection, CarrierFactory, ReadFailure, RequestSource, SendProgress,
-    Unsent,
+    BackendCarrier, CarrierConnection, CarrierError, CarrierFactory, RequestSource, SendProgress,
 };
 use super::connect::{self, CONNECTING};
 use super::protocol::ReplyReader;
 use super::request::BackendRequestBody;
 
-/// How much is read at once.
+/// The size of a read.
 const READ_SIZE: usize = 16 * 1024;
 
 const READING_BODY: &str = "reading upstream";
 
-/// What a check sends.
+/// The request of a check.
 pub(crate) struct CheckRequest {
     head: Vec<u8>,
     body: BackendRequestBody,
@@ -44,7 +43,7 @@ pub(crate) struct CheckRequest {
 type CheckCarrier = dyn BackendCarrier<Reply = dyn ReplyReader>;
 
 impl CheckRequest {
-    /// `head` stands before the body in the protocol's own form.
+    /// `head` precedes the body, in the protocol's own form.
     pub(crate) fn new<C: CarrierFactory<Carrier: BackendCarrier<Reply: Sized>>>(
         head: Vec<u8>,
         body: BackendRequestBody,
@@ -57,7 +56,7 @@ impl CheckRequest {
     }
 }
 
-/// A carrier whose type a check need not know.
+/// A carrier behind a trait object.
 struct AnyCarrier<C>(C);
 
 impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
@@ -71,7 +70,7 @@ impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
         self.0.reply_mut()
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), CarrierError>> {
         self.0.poll_send(cx, head)
     }
 
@@ -84,7 +83,7 @@ impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         most: usize,
-    ) -> Poll<Result<usize, ReadFailure>> {
+    ) -> Poll<Result<usize, CarrierError>> {
         self.0.poll_read(cx, buffer, most)
     }
 
@@ -97,7 +96,7 @@ impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
     }
 }
 
-/// A server to ask, and how.
+/// A check of one server.
 pub(crate) struct CheckCall<'a> {
     pub(crate) to: Address,
     /// The server's name in log lines.
@@ -107,29 +106,27 @@ pub(crate) struct CheckCall<'a> {
     pub(crate) secured: Option<&'a SecuredConnections<'a>>,
     pub(crate) request: &'a CheckRequest,
     pub(crate) times: CheckTimes,
-    /// The longest head of a reply.
+    /// The largest head of a reply.
     pub(crate) head_max: u64,
-    /// How much of the body is looked at; `None`: nothing.
+    /// How many bytes of the body the caller needs; `None`: none.
     pub(crate) body_max: Option<usize>,
     /// Whether the connection may serve another check.
     pub(crate) keeps: bool,
 }
 
-/// How long a check may take.
+/// The time limits of a check.
 #[derive(Clone, Copy)]
 pub(crate) enum CheckTimes {
-    /// Each step.
     Steps(Timeouts),
     /// All of it, in milliseconds.
     Whole(u64),
 }
 
-/// A reply.
 pub(crate) struct CheckReply {
     pub(crate) head: ReplyHead,
     /// The text that the head points into.
     pub(crate) text: Vec<u8>,
-    /// The body as far as it was read, without its framing.
+    /// The part of the body that was read, without framing.
     pub(crate) body: Vec<u8>,
     pub(crate) kept: Option<KeptConnection>,
 }
@@ -140,10 +137,10 @@ pub(crate) struct KeptConnection {
     to: Address,
 }
 
-/// What a check learns while it runs.
+/// The state of a running check.
 struct Checker {
     action: &'static str,
-    /// What was said last.
+    /// The last message.
     message: String,
     head: ReplyHead,
     text: Vec<u8>,
@@ -184,7 +181,7 @@ impl Checker {
     }
 }
 
-/// Takes a connection to a server, and no more.
+/// Checks that a server accepts a connection.
 pub(crate) async fn check_connection(
     to: &Address,
     name: &[u8],
@@ -196,7 +193,7 @@ pub(crate) async fn check_connection(
     opened.map(|_| CONNECTING)
 }
 
-/// Asks, on a kept connection if there is one that is still usable.
+/// Sends the check, on the kept connection if that is still usable.
 pub(crate) async fn check(
     check: &CheckCall<'_>,
     kept: Option<KeptConnection>,
@@ -205,10 +202,11 @@ pub(crate) async fn check(
     if let CheckTimes::Whole(time_ms) = check.times {
         timer.set(time_ms);
     }
-    if let Some(kept) = kept.filter(|kept| kept.to == check.to).and_then(KeptConnection::quiet) {
+    if let Some(kept) = kept.filter(|kept| kept.to == check.to).and_then(KeptConnection::if_usable)
+    {
         let received = Cell::new(0);
-        let reply = check.ask(&timer, kept.connection, &received).await;
-        // That it was closed meanwhile says nothing of the server.
+        let reply = check.send(&timer, kept.connection, &received).await;
+        // A kept connection that was closed meanwhile is no failure of the server.
         if reply.is_ok() || received.get() > 0 {
             return reply;
         }
@@ -225,10 +223,10 @@ pub(crate) async fn check(
     }
     let connection =
         open(&mut checker, &check.to, check.name, &options, check.secured, &timer).await?;
-    check.ask(&timer, connection, &Cell::new(0)).await
+    check.send(&timer, connection, &Cell::new(0)).await
 }
 
-/// A new connection, before the timer's time is over.
+/// Opens a connection before the timer expires.
 async fn open(
     checker: &mut Checker,
     to: &Address,
@@ -244,8 +242,8 @@ async fn open(
 }
 
 impl CheckCall<'_> {
-    /// Asks on one connection.
-    async fn ask(
+    /// Sends the check on one connection.
+    async fn send(
         &self,
         timer: &Timer,
         connection: PooledConnection,
@@ -253,20 +251,15 @@ impl CheckCall<'_> {
     ) -> Result<CheckReply, CheckFailure> {
         let mut checker = Checker::new();
         let mut carrier = (self.request.carrier)(connection, self.request.body.stored_source());
-        let call = BackendCall {
-            carrier: &mut *carrier,
-            head: &self.request.head,
-            timer,
-            times: match self.times {
-                CheckTimes::Steps(timeouts) => timeouts.into(),
-                CheckTimes::Whole(_) => Times::Whole,
-            },
-            head_max: self.head_max,
-            received,
+        let timeouts = match &self.times {
+            CheckTimes::Steps(timeouts) => Some(timeouts),
+            CheckTimes::Whole(_) => None,
         };
-        let mut calling = Calling::new(call);
-        let answered = poll_fn(|cx| calling.poll(cx, &mut checker)).await;
-        drop(calling);
+        let (head, head_max) = (&self.request.head, self.head_max);
+        let mut request =
+            UpstreamRequest::new(&mut *carrier, head, timer, timeouts, head_max, received);
+        let answered = poll_fn(|cx| request.poll(cx, &mut checker)).await;
+        drop(request);
         let Answered { mut input, head_bytes, sent, .. } =
             answered.map_err(|_| checker.failure())?;
         let mut body_bytes = input.split_off(head_bytes);
@@ -275,7 +268,8 @@ impl CheckCall<'_> {
             true => {
                 let reading = CheckBody { check: self, timer, carrier: &mut *carrier };
                 let read = reading.body(&mut checker, &mut body_bytes).await;
-                // Where the head decides, a body that fails or takes too long costs the connection.
+                // If only the head matters, a body that fails or takes too long costs the
+                // connection.
                 if self.body_max.is_some() { read? } else { read.unwrap_or(false) }
             }
             false => false,
@@ -288,7 +282,7 @@ impl CheckCall<'_> {
     }
 }
 
-/// The body of a reply on its way.
+/// The body of a reply being read.
 struct CheckBody<'a> {
     check: &'a CheckCall<'a>,
     timer: &'a Timer,
@@ -296,8 +290,7 @@ struct CheckBody<'a> {
 }
 
 impl CheckBody<'_> {
-    /// Reads the body, but not more of it than is looked at. Whether that is all of it, with
-    /// nothing after it.
+    /// Reads the needed part of the body. Whether that is all of it, with nothing after it.
     async fn body(
         mut self,
         checker: &mut Checker,
@@ -309,13 +302,12 @@ impl CheckBody<'_> {
         checker.set_action(READING_BODY);
         let mut start = 0;
         loop {
-            let taken = self.carrier.reply_mut().body(body, start);
-            let taken = taken.map_err(|error| checker.fail(format_args!("{}", error.reason)))?;
-            if let Some(message) = taken.cut_short {
-                return Err(checker.fail(format_args!("{message}")));
+            let decoded = self.carrier.reply_mut().body(body, start);
+            if let Some(error) = decoded.error {
+                return Err(checker.fail(format_args!("{error}")));
             }
-            body.truncate(taken.end);
-            start = taken.end;
+            body.truncate(decoded.end);
+            start = decoded.end;
             if self.carrier.reply().is_ended() {
                 return Ok(true);
             }
@@ -332,7 +324,7 @@ impl CheckBody<'_> {
         }
     }
 
-    /// Reads some more; 0 is the end.
+    /// Reads once; 0 is the end.
     async fn read(
         &mut self,
         most: usize,
@@ -353,11 +345,14 @@ impl CheckBody<'_> {
         });
         match read.await {
             Some(Ok(count)) => Ok(count),
-            Some(Err(ReadFailure::Call(error))) => {
-                Err(checker.fail(format_args!("recv() failed{}", Errno(&error))))
+            Some(Err(CarrierError::Call(call, error))) => {
+                Err(checker.fail(format_args!("{call} failed{}", Errno(&error))))
             }
-            Some(Err(ReadFailure::Peer(message))) => Err(checker.fail(format_args!("{message}"))),
-            Some(Err(ReadFailure::Refused)) => Err(checker.fail(format_args!("{CLOSED}"))),
+            Some(Err(CarrierError::Peer(message))) => Err(checker.fail(format_args!("{message}"))),
+            // A check's body comes from memory, not from a client.
+            Some(Err(CarrierError::Refused | CarrierError::Client(_))) => {
+                Err(checker.fail(format_args!("{CLOSED}")))
+            }
             None => {
                 timed_out(checker);
                 Err(checker.failure())
@@ -368,12 +363,12 @@ impl CheckBody<'_> {
 
 const CLOSED: &str = "upstream prematurely closed connection";
 
-/// How much of a body is read that is not looked at, for the sake of the connection.
+/// How much of an unneeded body is read in order to keep the connection.
 const BODY_SKIPPED_MAX: usize = 256 * 1024;
 
 impl KeptConnection {
-    /// Itself, unless the server has closed it or sent something unasked.
-    fn quiet(mut self) -> Option<Self> {
+    /// Itself; `None` if the server has closed it or sent bytes without a request.
+    fn if_usable(mut self) -> Option<Self> {
         let mut cx = Context::from_waker(Waker::noop());
         self.connection.stream.poll_disturbed(&mut cx).is_pending().then_some(self)
     }

@@ -1,4 +1,4 @@
-//! A connection to the server that was chosen: one that is idle, or a new one.
+//! Opens connections to servers, for requests of clients and for health checks.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -7,8 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use ::upstream::pool::{PoolKey, PoolOrigin};
-use ::upstream::{Group, Lease};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Stream, Timer};
 use observe::Level;
@@ -18,19 +16,12 @@ use session::backend::{
 };
 
 use super::Conf;
-use super::call::{Trouble, timed_out};
+use super::call::{CallError, timed_out};
 use super::caller::Caller;
-use super::carrier::CarrierConnection;
 use crate::exchange::Exchange;
 
-/// A connection, and whether it has carried a request before.
-pub(super) struct Connected<L> {
-    pub(super) connection: L,
-    pub(super) reused: bool,
-}
-
-/// The local address that connections of this exchange are made from, if one is asked for; `Err`:
-/// it is none.
+/// The local address of this exchange's connections, if `*_bind` sets one; `Err`: the configured
+/// text is no address.
 pub(crate) fn local_end(conf: &Conf, x: &mut Exchange) -> Result<Option<SocketAddr>, ()> {
     match conf.bind.as_ref().map(|bind| bind.address(x)) {
         None | Some(LocalAddress::Any) => Ok(None),
@@ -43,7 +34,6 @@ pub(crate) fn local_end(conf: &Conf, x: &mut Exchange) -> Result<Option<SocketAd
     }
 }
 
-/// How connections are opened.
 pub(crate) fn connect_options(
     conf: &Conf,
     from: Option<SocketAddr>,
@@ -60,58 +50,12 @@ pub(crate) fn connect_options(
     }
 }
 
-/// What secures connections that no directive secures: tests do.
+/// The transport of connections without TLS settings: tests set one.
 fn test_transport() -> Option<Arc<dyn Transport>> {
     #[cfg(test)]
     return crate::testing::transport(net::testing::RelaySide::Client);
     #[cfg(not(test))]
     None
-}
-
-/// Which server to connect to, and how.
-pub(super) struct ConnectPlan<'a> {
-    pub(super) group: &'a Group,
-    pub(super) lease: &'a Lease,
-    pub(super) conf: &'a Conf,
-    pub(super) secured: Option<&'a SecuredConnections<'a>>,
-    pub(super) origin: Option<Arc<PoolOrigin>>,
-    /// Whether it may be a connection that the group has.
-    pub(super) reuses: bool,
-}
-
-impl ConnectPlan<'_> {
-    /// A connection that the group has to the server, else a new one.
-    pub(super) async fn connect<L: CarrierConnection>(
-        self,
-        caller: &mut impl Caller,
-        timer: &Timer,
-    ) -> Result<Connected<L>, Trouble> {
-        let Self { group, lease, conf, secured, .. } = self;
-        // What is in this block need not be kept while a connection is waited for.
-        let connecting = {
-            let key = self.key();
-            if self.reuses
-                && let Some(connection) = L::take(group.pool(), &key)
-            {
-                return Ok(Connected { connection, reused: true });
-            }
-            caller.set_action(CONNECTING);
-            let transport = match secured {
-                Some(secured) => Some(transport(caller, secured, &key.to, L::PROTOCOLS)?),
-                None => None,
-            };
-            let from = key.origin.as_ref().and_then(|origin| origin.from);
-            begin(caller, &key.to, lease.name(), &connect_options(conf, from, transport))?
-        };
-        timer.set(conf.connect_timeout.0);
-        let stream = finish(caller, connecting, secured, timer).await?;
-        let connection = L::begin(stream, group.pool(), || self.key());
-        Ok(Connected { connection, reused: false })
-    }
-
-    fn key(&self) -> PoolKey {
-        PoolKey { to: self.lease.address().clone(), origin: self.origin.clone() }
-    }
 }
 
 /// Begins to open a connection. `name` is the server's in log lines.
@@ -120,18 +64,18 @@ pub(super) fn begin(
     to: &Address,
     name: &[u8],
     options: &Connect,
-) -> Result<Connecting, Trouble> {
+) -> Result<Connecting, CallError> {
     caller.set_action(CONNECTING);
     options.begin(to).map_err(|refusal| refused(caller, name, options, refusal))
 }
 
-/// The connection, if it is there before the timer's time is over.
+/// Waits for the connection until the timer expires.
 pub(super) async fn finish(
     caller: &mut impl Caller,
     mut connecting: Connecting,
     secured: Option<&SecuredConnections<'_>>,
     timer: &Timer,
-) -> Result<Stream, Trouble> {
+) -> Result<Stream, CallError> {
     let connected = poll_fn(|cx| match connecting.poll(cx) {
         Poll::Ready(connected) => Poll::Ready(Some(connected)),
         Poll::Pending => {
@@ -149,7 +93,7 @@ pub(super) async fn finish(
             Some(secured) => {
                 caller.set_action(SECURING);
                 secured.log_failed(&error, |level, message| caller.log(level, message));
-                Err(Trouble::Error)
+                Err(CallError::Error)
             }
             None => Err(failed(caller, &error)),
         },
@@ -157,41 +101,41 @@ pub(super) async fn finish(
     }
 }
 
-/// What secures a connection to a server.
+/// The TLS transport of a connection to a server.
 pub(super) fn transport(
     caller: &mut impl Caller,
     secured: &SecuredConnections<'_>,
     to: &Address,
     protocols: &[&[u8]],
-) -> Result<Arc<dyn Transport>, Trouble> {
+) -> Result<Arc<dyn Transport>, CallError> {
     let protocols: Vec<_> = protocols.iter().map(|name| (*name).into()).collect();
     secured
         .transport(to, &protocols, |level, message| caller.log(level, message))
-        .map_err(Trouble::from)
+        .map_err(CallError::from)
 }
 
-/// A call that failed at once.
+/// Logs a connection attempt that failed at once.
 fn refused(
     caller: &mut impl Caller,
     name: &[u8],
     options: &Connect,
     refusal: (&str, io::Error),
-) -> Trouble {
+) -> CallError {
     let log = |level, message: fmt::Arguments<'_>| caller.log(level, message);
     log_refused(refusal, name, options.from, log).into()
 }
 
-impl From<ConnectTrouble> for Trouble {
-    fn from(trouble: ConnectTrouble) -> Self {
-        match trouble {
+impl From<ConnectTrouble> for CallError {
+    fn from(error: ConnectTrouble) -> Self {
+        match error {
             ConnectTrouble::Server => Self::Error,
             ConnectTrouble::Internal => Self::Internal,
         }
     }
 }
 
-/// A connection that did not come about after all.
-fn failed(caller: &mut impl Caller, error: &io::Error) -> Trouble {
+/// Logs a connection attempt that failed later.
+fn failed(caller: &mut impl Caller, error: &io::Error) -> CallError {
     log_failed(error, |level, message| caller.log(level, message));
-    Trouble::Error
+    CallError::Error
 }

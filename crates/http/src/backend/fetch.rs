@@ -1,4 +1,5 @@
-//! A backend's reply that goes to a file as well as to the client, and on without the client.
+//! A backend's reply that goes to a file as well as to the client, and continues without the
+//! client.
 //!
 //! Each piece of the body goes to the [`ReplySink`] before the client's exchange gets it. The
 //! exchange owns the reading end ([`FetchReader`]); when it drops that early, the rest is fetched
@@ -18,20 +19,19 @@ use crate::site::Generation;
 /// Bytes of a file that go to the sink before the client is sent them.
 const FILE_PIECE_MAX: u64 = 256 * 1024;
 
-/// Where a reply is kept.
+/// The destination of a stored reply.
 pub(crate) trait ReplySink: 'static {
     /// Adds a piece. An error has been logged; the sink is dropped then.
     fn put(&mut self, piece: &Chunk) -> Result<(), SinkFailed>;
     /// The reply is complete.
     fn end(self: Box<Self>);
-    /// For messages about the rest of the reply, once its exchange is over.
+    /// The log for messages after the end of the exchange.
     fn log(&self) -> &Rc<DetachedLog>;
 }
 
-/// A sink keeps nothing of the reply.
 pub(crate) struct SinkFailed;
 
-/// The body for the client, which is given to the sink as well.
+/// The body for the client, whose pieces go to the sink first.
 pub(super) fn keep(x: &Exchange, mut sink: Box<dyn ReplySink>, body: Body) -> Body {
     match body {
         Body::Stream(source) => {
@@ -59,7 +59,7 @@ struct Fetch {
     source: Box<dyn BodyStream>,
     /// `None` once it is complete or has failed.
     sink: Option<Box<dyn ReplySink>>,
-    /// What follows in a file of which the sink was given a piece.
+    /// The rest of a file of which the sink has a piece.
     rest: Option<FileSlice>,
     generation: Rc<Generation>,
 }
@@ -96,8 +96,8 @@ impl Fetch {
         }
     }
 
-    /// Fetches the rest for the sink alone, if that wants it.
-    fn go_on_alone(mut self) {
+    /// Fetches the rest for the sink alone, if there is one.
+    fn continue_alone(mut self) {
         let Some(log) = self.sink.as_ref().map(|sink| sink.log().clone()) else { return };
         let (generation, mut body_log) = (self.generation.clone(), log.clone());
         let started = BackgroundTasks::start(&generation, async move {
@@ -118,8 +118,8 @@ impl Fetch {
     }
 }
 
-/// A kept reply as its exchange reads it: one piece behind the sink where it can be, so that the
-/// reply is in its place before the client has seen the end.
+/// A stored reply as its exchange reads it: one piece behind the sink where possible, so that the
+/// file is complete before the client has seen the end.
 struct FetchReader {
     /// `None` once it has ended.
     fetch: Option<Fetch>,
@@ -169,7 +169,7 @@ impl BodyStream for FetchReader {
 impl Drop for FetchReader {
     fn drop(&mut self) {
         if let Some(fetch) = self.fetch.take() {
-            fetch.go_on_alone();
+            fetch.continue_alone();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From the head of a backend's reply to the head of ours.
+//! Makes the head of the client's reply from the head of a backend's reply.
 
 use conf::units;
 use observe::{Level, Text};
@@ -15,29 +15,29 @@ use crate::exchange::{Exchange, Fields, Flow, Jump, JumpArgs, Reply};
 pub(crate) struct HeaderFilter {
     /// Well-known names that are not passed on.
     hidden: u32,
-    /// Others, in lower case.
+    /// Other names, in lower case.
     hidden_others: Vec<Box<[u8]>>,
     /// See [`ReplyFields`].
     own_are_optional: bool,
 }
 
-/// What a family does with the fields of replies unless the configuration says otherwise.
+/// A family's defaults for the fields of replies.
 pub(crate) struct ReplyFields {
     /// Fields that are not passed on.
     pub(crate) hidden: &'static [ReplyName],
-    /// Whether a reply without `Server` or `Date` goes without them where those of backends are
-    /// passed on. Else this server adds its own.
+    /// Whether a reply without `Server` or `Date` stays without them if the backend's are passed
+    /// on. Otherwise this server adds its own.
     pub(crate) own_are_optional: bool,
 }
 
-/// What is never passed on: it is about this connection, or said anew.
+/// Fields that are never passed on: they concern one connection, or are written anew.
 const NEVER: u32 = ReplyName::ContentLength.bit()
     | ReplyName::Connection.bit()
     | ReplyName::KeepAlive.bit()
     | ReplyName::TransferEncoding.bit();
 
-/// Rewrites values that name the backend's own addresses; `None`: it stays. Where it stands is in
-/// the head of the backend's reply.
+/// Rewrites values that contain the backend's own addresses; `None`: the value is unchanged.
+/// `value` is a slice of the head of the backend's reply.
 pub(crate) trait ReplyRewriter {
     /// `Location`
     fn location(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
@@ -47,7 +47,6 @@ pub(crate) trait ReplyRewriter {
     fn cookie(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
 }
 
-/// Nothing is rewritten.
 impl ReplyRewriter for () {
     fn location(&self, _: &mut Exchange, _: Slice) -> Option<Vec<u8>> {
         None
@@ -86,7 +85,7 @@ impl HeaderFilter {
         filter
     }
 
-    /// Whether the client may see a field with that name.
+    /// Whether a field with that name is passed on.
     pub(super) fn shows(&self, name: &[u8]) -> bool {
         match ReplyName::of(name) {
             ReplyName::Other => {
@@ -109,14 +108,14 @@ impl HeaderFilter {
         (self.hidden | NEVER) & name.bit() != 0
     }
 
-    /// Whether a field that this server would add is the backend's business.
+    /// Whether a field that this server would add is left to the backend.
     fn leaves(&self, name: ReplyName, x: &Exchange) -> bool {
         let is_there = || x.backends.head.field(name).is_some();
         !self.hides_known(name) && (self.own_are_optional || is_there())
     }
 }
 
-/// What a reply has once: what comes again is passed over, as in nginx.
+/// Fields that a reply may have once: repetitions are ignored, as in nginx.
 const SINGLE: u32 = ReplyName::Status.bit()
     | ReplyName::ContentType.bit()
     | ReplyName::Date.bit()
@@ -130,7 +129,7 @@ const SINGLE: u32 = ReplyName::Status.bit()
     | ReplyName::XAccelRedirect.bit()
     | ReplyName::XAccelLimitRate.bit();
 
-/// Forgets what a reply may have once and has again, with a line in the log.
+/// Removes and logs repetitions of fields that a reply may have once.
 pub(super) fn drop_duplicates(x: &mut Exchange) {
     if !x.backends.head.fields.repeats_any(SINGLE) {
         return;
@@ -192,7 +191,7 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter, field
     let (name, value) = (field.name.of(text), field.value.of(text));
     match (field.id, rewritten) {
         (ReplyName::ContentType, _) => return copy_content_type(reply, value),
-        // What was rewritten to a path is completed as our own redirects are.
+        // A value that was rewritten to a path is completed like this server's own redirects.
         (ReplyName::Location, Some(path)) if path.first() == Some(&b'/') => {
             return reply.set_location(path);
         }
@@ -203,7 +202,7 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter, field
     reply.fields.append(name, value);
 }
 
-/// Tells the client what the server said early: an interim reply.
+/// Sends the server's early hints to the client as an interim reply.
 pub(super) fn send_early_hints(x: &mut Exchange, filter: &HeaderFilter) {
     let generation = x.generation.clone();
     let wanted = &generation.location(x.location).core.early_hints;
@@ -227,8 +226,8 @@ pub(super) fn send_early_hints(x: &mut Exchange, filter: &HeaderFilter) {
     }
 }
 
-/// The charset is kept apart from the type, as filters expect it; nginx sends the line as it came
-/// unless they change that.
+/// Separates the charset from the type, as filters need it; nginx sends the line unchanged unless a
+/// filter changes the charset.
 fn copy_content_type(reply: &mut Reply, value: &[u8]) {
     reply.set_content_type(value);
     let mut at = 0;
@@ -251,13 +250,13 @@ fn copy_content_type(reply: &mut Reply, value: &[u8]) {
     }
 }
 
-/// The fields that [`apply_accel_fields`] follows.
+/// The fields that [`apply_accel_fields`] obeys.
 const ACCEL: u32 = ReplyName::XAccelLimitRate.bit()
     | ReplyName::XAccelBuffering.bit()
     | ReplyName::XAccelCharset.bit()
     | ReplyName::XAccelRedirect.bit();
 
-/// What a reply asks of us, not of the client. `Some`: another resource is to answer.
+/// Obeys the fields of a reply that are for this server. `Some`: another resource answers.
 pub(super) fn apply_accel_fields(
     x: &mut Exchange,
     conf: &Conf,
@@ -298,7 +297,7 @@ fn ignores(conf: &Conf, field: u16) -> bool {
     conf.ignore_headers.is_some_and(|ignored| ignored.has(field))
 }
 
-/// `X-Accel-Redirect`: some of the backend's fields stay, the rest is another resource's.
+/// `X-Accel-Redirect`: keeps some of the backend's fields; another resource answers.
 fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
     if target.first() == Some(&b'@') {
         return crate::answer::to_named(x, &target);
@@ -310,7 +309,7 @@ fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
                 true => JumpArgs::None,
                 false => JumpArgs::New(args.to_vec()),
             };
-            // Only now: a refused URI leaves `$request_method` as it was.
+            // Only now, since an unsafe URI does not change `$request_method`.
             if x.request.head.method != Method::Head {
                 x.request.head.method = Method::Get;
             }
@@ -323,7 +322,7 @@ fn redirect(x: &mut Exchange, target: Vec<u8>) -> Flow {
     }
 }
 
-/// The fields that stay although another resource answers.
+/// Keeps some fields for the reply of another resource.
 fn keep_for_redirect(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter) {
     const KEPT: u32 = ReplyName::ContentType.bit()
         | ReplyName::SetCookie.bit()

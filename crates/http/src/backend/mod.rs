@@ -1,23 +1,24 @@
-//! The way of an exchange through a backend: a server is chosen, asked, and answers, or another is.
+//! Passes exchanges on to backends: chooses a server, sends it the request, and reads its reply, or
+//! tries another server.
 //!
 //! ```text
-//! body read -> server chosen -> connected -> asked -> head read -+-> reply, its body still to come
-//!                    ^                                            |
-//!                    +------------- next_upstream ---------------+
+//! body read -> server chosen -> connected -> sent -> head read -+-> reply, its body read later
+//!                    ^                                           |
+//!                    +-------------- next_upstream --------------+
 //! ```
 //!
-//! What all families of backends (`proxy_`, `fastcgi_`, `scgi_`, `uwsgi_`, `memcached_`) have in
-//! common is declared here once, and mounted by prefix: a row of the list of features says which
-//! family a feature stands over.
+//! The settings that all families of backends (`proxy_`, `fastcgi_`, `scgi_`, `uwsgi_`,
+//! `memcached_`) share are declared here once and mounted by prefix: a row of the list of features
+//! names the family that a feature uses.
 //!
-//! A family's feature chooses the group of servers and writes the head of the request. How that is
-//! framed and what comes back means is the family's [`protocol::Protocol`]; nothing else here knows
-//! which family it serves. Servers, pools and limits are crate `upstream`'s. Cancelling is
-//! dropping: connection, lease and file are released with the future, or with the body.
+//! A family's feature chooses the group of servers and writes the head of the request. Framing the
+//! request and parsing the reply is the job of the family's [`protocol::Protocol`]; nothing else
+//! here depends on the family. Servers, pools and limits are in crate `upstream`. A request is
+//! cancelled by dropping it: connection, lease and file are released with the future, or with the
+//! body.
 
 pub(crate) mod address;
 mod body;
-mod bound;
 mod call;
 mod caller;
 mod carrier;
@@ -29,6 +30,7 @@ mod pass;
 pub(crate) mod protocol;
 mod request;
 mod spool;
+mod sticky;
 mod store;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -272,19 +274,19 @@ conf::directives! {
     ignore_headers: Option<IgnoredFields>,
 }
 
-/// Whether the configuration passes anything on anywhere, as far as it was read.
+/// Whether the configuration read so far contains a `proxy_pass` or the like.
 #[derive(Default)]
-pub(crate) struct AnyBackend(pub(crate) bool);
+pub(crate) struct ProxiesAnywhere(pub(crate) bool);
 
-/// The settings do nothing by themselves: the feature of the family takes them.
+/// Does nothing: the feature of the family uses the settings.
 pub fn install(_conf: &Arc<Conf>, _place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// nginx's bound of `*_max_temp_file_size` where nothing is said.
+/// nginx's default of `*_max_temp_file_size`.
 const TEMP_FILE_SIZE_MAX: u64 = 1024 * 1024 * 1024;
 
-/// All that some families say of their connections; what else there is to say is fixed.
+/// The settings of a family with few directives; the others have fixed values.
 pub(crate) struct Connections {
     pub(crate) bind: Option<Bind>,
     pub(crate) socket_keepalive: bool,
@@ -297,7 +299,7 @@ pub(crate) struct Connections {
     pub(crate) next_upstream_timeout: Milliseconds,
 }
 
-/// How long each step of a request to a backend may take.
+/// The time limits of a request's steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
     /// To connect.
@@ -309,26 +311,26 @@ pub(crate) struct Timeouts {
 }
 
 impl Conf {
-    /// The settings of a family that has only these: replies are not buffered, and ranges are cut
-    /// out of them.
-    pub(crate) fn of_connections(said: Connections, load: &mut Load<'_>) -> Self {
+    /// The settings of a family with only these directives: replies are not buffered, and support
+    /// ranges.
+    pub(crate) fn of_connections(set: Connections, load: &mut Load<'_>) -> Self {
         Self {
-            bind: said.bind,
-            socket_keepalive: said.socket_keepalive,
-            connect_timeout: said.connect_timeout,
-            send_timeout: said.send_timeout,
-            read_timeout: said.read_timeout,
-            buffer_size: said.buffer_size,
-            next_upstream: said.next_upstream,
-            next_upstream_tries: said.next_upstream_tries,
-            next_upstream_timeout: said.next_upstream_timeout,
+            bind: set.bind,
+            socket_keepalive: set.socket_keepalive,
+            connect_timeout: set.connect_timeout,
+            send_timeout: set.send_timeout,
+            read_timeout: set.read_timeout,
+            buffer_size: set.buffer_size,
+            next_upstream: set.next_upstream,
+            next_upstream_tries: set.next_upstream_tries,
+            next_upstream_timeout: set.next_upstream_timeout,
             buffering: false,
             force_ranges: true,
             ..Layer::defaults(load).resolve()
         }
     }
 
-    /// Checks what sizes say of each other, in nginx's words; `prefix` is the family's.
+    /// Checks that the sizes fit each other, with nginx's messages; `prefix` is the family's.
     pub(crate) fn check(&self, prefix: &str) -> std::result::Result<(), String> {
         let (number, size) = (self.buffers.number, self.buffers.size);
         if number < 2 {
@@ -370,9 +372,9 @@ impl Conf {
         ))
     }
 
-    /// Settles whether the request goes on when its client has gone, whatever an earlier location
-    /// said. What `post_action` does has no client.
-    pub(crate) fn settle_abort(&self, x: &Exchange) {
+    /// Decides whether the request survives a client disconnect, and replaces the decision of an
+    /// earlier location. `post_action` has no client.
+    pub(crate) fn decide_client_abort(&self, x: &Exchange) {
         let goes_on = self.ignore_client_abort || !matches!(self.store, Store::Off);
         x.outlives_client.set(goes_on || x.role == Role::PostAction);
     }
@@ -392,7 +394,7 @@ impl Conf {
         self.request_buffering
     }
 
-    /// How long each step of a request may take.
+    /// The time limits of a request's steps.
     pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts {
             connect_ms: self.connect_timeout.0,
@@ -401,22 +403,22 @@ impl Conf {
         }
     }
 
-    /// The longest head of a reply.
+    /// The largest head of a reply, in bytes.
     pub(crate) fn head_bytes_max(&self) -> usize {
         usize::try_from(self.buffer_size.0).unwrap_or(usize::MAX)
     }
 
-    /// How many bytes of fields may follow a reply.
+    /// The largest trailers of a reply, in bytes.
     pub(crate) fn trailer_bytes_max(&self) -> u32 {
         u32::try_from(self.buffer_size.0).unwrap_or(u32::MAX)
     }
 
-    /// How much of a reply is held in memory.
+    /// The largest part of a reply in memory, in bytes.
     pub(crate) fn memory_max(&self) -> usize {
         usize::try_from(self.buffers.number.saturating_mul(self.buffers.size)).unwrap_or(usize::MAX)
     }
 
-    /// How much of a reply goes to a file.
+    /// The largest part of a reply in a temporary file, in bytes.
     pub(crate) fn file_max(&self) -> u64 {
         self.max_temp_file_size.map_or(TEMP_FILE_SIZE_MAX, |size| size.0)
     }

@@ -1,63 +1,61 @@
-//! One server after another, until one answers or none is left.
+//! Tries servers of a group until one answers.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ::upstream::pool::{PoolOrigin, PoolProtocol};
-use ::upstream::{Attempt, Group, Until};
+use ::upstream::pool::{PoolKey, PoolOrigin, PoolProtocol};
+use ::upstream::{Attempt, Group, Lease, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
 use session::backend::{NoServer, SecuredConnections, choose};
 use wire::Known;
-use wire::reply::{ReplyHead, ReplyName};
+use wire::reply::ReplyName;
 
 use super::Conf;
-use super::body::{self, BodyPolicy, BusyServer, Receive};
-use super::bound::Bound;
-use super::call::{Answered, BackendCall, Calling, Trouble};
-use super::caller::Caller;
+use super::body::{self, BodyPolicy, BusyServer};
+use super::call::{Answered, CallError, UpstreamRequest};
 use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
-use super::connect::{self, CONNECTING, ConnectPlan, Connected};
+use super::connect::{self, CONNECTING};
 use super::fetch;
 use super::head::{self, HeaderFilter, ReplyRewriter};
 use super::protocol::{ReplyLength, ReplyReader};
 use super::request::BackendRequestBody;
+use super::sticky::StickySession;
 use super::store::StoredReply;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{AskedBackend, CloseReason, Exchange, Flow};
+use crate::exchange::{CloseReason, Exchange, Flow};
 use crate::rate::Rate;
 
-/// A request, and what is done with the reply.
+/// A request to a group, and the settings for its reply.
 pub(crate) struct PassPlan<'a, S> {
     pub(crate) conf: &'a Conf,
     pub(crate) filter: &'a HeaderFilter,
     pub(crate) policy: &'a Arc<BodyPolicy>,
     pub(crate) rewriter: &'a dyn ReplyRewriter,
     pub(crate) group: &'a Arc<Group>,
-    /// How connections are secured; `None`: they are not.
+    /// The TLS of connections; `None`: plain ones.
     pub(crate) tls: Option<SecuredConnections<'a>>,
-    /// What stands before the body, in the protocol's own form.
+    /// The head of the request in the protocol's own form.
     pub(crate) head: Vec<u8>,
     pub(crate) body: BackendRequestBody,
-    /// What is spoken with the server.
+    /// The protocol spoken to the server.
     pub(crate) start: S,
 }
 
-/// Passes the exchange on. The plan is used up.
+/// Passes the exchange on, and uses up the plan.
 ///
-/// It is lent: given away, it would be copied into the future, which would have room for it twice.
+/// The plan is borrowed: if it were moved, the future would contain it twice.
 pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
     x.backends.set_schema(if plan.tls.is_some() { S::SECURE_SCHEMA } else { S::SCHEMA });
     let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
     let mut passing = Passing {
-        bound: Bound::of(x, plan.group),
+        session: StickySession::of(x, plan.group),
         origin: origin(x, plan, from),
         plan,
         attempt: Attempt::default(),
@@ -65,7 +63,7 @@ pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPla
         begun_ms: clock::now_ms(),
         is_first: true,
         request_sent: false,
-        had_stale: false,
+        reused_was_closed: false,
         server: None,
     };
     let flow = passing.run(x).await;
@@ -76,23 +74,24 @@ pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPla
 
 struct Passing<'p, 'a, S: CarrierFactory> {
     plan: &'p mut PassPlan<'a, S>,
-    bound: Bound,
-    /// How and for whom its connections are made; `None` for plain ones.
+    /// `None` for a group without `sticky`.
+    session: Option<Box<StickySession>>,
+    /// The origin of its connections in the pool; `None` for plain ones.
     origin: Option<Arc<PoolOrigin>>,
     attempt: Attempt,
-    /// How many servers have been asked.
+    /// The number of servers tried.
     tries: u32,
     begun_ms: u64,
     is_first: bool,
-    /// Whether a server has been sent any of the request, or the client's body taken for it.
+    /// Whether a part of the request was sent, or a part of the client's body taken for it.
     request_sent: bool,
-    /// Whether a kept connection turned out closed.
-    had_stale: bool,
-    /// The server that is asked; none before the first is chosen, and once it has answered.
+    /// Whether a reused connection was closed by its server.
+    reused_was_closed: bool,
+    /// The server being tried; `None` before the first is chosen, and after one has answered.
     server: Option<BusyServer>,
 }
 
-/// How and for whom connections are made. With `keepalive N local`, nginx tells locations apart by
+/// The origin of connections in the pool. With `keepalive N local`, nginx tells locations apart by
 /// the address of their settings; the location's number also survives a reload.
 fn origin<S: CarrierFactory>(
     x: &Exchange,
@@ -116,45 +115,48 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             if let Err(flow) = self.choose(x).await {
                 return flow;
             }
-            let trouble = match self.ask(x).await {
+            let error = match self.try_server(x).await {
                 Ok(Ok(flow)) => return flow,
                 Ok(Err(status)) => {
                     x.debug(format_args!("http next upstream, {status}"));
                     continue;
                 }
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            if let Err(flow) = self.after(x, trouble) {
+            if let Err(flow) = self.after_error(x, error) {
                 return flow;
             }
         }
     }
 
-    /// Chooses the server to ask, once the last one is given back.
+    /// Releases the last server and chooses the next one.
     async fn choose(&mut self, x: &mut Exchange) -> Result<(), Flow> {
         self.server = None;
         let group = self.plan.group;
         let timeout_ms = self.plan.conf.read_timeout.0;
         // When a client leaves, the driver drops the exchange.
         let left = |_: &mut Exchange, _: &mut Context<'_>| Poll::Pending;
-        let chosen = choose(x, group, &mut self.attempt, self.bound.id(), timeout_ms, left).await;
+        let session = self.session.as_ref().and_then(|session| session.id());
+        let chosen = choose(x, group, &mut self.attempt, session, timeout_ms, left).await;
         let (lease, waited_ms) = match chosen {
             Ok(chosen) => chosen,
             Err(NoServer { status: Some(status), waited_ms }) => {
-                self.without_server(x, status, waited_ms);
-                // Not the status of a client that was too slow.
+                self.record_no_server(x, status, waited_ms);
+                // `Flow::Status` would close the connection on 408, as if the client were too slow.
                 return Err(answer::with_status(x, status));
             }
             Err(NoServer { status: None, waited_ms }) => {
-                self.without_server(x, 502, waited_ms);
+                self.record_no_server(x, 502, waited_ms);
                 x.log(Level::Error, format_args!("no live upstreams"));
                 return Err(Flow::Status(502));
             }
         };
         self.tries += 1;
-        self.bound.choose(x, group, lease.server());
+        if let Some(session) = &mut self.session {
+            session.choose(x, lease.server());
+        }
         let anew = std::mem::take(&mut self.is_first);
-        let attempt = x.backends.begin(AskedBackend::Server(lease.server().clone()), anew);
+        let attempt = x.backends.begin(Ok(lease.server().clone()), anew);
         attempt.queue_ms.set(waited_ms);
         self.server = Some(BusyServer::new(lease, attempt, self.origin.clone()));
         Ok(())
@@ -164,58 +166,45 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         self.server.as_mut().expect("one is chosen")
     }
 
-    /// There is no server to ask.
-    fn without_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) {
+    /// Records an attempt without an available server.
+    fn record_no_server(&mut self, x: &mut Exchange, status: u16, waited_ms: Option<u64>) {
         let anew = std::mem::take(&mut self.is_first);
-        let attempt = x.backends.begin(AskedBackend::Group(self.plan.group.name().into()), anew);
+        let attempt = x.backends.begin(Err(self.plan.group.name().into()), anew);
         attempt.status.set(status);
         attempt.queue_ms.set(waited_ms);
         attempt.end();
         x.action = CONNECTING;
     }
 
-    /// Asks the server, and makes what it answers the exchange's; `Ok(Err)`: another is asked.
-    async fn ask(&mut self, x: &mut Exchange) -> Result<Result<Flow, u16>, Trouble> {
+    /// Sends the request to the chosen server, and makes its reply the exchange's; `Ok(Err)`:
+    /// another server is tried.
+    async fn try_server(&mut self, x: &mut Exchange) -> Result<Result<Flow, u16>, CallError> {
         let timer = Timer::new();
-        let (conf, filter) = (self.plan.conf, self.plan.filter);
-        let server = self.server.as_mut().expect("one is chosen");
-        let connecting = ConnectPlan {
-            group: self.plan.group,
-            lease: &server.lease,
-            conf,
-            secured: self.plan.tls.as_ref(),
-            origin: self.origin.clone(),
-            reuses: !self.had_stale,
-        };
-        let caller = &mut ForClient { x: &mut *x, filter };
-        let Connected { connection, reused } = connecting.connect(caller, &timer).await?;
-        let attempt = server.attempt.clone();
+        let connection = self.connect(x, &timer).await?;
+        let is_reused = connection.is_reused();
+        let attempt = self.server().attempt.clone();
         attempt.connect_ms.set(Some(attempt.age_ms()));
         x.backends.head.reset();
         let body = self.plan.body.source(x);
         let mut carrier = self.plan.start.carrier(connection, body);
-        let call = BackendCall {
-            carrier: &mut carrier,
-            head: &self.plan.head,
-            timer: &timer,
-            times: conf.timeouts().into(),
-            head_max: conf.buffer_size.0,
-            received: &attempt.bytes_received,
-        };
-        let mut calling = Calling::new(call);
-        let answered = poll_fn(|cx| calling.poll(cx, &mut ForClient { x: &mut *x, filter })).await;
-        drop(calling);
+        let (head, received) = (&self.plan.head, &attempt.bytes_received);
+        let (timeouts, head_max) = (Some(&self.plan.policy.timeouts), self.plan.conf.buffer_size.0);
+        let mut request =
+            UpstreamRequest::new(&mut carrier, head, &timer, timeouts, head_max, received);
+        request.early_hints = Some(self.plan.filter);
+        let answered = poll_fn(|cx| request.poll(cx, x)).await;
+        drop(request);
         let progress = carrier.progress();
         attempt.bytes_sent.set(progress.written);
-        // What the server refused to look at can be sent again, if it is still there.
-        let is_refused = matches!(answered, Err(Trouble::Refused));
+        // A request that the server has not processed can be sent again, if it is stored.
+        let is_refused = matches!(answered, Err(CallError::Refused));
         let is_streamed = matches!(self.plan.body, BackendRequestBody::Streamed);
         self.request_sent |= progress.has_begun && (is_streamed || !is_refused);
         let is_silent = attempt.bytes_received.get() == 0;
-        if reused && is_silent && (is_refused || matches!(answered, Err(Trouble::Error))) {
-            // That a kept connection was closed meanwhile says little of its server. The next one
-            // is new: a request that servers fail at must not use up all that are kept.
-            self.had_stale = true;
+        if is_reused && is_silent && (is_refused || matches!(answered, Err(CallError::Error))) {
+            // A reused connection that is closed is hardly its server's fault. The next connection
+            // is a new one: a request that makes servers fail must not use up all idle connections.
+            self.reused_was_closed = true;
             self.attempt.allow_another();
             self.tries -= 1;
         }
@@ -224,13 +213,46 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         Ok(self.answer(x, answered, &mut Some(carrier)))
     }
 
-    /// Refuses an interim status of a final reply: the client would wait for another reply. 101 is
-    /// final where the client has asked for it.
+    /// Takes an idle connection to the chosen server from the group's pool, or opens one.
+    async fn connect(&self, x: &mut Exchange, timer: &Timer) -> Result<S::Connection, CallError> {
+        // The values of this block need not be kept while a connection is waited for.
+        let connecting = {
+            let key = self.pool_key();
+            if !self.reused_was_closed
+                && let Some(connection) = S::Connection::take(self.plan.group.pool(), &key)
+            {
+                return Ok(connection);
+            }
+            x.action = CONNECTING;
+            let protocols = S::Connection::PROTOCOLS;
+            let transport = match &self.plan.tls {
+                Some(secured) => Some(connect::transport(x, secured, &key.to, protocols)?),
+                None => None,
+            };
+            let from = key.origin.as_ref().and_then(|origin| origin.from);
+            let options = connect::connect_options(self.plan.conf, from, transport);
+            connect::begin(x, &key.to, self.lease().name(), &options)?
+        };
+        timer.set(self.plan.conf.connect_timeout.0);
+        let stream = connect::finish(x, connecting, self.plan.tls.as_ref(), timer).await?;
+        Ok(S::Connection::begin(stream, self.plan.group.pool(), || self.pool_key()))
+    }
+
+    fn pool_key(&self) -> PoolKey {
+        PoolKey { to: self.lease().address().clone(), origin: self.origin.clone() }
+    }
+
+    fn lease(&self) -> &Lease {
+        &self.server.as_ref().expect("one is chosen").lease
+    }
+
+    /// Rejects an interim status of a final reply: the client would wait for another reply. 101 is
+    /// final if the client has requested an upgrade.
     fn check_final(
         x: &Exchange,
         answered: &Answered,
         reply: &(impl ReplyReader + ?Sized),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CallError> {
         let status = x.backends.head.status;
         let switches =
             || reply.switches() && answered.sent && x.request.field(Known::Upgrade).is_some();
@@ -238,10 +260,10 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             return Ok(());
         }
         x.log(Level::Error, format_args!("upstream sent unexpected status {status}"));
-        Err(Trouble::InvalidHeader)
+        Err(CallError::InvalidHeader)
     }
 
-    /// Makes the server's answer the exchange's; `Err`: another server is asked.
+    /// Makes the server's reply the exchange's; `Err`: another server is tried.
     fn answer(
         &mut self,
         x: &mut Exchange,
@@ -256,7 +278,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         attempt.header_ms.set(Some(attempt.age_ms()));
         lease.reached(Until::FirstByte, attempt.age_ms());
         let reasons = NextUpstream::of_status(status);
-        if reasons != 0 && self.may_go_on(x, reasons) && self.attempt.tries_left() > 0 {
+        if reasons != 0 && self.may_try_another(x, reasons) && self.attempt.tries_left() > 0 {
             match status {
                 403 | 404 => self.server().lease.succeeded(clock::now_ms()),
                 _ => self.failed(x),
@@ -265,7 +287,10 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             return Err(status);
         }
         let mut server = self.server.take().expect("it has answered");
-        server.session = self.bound.learn(x, self.plan.group, server.lease.server());
+        server.session = self.session.take();
+        if let Some(session) = &mut server.session {
+            session.take_head(x, server.lease.server());
+        }
         server.sent = answered.sent;
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
             server.end_unread(carrier, self.plan.group.pool(), &answered);
@@ -280,7 +305,6 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         Ok(self.reply(x, server, carrier, answered, buffering))
     }
 
-    /// Makes the reply of it.
     fn reply(
         &self,
         x: &mut Exchange,
@@ -290,7 +314,9 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         buffering: bool,
     ) -> Flow {
         let PassPlan { conf, policy, group, .. } = &*self.plan;
-        self.bound.tell(x);
+        if let Some(session) = &server.session {
+            session.set_cookie(x);
+        }
         head::copy(x, conf, self.plan.filter, self.plan.rewriter);
         x.reply.content_length = match answered.body {
             ReplyLength::Known(length) => Some(length),
@@ -303,17 +329,13 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             let Some(connection) = connection else { return Flow::Status(502) };
             return switch(x, Switched::new(server, connection, answered, conf));
         }
-        let rate = match buffering {
-            true => self.rate(x),
-            false => {
-                // So nginx has it: what is not buffered goes as fast as it comes.
-                x.reply.limit_rate = Some(0);
-                Rate::default()
-            }
-        };
+        let buffered_rate = buffering.then(|| self.rate(x));
+        if !buffering {
+            // As in nginx, a reply that is not buffered goes as fast as it comes.
+            x.reply.limit_rate = Some(0);
+        }
         let is_stored = buffering && answered.body != ReplyLength::None;
-        let body =
-            body::receive(x, server, carrier, answered, Receive { policy, group, buffering, rate });
+        let body = body::receive(x, server, carrier, answered, policy, group, buffered_rate);
         let stored = is_stored.then(|| StoredReply::begin(x, conf, &policy.temp_path)).flatten();
         x.reply.body = match stored {
             Some(stored) => fetch::keep(x, stored, body),
@@ -322,7 +344,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         Flow::Done
     }
 
-    /// How fast the reply is read.
+    /// The rate at which the reply is read.
     fn rate(&self, x: &mut Exchange) -> Rate {
         let per_second = match &self.plan.conf.limit_rate {
             SizeTemplate::Fixed(rate) => *rate,
@@ -341,22 +363,22 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         }
     }
 
-    /// What follows when a server did not answer; `Ok`: another is asked.
-    fn after(&mut self, x: &mut Exchange, trouble: Trouble) -> Result<(), Flow> {
+    /// Decides what follows when a server did not answer; `Ok`: another server is tried.
+    fn after_error(&mut self, x: &mut Exchange, error: CallError) -> Result<(), Flow> {
         self.end_attempt();
-        let is_refused = matches!(trouble, Trouble::Refused);
-        let (reason, status) = match trouble {
-            Trouble::Error | Trouble::Refused => (NextUpstream::ERROR, 502),
-            Trouble::Timeout => (NextUpstream::TIMEOUT, 504),
-            Trouble::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
-            Trouble::Internal => return Err(Flow::Status(500)),
-            Trouble::Client(error) => return Err(error.settle(x)),
+        let is_refused = matches!(error, CallError::Refused);
+        let (reason, status) = match error {
+            CallError::Error | CallError::Refused => (NextUpstream::ERROR, 502),
+            CallError::Timeout => (NextUpstream::TIMEOUT, 504),
+            CallError::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
+            CallError::Internal => return Err(Flow::Status(500)),
+            CallError::Client(error) => return Err(error.into_flow(x)),
         };
         self.server().attempt.status.set(status);
         if !is_refused {
             self.failed(x);
         }
-        if self.may_go_on(x, reason) && self.attempt.tries_left() > 0 {
+        if self.may_try_another(x, reason) && self.attempt.tries_left() > 0 {
             return Ok(());
         }
         Err(Flow::Status(status))
@@ -372,8 +394,8 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         self.server().attempt.end();
     }
 
-    /// Whether this is a reason to ask another server, and it is not too late for it.
-    fn may_go_on(&self, x: &Exchange, mut reasons: u16) -> bool {
+    /// Whether one of these reasons allows another server, and limits allow it too.
+    fn may_try_another(&self, x: &Exchange, mut reasons: u16) -> bool {
         use wire::Method;
         let conf = self.plan.conf;
         let unsafe_method =
@@ -390,36 +412,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     }
 }
 
-/// A request that is made for a client's exchange.
-pub(super) struct ForClient<'a> {
-    pub(super) x: &'a mut Exchange,
-    /// Which early hints are passed on.
-    pub(super) filter: &'a HeaderFilter,
-}
-
-impl Caller for ForClient<'_> {
-    fn set_action(&mut self, action: &'static str) {
-        self.x.action = action;
-    }
-
-    fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {
-        self.x.log(level, message);
-    }
-
-    fn reply_head(&mut self) -> &mut ReplyHead {
-        &mut self.x.backends.head
-    }
-
-    fn note_text(&mut self, text: &[u8]) {
-        self.x.backends.note_head(text);
-    }
-
-    fn early_hints(&mut self) {
-        head::send_early_hints(self.x, self.filter);
-    }
-}
-
-/// The connection speaks another protocol from now on.
+/// Makes the connection a tunnel.
 fn switch(x: &mut Exchange, switched: Switched) -> Flow {
     if x.is_subrequest() {
         x.log(Level::Error, format_args!("connection upgrade in subrequest"));
@@ -440,7 +433,7 @@ fn intercept(x: &mut Exchange, status: u16) -> Flow {
     Flow::Status(status)
 }
 
-/// The length that a reply without a body announces: what a GET would have got.
+/// The length that a reply without a body announces: the length of the reply to a GET.
 fn head_length(x: &Exchange) -> Option<u64> {
     let field = x.backends.head.field(ReplyName::ContentLength)?;
     conf::units::number(field.value.of(&x.backends.head_text))

@@ -1,4 +1,4 @@
-//! What follows the head of a request to a backend.
+//! The body of a request to a backend.
 
 use std::rc::Rc;
 
@@ -6,19 +6,18 @@ use super::Conf;
 use super::carrier::RequestSource;
 use crate::exchange::{Exchange, Flow, StoredBody};
 
-/// What follows the head of a request.
+/// The body of a request.
 pub(crate) enum BackendRequestBody {
-    /// Nothing.
     None,
-    /// The client's, which has been read, or one that was made.
+    /// The client's body, which has been read, or a body of Weir's own.
     Stored(Rc<StoredBody>),
-    /// The client's, as it comes.
+    /// The client's body as it arrives.
     Streamed,
 }
 
 impl BackendRequestBody {
     /// The client's body if the family passes it on. It is read first, unless the family's settings
-    /// and `can_stream` allow to pass it on as it arrives.
+    /// and `can_stream` allow streaming.
     pub(crate) async fn of_client(
         x: &mut Exchange,
         family: &Conf,
@@ -36,12 +35,12 @@ impl BackendRequestBody {
         Ok(kept.map_or(Self::None, |kept| Self::Stored(kept.clone())))
     }
 
-    /// A body that is sent instead of the client's.
+    /// A body that replaces the client's.
     pub(crate) fn made(bytes: Vec<u8>) -> Self {
         Self::Stored(Rc::new(StoredBody::Memory(bytes)))
     }
 
-    /// Where the next server gets it from.
+    /// The source for the next server.
     pub(super) fn source(&self, x: &mut Exchange) -> RequestSource {
         match self {
             Self::Streamed => {
@@ -51,7 +50,7 @@ impl BackendRequestBody {
         }
     }
 
-    /// The same without a client, from whom nothing comes.
+    /// The source for a request without a client.
     pub(super) fn stored_source(&self) -> RequestSource {
         match self {
             Self::Stored(body) => RequestSource::stored(body),
@@ -60,7 +59,7 @@ impl BackendRequestBody {
     }
 }
 
-/// Whether all of the client's body has already arrived, and fits into memory.
+/// Whether the whole body of the client has arrived and fits into memory.
 fn is_read_at_once(x: &Exchange) -> bool {
     let Some(downstream) = &x.downstream else { return true };
     let rules = &x.location().core.client_body;

@@ -1,25 +1,23 @@
-//! What has come of a reply and is not given to the client yet, in order: in memory up to a limit,
-//! then in a temporary file up to another.
+//! The part of a reply that the client has not been given yet, in order: in memory up to a limit,
+//! then in a temporary file up to another limit.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 
 use net::buffers::{self, LentPart};
 
-use crate::exchange::{Bytes, Chunk, FileSlice};
+use crate::exchange::{BodyError, Bytes, Chunk, FileSlice};
 use crate::files::{TempFile, TempFileEnd, TempPath};
 
-/// Less room than this at the end of a piece is not read into.
-const ROOM_MIN: usize = 4096;
+/// The smallest free space at the end of a piece that is read into.
+const FREE_MIN: usize = 4096;
 
-/// Pieces of a body.
 #[derive(Default)]
 pub(super) struct Spool {
     pieces: VecDeque<SpoolPiece>,
-    /// Memory that they take.
+    /// Their memory.
     memory: usize,
-    /// Memory of the piece that was given last: it is on its way.
+    /// The memory of the last piece given, which is being sent.
     given: usize,
     file: Option<TempFile>,
 }
@@ -30,39 +28,46 @@ enum SpoolPiece {
     File(FileSlice),
 }
 
-/// Why a file could not be made or written.
-pub(super) struct SpoolError(pub(super) &'static str, pub(super) PathBuf, pub(super) io::Error);
+/// A buffer that is read into.
+pub(super) struct ReadBuffer {
+    pub(super) bytes: Vec<u8>,
+    /// The start of the piece. The reply's head precedes the first piece.
+    pub(super) start: usize,
+    /// Whether the bytes go to the file.
+    pub(super) to_file: bool,
+}
 
 impl Spool {
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// How much memory is in use.
+    /// Memory in use, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.memory + self.given
     }
 
-    /// How much has gone to the file.
+    /// Bytes written to the file.
     pub(super) fn in_file(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.slice().len())
     }
 
-    /// Adds what a buffer has from `start` on.
-    pub(super) fn push(&mut self, buffer: Vec<u8>, start: usize) {
-        if buffer.len() == start {
-            return buffers::give_back(buffer);
+    /// Adds a piece of memory.
+    pub(super) fn push(&mut self, buffer: ReadBuffer) {
+        let ReadBuffer { bytes, start, .. } = buffer;
+        if bytes.len() == start {
+            return buffers::give_back(bytes);
         }
-        self.memory += buffer.capacity();
-        self.pieces.push_back(SpoolPiece::Memory(buffer, start));
+        self.memory += bytes.capacity();
+        self.pieces.push_back(SpoolPiece::Memory(bytes, start));
     }
 
-    /// Takes the last piece back if there is room behind it. Where it starts.
-    pub(super) fn reopen(&mut self) -> Option<(Vec<u8>, usize)> {
+    /// Takes the last piece back if there is free space behind it.
+    pub(super) fn reopen(&mut self) -> Option<ReadBuffer> {
         match self.pieces.pop_back()? {
-            SpoolPiece::Memory(buffer, start) if buffer.capacity() - buffer.len() >= ROOM_MIN => {
-                self.memory -= buffer.capacity();
-                Some((buffer, start))
+            SpoolPiece::Memory(bytes, start) if bytes.capacity() - bytes.len() >= FREE_MIN => {
+                self.memory -= bytes.capacity();
+                Some(ReadBuffer { bytes, start, to_file: false })
             }
             other => {
                 self.pieces.push_back(other);
@@ -71,24 +76,25 @@ impl Spool {
         }
     }
 
-    /// Adds bytes by way of the file. The path of the file, if it was made for them.
+    /// Adds bytes to the file. Returns the path of the file if it was created for them.
     pub(super) fn push_to_file(
         &mut self,
         bytes: &[u8],
         temp_path: &TempPath,
-    ) -> Result<Option<PathBuf>, SpoolError> {
+    ) -> Result<Option<PathBuf>, BodyError> {
         let mut made = None;
         let file = match &mut self.file {
             Some(file) => file,
             none => {
                 let file = temp_path.create(TempFileEnd::Nameless);
-                let file = file.map_err(|(path, error)| SpoolError("open()", path, error))?;
+                let file =
+                    file.map_err(|(path, error)| BodyError::TempFile("open()", path, error))?;
                 made = Some(file.path().to_owned());
                 none.insert(file)
             }
         };
         let written = file.append(bytes);
-        written.map_err(|error| SpoolError("pwrite()", file.path().to_owned(), error))?;
+        written.map_err(|error| BodyError::TempFile("pwrite()", file.path().to_owned(), error))?;
         let slice = file.slice();
         let start = slice.end - bytes.len() as u64;
         match self.pieces.back_mut() {
@@ -98,7 +104,6 @@ impl Spool {
         Ok(made)
     }
 
-    /// The next piece.
     pub(super) fn pop(&mut self) -> Option<Chunk> {
         self.given = 0;
         Some(match self.pieces.pop_front()? {

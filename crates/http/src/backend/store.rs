@@ -1,7 +1,7 @@
-//! `store`: replies that are kept as files.
+//! `store`: saves replies as files.
 //!
 //! A reply goes to a temporary file while it goes to the client. The complete file is moved to its
-//! place, so an incomplete one is never seen there.
+//! final path, so an incomplete one never appears there.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -18,22 +18,22 @@ use super::values::Store;
 use crate::exchange::{Chunk, DetachedLog, Exchange, FileSlice};
 use crate::files::{TempFile, TempFileEnd, TempPath};
 
-/// Bytes copied at once from a file that a reply was buffered in.
+/// Bytes copied at once from the temporary file of a buffered reply.
 const COPY_SIZE: u64 = 64 * 1024;
 
-/// The file that a reply becomes.
+/// The file of a reply being saved.
 pub(super) struct StoredReply {
     file: TempFile,
     place: PathBuf,
     mode: u32,
-    /// `Last-Modified`, if it is a time.
+    /// `Last-Modified`, if it is valid.
     modified: Option<i64>,
     log: Rc<DetachedLog>,
 }
 
 impl StoredReply {
-    /// The file for this exchange's reply, if it is to be stored. When the file cannot be made,
-    /// that is logged, and the reply is not stored.
+    /// The file for this exchange's reply, if the reply is to be stored. If the file cannot be
+    /// created, that is logged and the reply is not stored.
     pub(super) fn begin(x: &mut Exchange, conf: &Conf, temp_path: &TempPath) -> Option<Box<Self>> {
         if matches!(conf.store, Store::Off) || x.reply.status != 200 || x.request.header_only {
             return None;

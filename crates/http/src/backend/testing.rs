@@ -1,4 +1,4 @@
-//! What tests of backends stand on: a server whose replies are written down, on a port of its own.
+//! A scripted server on a port of its own, for tests of backends.
 //!
 //! ```text
 //! let backend = Backend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
@@ -7,8 +7,8 @@
 //! assert_eq!(backend.asked(), "GET / HTTP/1.1\nHost: ...\n\n");
 //! ```
 //!
-//! Line feeds in what is written down become CR LF in heads, and are what tests compare with. Every
-//! connection has a thread; what comes is told to the test in its order.
+//! Line feeds of scripts become CR LF in heads; requests are reported with line feeds. Every
+//! connection has a thread; requests are reported to the test in their order.
 
 #![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
 
@@ -24,22 +24,21 @@ use net::testing::{RelaySide, relay};
 use crate::h1::tests::{PATIENCE, Server, tcp_pair};
 use crate::testing::transport;
 
-/// A server that does what a test says.
+/// A scripted server.
 pub(crate) struct TestBackend {
-    /// Where it listens on 127.0.0.1.
+    /// Its port on 127.0.0.1.
     pub(crate) port: u16,
     asked: Receiver<String>,
 }
 
-/// One connection, as the script of a backend sees it.
+/// One connection, as a script uses it.
 pub(crate) struct TestPeer {
     stream: TcpStream,
     input: Vec<u8>,
     asked: Sender<String>,
 }
 
-/// The connection as a script speaks on it: what came on it is relayed, where the suite runs over
-/// sessions.
+/// The connection of a script. It is a relay if the tests run over secure sessions.
 fn unsecured(stream: TcpStream) -> TcpStream {
     if transport(RelaySide::Server).is_none() {
         return stream;
@@ -53,13 +52,13 @@ fn unsecured(stream: TcpStream) -> TcpStream {
 }
 
 impl TestBackend {
-    /// Plays a script with every connection; the connection is closed when the script ends.
+    /// Runs a script for every connection; the connection is closed when the script ends.
     pub(crate) fn playing(script: impl Fn(TestPeer) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, asked) = channel();
         let script = Arc::new(script);
-        // Both kinds of thread go with the test's process.
+        // Both kinds of thread end with the test's process.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, asked) = (script.clone(), sender.clone());
@@ -70,8 +69,8 @@ impl TestBackend {
         Self { port, asked }
     }
 
-    /// Answers each request with what the function says; the connection is kept if the length of
-    /// that is known.
+    /// Answers each request with the function's result; the connection is kept if the length of the
+    /// reply is known.
     pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         Self::playing(move |mut peer| {
             while let Some(request) = peer.request() {
@@ -90,8 +89,8 @@ impl TestBackend {
         Self::answering(move |_| reply.clone())
     }
 
-    /// Answers a request that ends with these bytes with others, and closes the connection. The
-    /// request is told escaped.
+    /// Answers a request that ends with these bytes with other bytes, and closes the connection.
+    /// The request is reported with escapes.
     pub(crate) fn of_bytes(end: &'static [u8], reply: impl Into<Vec<u8>>) -> Self {
         let reply = reply.into();
         Self::playing(move |mut peer| {
@@ -111,19 +110,19 @@ impl TestBackend {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The next request that came, body included; its lines end with line feeds.
+    /// The next request, body included; its lines end with line feeds.
     pub(crate) fn asked(&self) -> String {
         self.asked.recv_timeout(PATIENCE).expect("a request")
     }
 
-    /// Fails if another request has come, or comes within a moment.
+    /// Fails if another request has arrived, or arrives shortly.
     pub(crate) fn expect_unasked(&self) {
         let asked = self.asked.recv_timeout(Duration::from_millis(50));
         assert_eq!(asked, Err(RecvTimeoutError::Timeout));
     }
 }
 
-/// So many bytes, of which no two parts are alike.
+/// This number of bytes, no two parts of which are alike.
 pub(crate) fn text(length: usize) -> String {
     let mut text = String::with_capacity(length + 1024);
     while text.len() < length {
@@ -138,7 +137,7 @@ pub(crate) fn closed_port() -> u16 {
     1
 }
 
-/// A server that passes everything on, with more lines in its location. It logs to `e.log`.
+/// A server that passes all requests on, with more lines in its location. It logs to `e.log`.
 pub(crate) fn proxy(backend: &TestBackend, lines: &str) -> Server {
     let address = backend.address();
     Server::start(format!(
@@ -146,7 +145,7 @@ pub(crate) fn proxy(backend: &TestBackend, lines: &str) -> Server {
     ))
 }
 
-/// A backend that sends a field with the value that its request has in `X-Value`.
+/// A backend that replies with a field that has the value of the request's `X-Value`.
 pub(crate) fn echoing(name: &'static str) -> TestBackend {
     TestBackend::answering(move |request| {
         let value = request.lines().find_map(|line| line.strip_prefix("X-Value: ")).unwrap();
@@ -154,7 +153,7 @@ pub(crate) fn echoing(name: &'static str) -> TestBackend {
     })
 }
 
-/// Asks such a backend through a server: what comes back of the field.
+/// Sends requests to such a backend through a server, and returns the field's values.
 pub(crate) fn echoed(server: &Server, target: &str, name: &str, value: &str) -> String {
     let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n");
     let reply = server.ask(&format!("{head}X-Value: {value}\r\n\r\n"));
@@ -198,12 +197,12 @@ impl TestPeer {
         Some(request)
     }
 
-    /// Tells the test something, as if it had been asked for it.
-    pub(crate) fn tell(&self, what: &str) {
+    /// Reports text to the test, like a request.
+    pub(crate) fn report(&self, what: &str) {
         let _ = self.asked.send(what.to_owned());
     }
 
-    /// What has come and was not asked for yet, at least one byte; `None` at the end.
+    /// The bytes that were not read yet, at least one; `None` at the end.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         if self.input.is_empty() {
             self.read()?;
@@ -211,7 +210,7 @@ impl TestPeer {
         Some(std::mem::take(&mut self.input))
     }
 
-    /// Reads what comes next; `None` at the end.
+    /// Reads the next bytes; `None` at the end.
     pub(crate) fn read(&mut self) -> Option<()> {
         let mut buffer = [0; 16 * 1024];
         match self.stream.read(&mut buffer) {
@@ -231,17 +230,16 @@ impl TestPeer {
         self.send_raw(format!("{head}{end}{body}"));
     }
 
-    /// Sends bytes as they are. That the other side is gone is for its own log.
+    /// Sends bytes unchanged. Ignores a closed connection, which the other side logs.
     pub(crate) fn send_raw(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
-    /// Says that nothing more will be sent.
     pub(crate) fn end(&self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Fails if the other side closes within a moment.
+    /// Fails if the other side closes shortly.
     pub(crate) fn expect_open(&mut self) {
         self.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let read = self.stream.read(&mut [0]).map_err(|error| error.kind());

@@ -1,7 +1,7 @@
-//! A connection that a server has switched to another protocol: bytes go both ways as they come.
+//! A connection that a server has switched to another protocol: bytes are copied both ways.
 //!
-//! It is over when one side has ended and all that it sent is delivered, as in nginx: the other
-//! side is not waited for. While nothing flows, nothing is held but the two sockets.
+//! It ends when one side has ended and all its bytes are delivered, as in nginx, without waiting
+//! for the other side. While idle, it holds only the two sockets.
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,10 @@ use super::body::BusyServer;
 use super::call::Answered;
 use crate::exchange::{Tunnel, TunnelEnd, TunnelError};
 
-/// Pieces that go through in one direction before others get their turn.
+/// Pieces copied in one direction before other tasks run.
 const PIECES_PER_TURN: u32 = 16;
 
-/// A server's connection that speaks another protocol now.
+/// A server's connection that now speaks another protocol.
 pub(super) struct Switched {
     server: ServerEnd,
     down: Way,
@@ -31,36 +31,36 @@ pub(super) struct Switched {
     is_timed: bool,
 }
 
-/// The server's end. What passes through it is counted.
+/// The server's end, which counts bytes.
 struct ServerEnd {
     connection: PooledConnection,
-    /// There until the tunnel ends.
+    /// `None` once the tunnel has ended.
     server: Option<BusyServer>,
 }
 
 /// One direction.
 #[derive(Default)]
 struct Way {
-    /// What is on its way; no memory while there is nothing.
+    /// Bytes to be written; holds no memory while empty.
     buffer: Vec<u8>,
     written: usize,
-    /// Whether nothing more comes.
+    /// Whether its source has ended.
     ended: bool,
 }
 
-/// Where a direction stands after it was polled.
+/// The state of a direction after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stands {
-    /// Nothing comes at the moment.
+enum DirectionState {
+    /// Its source has no bytes.
     WaitsForMore,
-    /// What came finds no room.
+    /// Its destination takes no bytes.
     WaitsForRoom,
-    /// It had its turn.
-    MayGoOn,
+    /// It has used its turn, and can continue.
+    MayContinue,
     Ended,
 }
 
-/// Which call of a direction failed.
+/// The call of a direction that failed.
 enum DirectionError {
     Read(io::Error),
     Write(io::Error),
@@ -85,22 +85,22 @@ impl Switched {
         }
     }
 
-    /// As in nginx, whatever happens on either side gives the server its time anew; while the
-    /// client takes nothing, no time of the server's runs.
+    /// As in nginx, any progress on either side restarts the server's time; while the client takes
+    /// nothing, the server's time is stopped.
     fn poll_timeout(
         &mut self,
         cx: &mut Context<'_>,
         moved: bool,
-        down: Stands,
-        up: Stands,
+        down: DirectionState,
+        up: DirectionState,
     ) -> Poll<()> {
         let timeout_ms = match (down, up) {
-            (Stands::WaitsForRoom, Stands::WaitsForRoom) => self.send_timeout_ms,
-            (Stands::WaitsForRoom, _) => {
+            (DirectionState::WaitsForRoom, DirectionState::WaitsForRoom) => self.send_timeout_ms,
+            (DirectionState::WaitsForRoom, _) => {
                 self.is_timed = false;
                 return Poll::Pending;
             }
-            (_, Stands::WaitsForRoom) => self.send_timeout_ms.min(self.read_timeout_ms),
+            (_, DirectionState::WaitsForRoom) => self.send_timeout_ms.min(self.read_timeout_ms),
             _ => self.read_timeout_ms,
         };
         if !std::mem::replace(&mut self.is_timed, true) || moved {
@@ -118,10 +118,13 @@ impl Tunnel for Switched {
     ) -> Poll<Result<(), TunnelError>> {
         let (down, down_moved) = self.down.copy(cx, &mut self.server, client).map_err(of_down)?;
         let (up, up_moved) = self.up.copy(cx, client, &mut self.server).map_err(of_up)?;
-        if down == Stands::Ended || up == Stands::Ended || (self.down.ended && self.up.ended) {
+        if down == DirectionState::Ended
+            || up == DirectionState::Ended
+            || (self.down.ended && self.up.ended)
+        {
             return Poll::Ready(Ok(()));
         }
-        if down == Stands::MayGoOn || up == Stands::MayGoOn {
+        if down == DirectionState::MayContinue || up == DirectionState::MayContinue {
             net::defer(cx.waker());
         }
         ready!(self.poll_timeout(cx, down_moved || up_moved, down, up));
@@ -144,19 +147,18 @@ fn of_up(failed: DirectionError) -> TunnelError {
 }
 
 impl Way {
-    /// Copies until one of the ends has to be waited for. Where that leaves it, and whether
-    /// anything was moved.
+    /// Copies until one end is not ready. Returns the state, and whether bytes were copied.
     fn copy(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut dyn TunnelEnd,
         to: &mut dyn TunnelEnd,
-    ) -> Result<(Stands, bool), DirectionError> {
+    ) -> Result<(DirectionState, bool), DirectionError> {
         let mut moved = false;
         for _ in 0..PIECES_PER_TURN {
             while self.written < self.buffer.len() {
                 match to.poll_write(cx, &self.buffer[self.written..]) {
-                    Poll::Pending => return Ok((Stands::WaitsForRoom, moved)),
+                    Poll::Pending => return Ok((DirectionState::WaitsForRoom, moved)),
                     Poll::Ready(written) => {
                         self.written += written.map_err(DirectionError::Write)?
                     }
@@ -164,18 +166,18 @@ impl Way {
                 moved = true;
             }
             if self.ended {
-                return Ok((Stands::Ended, moved));
+                return Ok((DirectionState::Ended, moved));
             }
             match self.poll_read(cx, from) {
-                Poll::Pending => return Ok((Stands::WaitsForMore, moved)),
+                Poll::Pending => return Ok((DirectionState::WaitsForMore, moved)),
                 Poll::Ready(read) => self.ended = read.map_err(DirectionError::Read)? == 0,
             }
             moved = true;
         }
-        Ok((Stands::MayGoOn, moved))
+        Ok((DirectionState::MayContinue, moved))
     }
 
-    /// Reads the next piece; without one, no buffer is kept.
+    /// Reads the next piece. Keeps no buffer if there is none.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -218,7 +220,7 @@ impl TunnelEnd for ServerEnd {
     }
 }
 
-/// However a tunnel ends, its server has done what it was asked for.
+/// Any end of a tunnel counts as a success of its server.
 impl Drop for ServerEnd {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {

@@ -1,14 +1,14 @@
-//! The values of a family's directives that nobody else has.
+//! Values of directives that only backends have.
 
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value, add_words};
 
-/// When another server is asked.
+/// When another server is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextUpstream(u16);
 
-/// What may be wrong with a server, as `next_upstream` names it.
+/// Reasons of `next_upstream` to try another server.
 const REASONS: [Reason; 13] = [
     Reason::new("error", NextUpstream::ERROR),
     Reason::new("timeout", NextUpstream::TIMEOUT),
@@ -25,11 +25,10 @@ const REASONS: [Reason; 13] = [
     Reason::new("off", NextUpstream::OFF),
 ];
 
-/// One of the words of `next_upstream`.
 struct Reason {
     word: &'static str,
     bit: u16,
-    /// The prefixes of the families that have it; none: all families.
+    /// The prefixes of the families that have it; empty: all families.
     families: &'static [&'static str],
 }
 
@@ -42,7 +41,7 @@ impl Reason {
         Self { families, ..self }
     }
 
-    /// Whether a directive of that name may have it.
+    /// Whether a directive of that name accepts it.
     fn is_allowed(&self, directive: &[u8]) -> bool {
         let is_of = |family: &&str| directive.starts_with(family.as_bytes());
         self.families.is_empty() || self.families.iter().any(is_of)
@@ -50,17 +49,17 @@ impl Reason {
 }
 
 impl NextUpstream {
-    /// No connection, or none any more.
+    /// The connection failed.
     pub const ERROR: u16 = 1;
-    /// It took too long.
+    /// A time limit was exceeded.
     pub const TIMEOUT: u16 = 2;
-    /// What it sent is no reply.
+    /// The reply's head is invalid.
     pub const INVALID_HEADER: u16 = 4;
-    /// Whatever the request may have done already.
+    /// Also requests that may have had an effect already.
     pub const NON_IDEMPOTENT: u16 = 8;
     /// The status 404.
     pub const NOT_FOUND: u16 = 1 << 9;
-    /// Nothing.
+    /// No reasons.
     pub const OFF: u16 = 1 << 15;
 
     /// These reasons.
@@ -68,7 +67,7 @@ impl NextUpstream {
         Self(reasons)
     }
 
-    /// The reason that a status is; 0: none.
+    /// The reason for a status; 0: none.
     pub fn of_status(status: u16) -> u16 {
         match status {
             500 => 1 << 4,
@@ -82,7 +81,7 @@ impl NextUpstream {
         }
     }
 
-    /// Whether all of these reasons are reasons to go on.
+    /// Whether all these reasons are set.
     pub fn allows(self, reasons: u16) -> bool {
         self.0 & Self::OFF == 0 && self.0 & reasons == reasons
     }
@@ -102,7 +101,7 @@ impl Value for NextUpstream {
     }
 }
 
-/// Header fields of replies that have no effect here.
+/// Fields of replies that are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IgnoredFields(u16);
 
@@ -119,16 +118,12 @@ const IGNORED: [(&str, u16); 9] = [
 ];
 
 impl IgnoredFields {
-    /// `X-Accel-Redirect`
     pub const REDIRECT: u16 = 1;
-    /// `X-Accel-Limit-Rate`
     pub const LIMIT_RATE: u16 = 4;
-    /// `X-Accel-Buffering`
     pub const BUFFERING: u16 = 8;
-    /// `X-Accel-Charset`
     pub const CHARSET: u16 = 16;
 
-    /// Whether that field has no effect.
+    /// Whether that field is ignored.
     pub fn has(self, field: u16) -> bool {
         self.0 & field != 0
     }
@@ -146,14 +141,14 @@ impl Value for IgnoredFields {
     }
 }
 
-/// Where replies are kept as files.
+/// Where replies are saved as files.
 #[derive(Clone, Debug)]
 pub enum Store {
     /// Nowhere.
     Off,
-    /// Where the request's path leads.
+    /// At the path that the request maps to.
     On,
-    /// There.
+    /// At this path.
     At(Template),
 }
 

@@ -1,4 +1,4 @@
-//! `$upstream_...`: what came of asking servers, as far as that is HTTP's alone.
+//! `$upstream_...`: results of attempts, as far as only HTTP has them.
 
 use session::backend::{write_each, write_times};
 use wire::reply::ReplyName;
@@ -15,7 +15,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
             "The status that each server answered with, with commas between them; `-` where there \
              was no answer.",
             |x, out| {
-                write_each(x, out, |asked, out| match asked.status.get() {
+                write_each(x, out, |attempt, out| match attempt.status.get() {
                     0 => out.push(b'-'),
                     status => decimal::write(status.into(), out),
                 })
@@ -24,22 +24,21 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
         BuiltIn::fresh(
             "upstream_header_time",
             "The time until each server's reply began, in seconds with milliseconds.",
-            |x, out| write_times(x, out, |asked| asked.header_ms.get()),
+            |x, out| write_times(x, out, |attempt| attempt.header_ms.get()),
         ),
         BuiltIn::fresh(
             "upstream_response_time",
             "The time until each server's reply was complete, in seconds with milliseconds.",
-            |x, out| write_times(x, out, |asked| asked.response_ms.get()),
+            |x, out| write_times(x, out, |attempt| attempt.response_ms.get()),
         ),
         BuiltIn::fresh(
             "upstream_response_length",
             "The number of bytes of each reply's body.",
             |x, out| {
-                // Until the head is sent, nothing of the body counts, and of a reply without one
-                // nothing ever does.
+                // The body counts once the head is sent; a reply without a body counts nothing.
                 let counts = (x.reply.head_sent || x.is_subrequest()) && !x.request.header_only;
-                write_each(x, out, |asked, out| {
-                    decimal::write(if counts { asked.response_length.get() } else { 0 }, out);
+                write_each(x, out, |attempt, out| {
+                    decimal::write(if counts { attempt.response_length.get() } else { 0 }, out);
                 })
             },
         ),
@@ -67,7 +66,7 @@ fn http(name: Box<[u8]>) -> Getter {
         let fields = x.backends.head.fields.iter();
         let named = fields.filter(|field| is_named(field.name.of(text), &name));
         join(named.map(|field| field.value.of(text)), b", ", out)
-            // nginx adds them to a reply of HTTP, empty, to know that none is to be sent.
+            // nginx adds them, empty, to a reply of an HTTP server in order to send none.
             || (matches!(&*name, b"server" | b"date")
                 && x.backends.are_http()
                 && x.backends.head.status != 0)

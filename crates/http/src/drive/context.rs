@@ -140,13 +140,13 @@ impl WorkerContext {
             }
             None => Box::new(Exchange::new(client.clone(), generation.clone())),
         };
-        exchange.renew(client, &generation);
+        exchange.reset(client, &generation);
         Some(exchange)
     }
 
     /// Takes an exchange back, unless it would keep too much memory or an old configuration.
     pub(crate) fn give_back(&self, mut exchange: Box<Exchange>) {
-        exchange.retire();
+        exchange.release();
         let memory = exchange.memory();
         let mut idle = self.idle.borrow_mut();
         let kept_memory = self.idle_memory.get() + memory;

@@ -374,8 +374,10 @@ impl<'o, O: Outlet> Sending<'o, O> {
                     self.framing.put_end(x, self.outlet);
                     Some(self.framing.end())
                 }
-                Err(SendError::Body(error)) if !error.spoils() => Some(Err(SendError::Body(error))),
-                // As with sendfile(), bytes that were read before the error are sent.
+                Err(SendError::Body(error)) if !error.discards_unsent() => {
+                    Some(Err(SendError::Body(error)))
+                }
+                // What was read of a file before its end goes out, as it does by sendfile().
                 Err(failed @ SendError::Call(..)) => Some(Err(failed)),
                 Err(failed) => return Poll::Ready(Err(failed)),
             };

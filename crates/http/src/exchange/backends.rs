@@ -1,63 +1,62 @@
-//! What is known of the servers that an exchange has asked: for variables, and for log lines.
+//! An exchange's requests to backends, for variables and log lines.
 //!
-//! The body of a reply outlives the handler that asked for it and knows no exchange, so the record
-//! is shared with it.
+//! The body of a reply outlives the handler and has no access to the exchange, so it shares this
+//! record.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::upstream::Group;
+use ::upstream::{Group, Server};
 use session::backend::Attempts;
-pub(crate) use session::backend::{AskedBackend, UpstreamAttempt};
+pub(crate) use session::backend::UpstreamAttempt;
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 use super::Fields;
 
-/// What an exchange knows of its backends.
+/// The requests of an exchange to backends.
 #[derive(Default)]
 pub struct Backends {
-    /// The servers asked, in order.
-    pub(crate) asked: Rc<Attempts>,
-    /// The head of the last reply, and its bytes.
+    /// The servers tried, in order.
+    pub(crate) attempts: Rc<Attempts>,
+    /// The head of the last reply.
     pub(crate) head: ReplyHead,
-    /// The bytes that `head` points into, however much of it was read.
+    /// The bytes that `head` points into, as far as they were read.
     pub(crate) head_text: Vec<u8>,
     /// The fields after its body.
     pub(crate) trailers: Rc<RefCell<Fields>>,
-    /// Whether anything is to be forgotten.
+    /// Whether `clear` has anything to do.
     used: bool,
-    /// The protocol's name as it stands in log lines: `http://`.
+    /// The scheme in log lines: `http://`.
     pub(super) schema: &'static str,
     /// Memory for the head of a request.
     pub(crate) request: Vec<u8>,
-    /// The request's URI as the server was asked for it.
+    /// The URI that was sent to the server.
     pub(crate) uri: Vec<u8>,
-    /// Whether a server is being asked now.
+    /// Whether a request is in progress.
     pub(crate) active: bool,
-    /// The group that was passed on to last, if it has a limit.
+    /// The group of the last request, if it has a limit.
     pub(crate) limited: Option<Arc<Group>>,
-    /// Whether log lines name the server that was asked last.
+    /// Whether log lines name the last server.
     pub(crate) named: bool,
-    /// What is asked for, as variables tell.
+    /// The request, for variables.
     pub(crate) request_to: RequestTo,
 }
 
-/// A request to a backend, as variables tell.
+/// Properties of a request to a backend, for variables.
 #[derive(Default)]
 pub(crate) struct RequestTo {
     /// Whether there is one.
     pub(crate) begun: bool,
     pub(crate) host: Vec<u8>,
     pub(crate) port: Vec<u8>,
-    /// How long its body is, if that is known.
+    /// The length of its body, if known.
     pub(crate) length: Option<u64>,
     /// Whether its body is sent in chunks.
     pub(crate) chunked: bool,
 }
 
 impl RequestTo {
-    /// The backend is known.
     pub(crate) fn name(&mut self, host: &[u8], port: &[u8]) {
         self.host.extend_from_slice(host);
         self.port.extend_from_slice(port);
@@ -65,20 +64,20 @@ impl RequestTo {
 }
 
 impl Backends {
-    /// Forgets everything, keeping the memory.
+    /// Clears the record, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         if !std::mem::take(&mut self.used) {
             return;
         }
-        match Rc::get_mut(&mut self.asked) {
-            Some(asked) => asked.clear(),
-            None => self.asked = Rc::default(),
+        match Rc::get_mut(&mut self.attempts) {
+            Some(attempts) => attempts.clear(),
+            None => self.attempts = Rc::default(),
         }
         self.head.reset();
         self.head_text.clear();
         match Rc::get_mut(&mut self.trailers) {
             Some(trailers) => trailers.get_mut().clear(),
-            // A reply that is stored is read on, and its trailers are not the next request's.
+            // A stored reply is still being read: its trailers do not belong to the next request.
             None => self.trailers = Rc::default(),
         }
         self.uri.clear();
@@ -89,17 +88,17 @@ impl Backends {
         self.limited = None;
     }
 
-    /// Requests are sent in a protocol whose addresses begin with that from now on.
+    /// Sets the scheme of the protocol in use.
     pub(crate) fn set_schema(&mut self, schema: &'static str) {
         (self.used, self.schema) = (true, schema);
     }
 
-    /// Whether they speak HTTP.
+    /// Whether the backend is an HTTP server.
     pub(crate) fn are_http(&self) -> bool {
         self.schema.starts_with("http")
     }
 
-    /// The same in a protocol that names neither host nor path.
+    /// Begins a request in a protocol without host and path.
     pub(crate) fn begin_unnamed_request(&mut self, schema: &'static str) {
         self.begin_request();
         self.set_schema(schema);
@@ -107,8 +106,7 @@ impl Backends {
         self.uri.clear();
     }
 
-    /// A request to a backend is made, but it is not known to which. What an earlier one answered
-    /// is over.
+    /// Begins a request whose backend is not known yet. Clears the last reply.
     pub(crate) fn begin_request(&mut self) {
         self.used = true;
         self.head.reset();
@@ -120,13 +118,12 @@ impl Backends {
         self.named = false;
     }
 
-    /// Keeps what has come of a reply's head.
+    /// Keeps the received part of a reply's head.
     pub(crate) fn note_head(&mut self, text: &[u8]) {
         self.head_text.clear();
         self.head_text.extend_from_slice(text);
     }
 
-    /// Gives back the memory that it does not use.
     pub(crate) fn shrink(&mut self) {
         self.head.fields.shrink_to_fit();
         self.head_text.shrink_to_fit();
@@ -134,31 +131,34 @@ impl Backends {
         self.request = Vec::new();
     }
 
-    /// How much memory it keeps.
+    /// The memory that it keeps, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let RequestTo { host, port, .. } = &self.request_to;
         let texts = [&self.head_text, &self.request, &self.uri, host, port];
         texts.map(Vec::capacity).iter().sum::<usize>()
             + self.head.fields.capacity() * size_of::<ReplyField>()
             + self.trailers.borrow().memory()
-            + self.asked.memory()
+            + self.attempts.memory()
     }
 
-    /// A server is asked.
-    pub(crate) fn begin(&mut self, server: AskedBackend, anew: bool) -> Rc<UpstreamAttempt> {
+    /// Begins an attempt; `Err` is the name of a group without an available server.
+    pub(crate) fn begin(
+        &mut self,
+        server: Result<Arc<Server>, Box<[u8]>>,
+        anew: bool,
+    ) -> Rc<UpstreamAttempt> {
         self.used = true;
-        let begun = self.asked.begin(server, anew);
+        let begun = self.attempts.begin(server, anew);
         self.active = true;
         self.named = true;
         begun
     }
 
-    /// The server asked last.
     pub(crate) fn last(&self) -> Option<Rc<UpstreamAttempt>> {
-        self.asked.last()
+        self.attempts.last()
     }
 
-    /// Ends what is under way, since the client has gone. Whether there was anything.
+    /// Ends the attempt in progress, because the client has left. Whether there was one.
     pub(crate) fn abandon(&mut self) -> bool {
         let last = self.last().filter(|last| self.named && last.response_ms.get().is_none());
         if let Some(last) = &last {
@@ -167,7 +167,7 @@ impl Backends {
         last.is_some()
     }
 
-    /// The fields by which the last reply asks for a password: names and values.
+    /// The `WWW-Authenticate` fields of the last reply: names and values.
     pub(crate) fn challenges(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let fields = self.head.fields.iter();
         fields

@@ -1,5 +1,4 @@
-//! Work that goes on without the client that caused it: storing a reply, sending a copy of a
-//! request elsewhere.
+//! Work that continues without its client: storing a reply, sending a copy of a request.
 //!
 //! It belongs to the worker and holds its generation. A worker that leaves waits for it, and
 //! `worker_shutdown_timeout` cuts it off, as with connections.

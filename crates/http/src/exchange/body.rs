@@ -16,21 +16,19 @@ use observe::Level;
 
 use super::{Fields, RequestBodyError};
 
-/// A reply's body.
 #[derive(Default)]
 pub enum Body {
-    /// Nothing.
     #[default]
     Empty,
     /// Everything, in memory.
     Bytes(Bytes),
     /// A range of a file.
     File(FileSlice),
-    /// A source that is asked piece by piece.
+    /// A source that is pulled piece by piece.
     Stream(Box<dyn BodyStream>),
 }
 
-/// A source of body pieces. It knows no exchange, since it may outlive it.
+/// A source of body pieces. It has no access to the exchange, which it may outlive.
 pub trait BodyStream {
     /// The next piece; `None` is the end.
     fn poll_chunk(
@@ -39,38 +37,36 @@ pub trait BodyStream {
         log: &mut dyn BodyLog,
     ) -> Poll<Result<Option<Chunk>, BodyError>>;
 
-    /// Whether what was given is better written before the next piece is asked for, since that
-    /// takes memory of its own.
+    /// Whether to write the pieces so far before pulling the next one, which takes memory of its
+    /// own.
     fn is_better_flushed(&self) -> bool {
         false
     }
 
-    /// While the client takes nothing: reads ahead what there is, if that is of use. The task is
-    /// woken when there may be more.
+    /// Reads ahead while the client takes nothing, if that is useful. The task is woken when there
+    /// may be more.
     fn fill(&mut self, _: &mut Context<'_>, _: &mut dyn BodyLog) {}
 }
 
-/// The error log as a source has it: its exchange's, whether that goes on or not.
+/// The error log for a source: its exchange's, even after the end of the exchange.
 pub trait BodyLog {
-    /// Writes a message.
     fn note(&mut self, level: Level, message: fmt::Arguments<'_>);
 }
 
 /// A piece of a body.
 pub enum Chunk {
-    /// Bytes.
     Bytes(Bytes),
-    /// A range of a file, which the socket may take without our touching it.
+    /// A range of a file, which the kernel may copy to the socket.
     File(FileSlice),
-    /// Nothing new, but what was given so far is to reach the client now.
+    /// No bytes: the pieces so far are to be sent to the client now.
     Flush,
-    /// Nothing new, and nobody knows when there will be: what is ready may go to the client.
+    /// No bytes, and the next may take long: finished pieces may be sent to the client.
     Pause,
-    /// Fields after the body; a source's last piece. Filters are not given it.
+    /// Fields after the body; the last piece of a source. Filters do not get it.
     Trailers(Fields),
 }
 
-/// Why a body ended before its end. The connection is closed, so that the client notices.
+/// Why a body ended early. The connection is closed, so that the client notices.
 #[derive(Debug)]
 pub enum BodyError {
     /// The source failed.
@@ -79,21 +75,21 @@ pub enum BodyError {
     Truncated,
     /// A backend closed its connection early.
     UpstreamClosed,
-    /// A backend said that its reply ends here, too early: nginx's words for it.
+    /// A backend ended its reply early: nginx's message.
     UpstreamCutShort(Cow<'static, str>),
-    /// What a backend sent is no body: nginx's words for it.
+    /// A backend sent an invalid body: nginx's message.
     Upstream(Cow<'static, str>),
-    /// A backend was silent for too long.
+    /// A backend sent nothing for too long.
     UpstreamTimedOut,
     /// The connection to a backend failed.
     UpstreamRead(io::Error),
     /// This call failed on a temporary file.
     TempFile(&'static str, PathBuf, io::Error),
-    /// The body is not what its `Content-Encoding` says, or cannot be encoded: nginx's words.
+    /// The body does not match its `Content-Encoding`, or cannot be encoded: nginx's message.
     Coding(Cow<'static, str>),
-    /// A subrequest that gives a part of it was dropped.
+    /// A subrequest that is a part of it was dropped.
     Subrequest,
-    /// The request, which goes on beside its reply, does not come from the client any more.
+    /// The client did not send the rest of the request while the reply was sent.
     Request(Box<RequestBodyError>),
 }
 
@@ -109,32 +105,30 @@ impl BodyError {
         )
     }
 
-    /// Whether what is not sent yet is not worth sending. A head alone, to a client of HTTP/1.0,
-    /// is an empty reply.
-    pub(crate) fn spoils(&self) -> bool {
+    /// Whether to discard unsent data. For a client of HTTP/1.0, a head alone is an empty reply.
+    pub(crate) fn discards_unsent(&self) -> bool {
         matches!(self, Self::Upstream(_) | Self::TempFile(..) | Self::Coding(_))
     }
 }
 
-/// Bytes that somebody keeps until they are written.
+/// Bytes that stay in memory until they are written.
 #[derive(Clone)]
 pub enum Bytes {
-    /// The program's own.
+    /// Part of the program.
     Static(&'static [u8]),
-    /// The configuration's.
+    /// Part of the configuration.
     Shared(Arc<[u8]>),
-    /// A part of what this worker keeps in memory: a cached file.
+    /// A part of a cached file in this worker's memory.
     Kept(Rc<[u8]>, u32, u32),
-    /// This exchange's.
+    /// Owned by this exchange.
     Owned(Vec<u8>),
-    /// As they were received, in a buffer of the worker's.
+    /// In the worker's buffer that they were received in.
     Lent(LentPart),
 }
 
 /// A range of an open file.
 #[derive(Clone)]
 pub struct FileSlice {
-    /// The file.
     pub file: Rc<File>,
     /// The first byte.
     pub start: u64,
@@ -143,17 +137,15 @@ pub struct FileSlice {
 }
 
 impl Bytes {
-    /// How many bytes.
     pub fn len(&self) -> usize {
         self.as_ref().len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Some of them, copied only where nobody else could keep them.
+    /// A part of them, copied only if they cannot be shared.
     pub fn part(&self, range: Range<usize>) -> Self {
         match self {
             Self::Static(bytes) => Self::Static(&bytes[range]),
@@ -180,17 +172,15 @@ impl AsRef<[u8]> for Bytes {
 }
 
 impl FileSlice {
-    /// How many bytes.
     pub fn len(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 
-    /// A range of the range, counted from its start.
+    /// A part of the range; `range` counts from its start.
     pub fn part(&self, range: Range<u64>) -> Self {
         let (start, end) = (self.start + range.start, self.start + range.end);
         Self { file: self.file.clone(), start, end }
@@ -198,7 +188,6 @@ impl FileSlice {
 }
 
 impl Body {
-    /// Takes the body out.
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
     }

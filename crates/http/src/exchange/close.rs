@@ -3,26 +3,26 @@
 use std::fmt;
 
 /// Why a connection serves no request after an exchange. In HTTP/1 that closes it; a protocol with
-/// streams need not care about what is wrong with one of them.
+/// streams may ignore a reason that concerns one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// There is no head that could be understood.
+    /// The request's head is invalid.
     NoRequest,
-    /// The client wants no other.
+    /// The client does not want another.
     Client,
     /// `keepalive_timeout`, `keepalive_requests` and the like.
     Limit,
-    /// The status of the reply: what follows such a request may be anything.
+    /// The status of the reply: the bytes after such a request are unpredictable.
     Status,
-    /// The end of the request's body is not known, or nobody reads up to it.
+    /// The end of the request's body is unknown, or the body is not read to its end.
     RequestBody,
-    /// The end of the reply's body is that of the connection.
+    /// The reply's body ends with the connection.
     ReplyBody,
-    /// The connection is no longer HTTP's.
+    /// The connection has switched to another protocol.
     Switched,
-    /// The worker is about to stop, or no longer has the listening socket.
+    /// The worker is stopping, or no longer has the listening socket.
     Leaving,
-    /// The exchange is over, and the connection has gone on without it.
+    /// The exchange has ended, and the connection has continued without it.
     Over,
 }
 

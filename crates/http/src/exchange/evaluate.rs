@@ -1,4 +1,4 @@
-//! The values of an exchange's variables, and what variables ask of it.
+//! The values of an exchange's variables.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -55,7 +55,7 @@ impl Session for Exchange {
 
 impl Backed for Exchange {
     fn attempts(&self) -> &Attempts {
-        &self.backends.asked
+        &self.backends.attempts
     }
     fn limited(&self) -> Option<&Arc<Group>> {
         self.backends.limited.as_ref()

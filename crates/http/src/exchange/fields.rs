@@ -2,28 +2,18 @@
 
 use crate::header_text::{self, Forbidden};
 
-/// The names that the core asks for by themselves; all others are compared as text.
+/// The names that the core looks up; all others are compared as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldName {
-    /// `Accept-Ranges`
     AcceptRanges,
-    /// `Cache-Control`
     CacheControl,
-    /// `Content-Encoding`
     ContentEncoding,
-    /// `Content-Range`
     ContentRange,
-    /// `ETag`
     ETag,
-    /// `Expires`
     Expires,
-    /// `Last-Modified`
     LastModified,
-    /// `Link`
     Link,
-    /// `Proxy-Authenticate`
     ProxyAuthenticate,
-    /// `WWW-Authenticate`
     WwwAuthenticate,
     /// Any other, its name in the text.
     Other,
@@ -42,7 +32,7 @@ const KNOWN: [(&[u8], FieldName); 10] = [
     (b"WWW-Authenticate", FieldName::WwwAuthenticate),
 ];
 
-/// A field: `name: value` stands at these offsets.
+/// A field: the offsets of `name: value`.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// The well-known name.
@@ -60,19 +50,17 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Removes all.
     pub fn clear(&mut self) {
         self.text.clear();
         self.list.clear();
     }
 
-    /// Gives back the memory that it does not use.
     pub(crate) fn shrink(&mut self) {
         self.text.shrink_to_fit();
         self.list.shrink_to_fit();
     }
 
-    /// How much memory it keeps.
+    /// The memory that it keeps, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.text.capacity() + self.list.capacity() * size_of::<Field>()
     }
@@ -83,14 +71,14 @@ impl Fields {
         self.list.push(field);
     }
 
-    /// Adds a field after the others that is not looked for, whatever its name is.
+    /// Adds a field after the others that lookups by well-known name do not find.
     pub fn append_text(&mut self, name: &[u8], value: &[u8]) {
         let field = self.write_text(name, value);
         self.list.push(Field { known: FieldName::Other, ..field });
     }
 
-    /// Puts a field in the place of the first with the same name; the others go. Where there is
-    /// none, it comes after all.
+    /// Replaces the first field with the same name and removes the others. Without one, adds the
+    /// field at the end.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
         let field = self.write_text(name, value);
         let text = &self.text;
@@ -106,7 +94,7 @@ impl Fields {
         });
     }
 
-    /// Gives the first well-known field of that name another value, if there is one.
+    /// Changes the value of the first well-known field of that name, if there is one.
     pub fn set_value(&mut self, known: FieldName, value: &[u8]) {
         let Some(place) = self.list.iter().position(|field| field.known == known) else { return };
         let name = self.list[place].name_in(&self.text).to_vec();
@@ -148,7 +136,8 @@ impl Fields {
         self.list.iter().map(|field| (field.name_in(&self.text), field.value_in(&self.text)))
     }
 
-    /// Makes every value fit for a line. One that cannot be is removed; the name of the first.
+    /// Makes every value valid for a line, and removes fields for which that is impossible. Returns
+    /// the name of the first one removed.
     pub(crate) fn unfold(&mut self) -> Option<Vec<u8>> {
         if header_text::is_clean(&self.text) {
             return None;
@@ -173,12 +162,11 @@ impl Fields {
         }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -217,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_takes_the_first_place_and_the_others_go() {
+    fn set_replaces_the_first_field_and_removes_the_others() {
         let mut fields = fields(&["A", "Cache-Control", "B", "cache-control"]);
         fields.set(b"cache-Control", b"new");
         assert_eq!(written(&fields), "A: old\r\ncache-Control: new\r\nB: old\r\n");
@@ -225,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_anew_comes_last() {
+    fn a_new_field_is_set_at_the_end() {
         let mut fields = fields(&["A"]);
         fields.set(b"ETag", b"\"1\"");
         assert_eq!(written(&fields), "A: old\r\nETag: \"1\"\r\n");

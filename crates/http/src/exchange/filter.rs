@@ -1,4 +1,4 @@
-//! Filters of a reply's body. PieceQueue are pushed through them, with the exchange.
+//! Filters of a reply's body. Pieces are pushed through them, with the exchange.
 //!
 //! ```text
 //! source --> filter --> pieces --> filter --> pieces --> client
@@ -20,8 +20,8 @@ const READ_SIZE: u64 = 32 * 1024;
 
 /// A filter of a body.
 pub trait BodyFilter {
-    /// Takes the next piece; `None` is the end of the body. What goes on is put into `out`. A piece
-    /// comes only after [`poll_rest`](Self::poll_rest) has put nothing.
+    /// Takes the next piece; `None` is the end of the body. Puts its output into `out`. Called only
+    /// after [`poll_rest`](Self::poll_rest) has put nothing.
     fn push(
         &mut self,
         x: &mut Exchange,
@@ -40,16 +40,16 @@ pub trait BodyFilter {
         Poll::Ready(Ok(()))
     }
 
-    /// The next piece is still to come: puts what need not wait for it.
+    /// Called when the next piece has not arrived: puts output that need not wait for it.
     fn idle(&mut self, _out: &mut PieceQueue) {}
 
-    /// Whether it looks at bytes: files are read for it then.
+    /// Whether it needs bytes, so that files are read for it.
     fn reads_bytes(&self) -> bool {
         true
     }
 }
 
-/// What a filter has put.
+/// The output of a filter.
 #[derive(Default)]
 pub struct PieceQueue {
     queue: VecDeque<Piece>,
@@ -61,8 +61,8 @@ enum Piece {
     Body(Box<dyn LiveBody>),
 }
 
-/// A source that is given the exchange whose reply it is a part of, such as the body of a
-/// subrequest. Content that is made while it is sent is a filter of an empty body.
+/// A source that has access to the exchange of its reply, such as the body of a subrequest. Content
+/// that is generated while it is sent is a filter of an empty body.
 pub trait LiveBody {
     /// The next piece; `None` is the end.
     fn poll_chunk(
@@ -73,57 +73,56 @@ pub trait LiveBody {
 }
 
 impl PieceQueue {
-    /// Puts a piece.
     pub fn put(&mut self, chunk: Chunk) {
         if !matches!(&chunk, Chunk::Bytes(bytes) if bytes.is_empty()) {
             self.queue.push_back(Piece::Chunk(chunk));
         }
     }
 
-    /// Puts a piece that goes on as it is; `None`, the end, follows by itself.
+    /// Puts an unchanged piece; `None`, the end, needs no call.
     pub fn pass(&mut self, piece: Option<Chunk>) {
         piece.into_iter().for_each(|chunk| self.put(chunk));
     }
 
-    /// Puts all of another body, such as that of a subrequest. The filter is not given it.
+    /// Puts all of another body, such as a subrequest's. It does not pass this filter.
     pub fn insert(&mut self, body: impl LiveBody + 'static) {
         self.queue.push_back(Piece::Body(Box::new(body)));
     }
 
-    /// Ends the body here; the source is not read any further.
+    /// Ends the body here; the source is not read further.
     pub fn end(&mut self) {
         self.is_over = true;
     }
 }
 
-/// A filter in its place.
+/// A filter and the state of its input.
 pub(super) struct FilterLink {
     filter: Box<dyn BodyFilter>,
     out: PieceQueue,
-    /// The part of a file that has not been read for it yet.
+    /// The part of a file that is not read for it yet.
     file: Option<FileSlice>,
     /// The error that ends the body after the queued pieces.
     failed: Option<BodyError>,
 }
 
 impl Reply {
-    /// Has the body pass a filter on its way, behind those that were added before.
+    /// Adds a filter of the body after the others.
     pub fn filter_body(&mut self, filter: impl BodyFilter + 'static) {
         self.filters.push(FilterLink::new(filter));
     }
 
-    /// Has the body pass a filter before all others.
+    /// Adds a filter of the body before the others.
     pub fn filter_body_first(&mut self, filter: impl BodyFilter + 'static) {
         self.filters.insert(0, FilterLink::new(filter));
     }
 
-    /// Whether the body passes any.
+    /// Whether the body has filters.
     pub(crate) fn has_filters(&self) -> bool {
         !self.filters.is_empty()
     }
 }
 
-/// A body on its way: its source, and the filters that it passes.
+/// A body that is being sent: its source and its filters.
 #[derive(Default)]
 pub(crate) struct FilteredBody {
     source: Body,
@@ -136,7 +135,7 @@ impl FilteredBody {
         Self { source: reply.body.take(), filters: std::mem::take(&mut reply.filters) }
     }
 
-    /// Gives both back.
+    /// Returns both to the reply.
     pub(crate) fn give_back(self, reply: &mut Reply) {
         (reply.body, reply.filters) = (self.source, self.filters);
     }
@@ -146,7 +145,7 @@ impl FilteredBody {
         self.source.is_empty() && self.filters.is_empty()
     }
 
-    /// The next piece of what the last filter gives; `None` is the end.
+    /// The next piece of the last filter's output; `None` is the end.
     pub(crate) fn poll_chunk(
         &mut self,
         x: &mut Exchange,
@@ -161,15 +160,14 @@ impl FilteredBody {
             && matches!(&self.source, Body::Stream(source) if source.is_better_flushed())
     }
 
-    /// While the client takes nothing: the source may read ahead.
+    /// Has the source read ahead while the client takes nothing.
     pub(crate) fn fill(&mut self, x: &mut Exchange, cx: &mut Context<'_>) {
         if let Body::Stream(source) = &mut self.source {
             source.fill(cx, x);
         }
     }
 
-    /// All of a body that is there in full, if one piece is what becomes of it. `Err`: the body,
-    /// with nothing lost.
+    /// The filtered body, if it is complete and a single piece; `Err`: the body, unchanged.
     pub(crate) fn whole(mut self, x: &mut Exchange, cx: &mut Context<'_>) -> Result<Body, Self> {
         let first = self.poll_chunk(x, cx);
         if let Poll::Ready(Ok(None)) = first {
@@ -201,7 +199,7 @@ impl FilteredBody {
     }
 }
 
-/// The next piece behind the last of some filters.
+/// The next piece after the last of some filters.
 fn pull(
     source: &mut Body,
     filters: &mut [FilterLink],
@@ -261,7 +259,7 @@ fn pull_source(
 }
 
 impl PieceQueue {
-    /// The next piece; `None`: nothing is put.
+    /// The next piece of output; `None`: there is none.
     fn poll_next(
         &mut self,
         x: &mut Exchange,
@@ -286,7 +284,7 @@ impl FilterLink {
         Self { filter: Box::new(filter), out: PieceQueue::default(), file: None, failed: None }
     }
 
-    /// The next piece of what comes before it, files read if it wants that.
+    /// The next piece of its input. Files are read if it needs bytes.
     fn poll_input(
         &mut self,
         source: &mut Body,
@@ -307,7 +305,7 @@ impl FilterLink {
     }
 }
 
-/// Reads some bytes off the beginning of a range.
+/// Reads some bytes from the beginning of a range.
 fn read(slice: &mut FileSlice) -> Result<Chunk, BodyError> {
     let mut piece = vec![0; slice.len().min(READ_SIZE) as usize];
     slice.file.read_exact_at(&mut piece, slice.start).map_err(|error| match error.kind() {

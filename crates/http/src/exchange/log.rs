@@ -10,12 +10,12 @@ use wire::Known;
 use super::{BodyError, BodyLog, Exchange};
 
 impl Exchange {
-    /// Whether a message of that level would be written: ask before computing what it says.
+    /// Whether a message of that level would be written: call this before computing the message.
     pub fn logs(&self, level: Level) -> bool {
         self.error_log().enabled(level, self.client.source())
     }
 
-    /// That of the location; subrequests use their main request's.
+    /// The log of the location; subrequests use the log of their main request.
     fn error_log(&self) -> &Arc<ErrorLog> {
         &self.generation.location(self.main_location()).core.error_log
     }
@@ -25,7 +25,7 @@ impl Exchange {
         self.error_log().write(level, self.client.source(), message, |line| self.describe(line));
     }
 
-    /// Writes a message for whoever debugs a configuration.
+    /// Writes a message to the debug log.
     #[inline]
     pub fn debug(&self, message: fmt::Arguments<'_>) {
         if self.logs(Level::DebugHttp) {
@@ -49,13 +49,13 @@ impl Exchange {
         quoted(line, b"referrer", self.request.field(Known::Referer));
     }
 
-    /// `, upstream: "http://127.0.0.1:8080/uri"`: the server that was asked last.
+    /// `, upstream: "http://127.0.0.1:8080/uri"`: the last server tried.
     fn describe_backend(&self, line: &mut LineBuffer) {
         let Some(last) = self.backends.last().filter(|_| self.backends.named) else { return };
         line.push(b", upstream: \"");
         line.push(self.backends.schema.as_bytes());
-        line.push(last.server.text());
-        if last.server.is_unix() {
+        line.push(last.name());
+        if last.is_unix() {
             line.push(b":");
         }
         line.push(&self.backends.uri);
@@ -63,7 +63,7 @@ impl Exchange {
     }
 }
 
-/// Messages about an exchange from whoever goes on without it.
+/// A log for messages about an exchange after its end.
 pub(crate) struct DetachedLog {
     log: Arc<ErrorLog>,
     source: MessageSource,
@@ -71,7 +71,7 @@ pub(crate) struct DetachedLog {
 }
 
 impl Exchange {
-    /// For messages that may come when this is over.
+    /// A log for messages after the end of this exchange.
     pub(crate) fn aside(&self) -> Rc<DetachedLog> {
         let mut context = LineBuffer::new();
         self.describe(&mut context);
@@ -81,7 +81,7 @@ impl Exchange {
 }
 
 impl DetachedLog {
-    /// Writes a message, with what was known of the exchange.
+    /// Writes a message with the exchange's context.
     pub(crate) fn write(&self, level: Level, message: fmt::Arguments<'_>) {
         let context = |line: &mut LineBuffer| line.push(self.context.as_bytes());
         self.log.write(level, self.source, message, context);
@@ -89,7 +89,7 @@ impl DetachedLog {
 }
 
 impl BodyError {
-    /// Tells why the body of this exchange's reply broke off.
+    /// Logs why the body of this exchange's reply ended early.
     pub(crate) fn log(&self, x: &mut Exchange) {
         if !matches!(self, Self::Io(_) | Self::Truncated | Self::Coding(_) | Self::Subrequest) {
             x.action = "reading upstream";
@@ -152,7 +152,7 @@ mod tests {
     use crate::testing::site;
 
     #[test]
-    fn a_location_logs_where_it_says_with_the_context() {
+    fn a_location_logs_to_its_own_file_with_the_context() {
         let site = site(
             "error_log http.log info; server { server_name s; \
              location /a { error_log a.log; } location /b { } }",

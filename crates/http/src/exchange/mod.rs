@@ -1,7 +1,7 @@
 //! The exchange: one request and its reply, the same form for every protocol version.
 //!
-//! It knows no socket and no framing: a driver (`h1`, later `h2`) fills the request, runs the
-//! phases and sends the reply. Features read and change it through this type alone.
+//! It knows no socket and no framing: a driver (`h1`, `h2`) fills the request, runs the phases and
+//! sends the reply. Features read and change it through this type alone.
 
 mod backends;
 mod background;
@@ -31,7 +31,7 @@ use std::rc::Rc;
 use net::LentFuture;
 
 pub use backends::Backends;
-pub(crate) use backends::{AskedBackend, UpstreamAttempt};
+pub(crate) use backends::UpstreamAttempt;
 #[cfg(test)]
 pub(crate) use background::BACKGROUND_TASKS_MAX;
 pub(crate) use background::BackgroundTasks;
@@ -60,44 +60,44 @@ use crate::site::{Exclusive, Generation, Location, LocationId, Server, ServerId,
 /// Rewrites, internal redirects and named jumps allowed in one exchange.
 pub const REDIRECTS_MAX: u8 = 10;
 
-/// A handler: looks at the exchange, answers it or lets it pass. In a [`Hook`](session::Hook).
+/// A handler: answers the exchange or lets it pass. Part of a [`Hook`](session::Hook).
 pub type Handler = Box<dyn Fn(&mut Exchange) -> Flow + Send + Sync>;
 
-/// What sits on the reply's way out: looks at the finished head, may add a filter of the body.
-/// In a [`Hook`](session::Hook), too.
+/// A header filter: reads and changes the finished head, and may add a filter of the body. Part of
+/// a [`Hook`](session::Hook).
 pub type Filter = Box<dyn Fn(&mut Exchange) -> Filtered + Send + Sync>;
 
-/// Whose replies a filter acts on.
+/// The replies that a filter acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Those of subrequests, too.
+    /// All, including those of subrequests.
     All,
-    /// The client's.
+    /// Those that go to the client.
     Main,
 }
 
-/// Called when the exchange is over.
+/// Called at the end of the exchange.
 pub type Logger = Box<dyn Fn(&mut Exchange) + Send + Sync>;
 
-/// Answers everything in a location, and may have to wait for it.
+/// Answers all requests of a location, and may wait meanwhile.
 pub trait LocationBackend: Send + Sync {
-    /// Given the exchange, a future that ends in the next step.
+    /// Returns a future whose result is the next step.
     fn answer<'x>(&'x self, x: &'x mut Exchange) -> LentFuture<'x, Flow>;
 }
 
-/// Given the exchange, a future that ends in the next step.
+/// Makes a future whose result is the next step.
 pub type BeginWait = Box<dyn for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow>>;
 
-/// What an exchange waits for.
+/// The operation that an exchange waits for.
 pub enum Wait {
-    /// What this begins.
+    /// The future that this function makes.
     For(BeginWait),
     /// The location's [`LocationBackend`].
     Backend,
 }
 
 impl Wait {
-    /// Begins the wait. `site` is the exchange's own.
+    /// Starts the operation. `site` is the exchange's own.
     pub(crate) fn begin<'x>(self, x: &'x mut Exchange, site: &'x Site) -> LentFuture<'x, Flow> {
         match (self, &site.location(x.location).exclusive) {
             (Self::For(begin), _) => begin(x),
@@ -107,26 +107,25 @@ impl Wait {
     }
 }
 
-/// What a handler wants to happen next.
+/// The step after a handler.
 pub enum Flow {
-    /// The next handler.
     Next,
-    /// The next phase: access is granted, nothing more of this phase is asked.
+    /// The next phase: access is granted, the remaining handlers of this phase are skipped.
     Skip,
-    /// The reply stands in the exchange.
+    /// The exchange has its reply.
     Done,
     /// The reply of that status, by `error_page` or built in.
     Status(u16),
-    /// On with another URI or location.
+    /// Continue with another URI or location.
     Jump(Jump),
-    /// Close the connection without a word; the status is for the log.
+    /// Close the connection without a reply; the status is for the log.
     Drop(u16),
-    /// Not yet.
+    /// Wait for this operation first.
     Wait(Wait),
 }
 
 impl Flow {
-    /// Goes on with what a future ends in, which is made of the exchange.
+    /// Waits for a future made from the exchange; its result is the next step.
     pub fn wait(
         begin: impl for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow> + 'static,
     ) -> Self {
@@ -134,9 +133,9 @@ impl Flow {
     }
 }
 
-/// Where an exchange goes on.
+/// The place where an exchange continues.
 pub enum Jump {
-    /// The location is chosen anew by the present URI: `rewrite ... last`.
+    /// The location is chosen again by the current URI: `rewrite ... last`.
     Relocate,
     /// From the server's rewrites on, as an internal request: `index`, `error_page`.
     Internal {
@@ -152,7 +151,7 @@ pub enum Jump {
 /// The arguments of an internal request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JumpArgs {
-    /// The arguments there are.
+    /// The current arguments.
     Kept,
     /// None, which logs show as `-`.
     None,
@@ -160,78 +159,74 @@ pub enum JumpArgs {
     New(Vec<u8>),
 }
 
-/// What a filter found.
+/// The decision of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filtered {
-    /// On to the next filter.
+    /// Continue with the next filter.
     Pass,
-    /// Another reply instead, of which nothing is known yet: 412.
+    /// Replace the reply by a new one with this status: 412.
     Instead(u16),
-    /// The reply of another status, with the fields there are: 416 and its `Content-Range`.
+    /// Replace the reply by one with this status, and keep its fields: 416 and its `Content-Range`.
     Status(u16),
-    /// Close the connection without a word.
+    /// Close the connection without a reply.
     Drop,
 }
 
 /// One request and its reply.
 pub struct Exchange {
-    /// Who asked.
     pub client: Rc<Client>,
-    /// The configuration it is served by, whatever is reloaded meanwhile.
+    /// The configuration that serves it, even after a reload.
     pub generation: Rc<Generation>,
-    /// The virtual server.
     pub server: ServerId,
-    /// The location whose settings hold now.
+    /// The location whose settings apply now.
     pub location: LocationId,
-    /// The connection it came by; `None` before the head is complete and once it is over.
+    /// The client's connection; `None` before the head is complete and after the end.
     pub downstream: Option<Rc<dyn Downstream>>,
-    /// What was asked.
     pub request: Request,
-    /// What is answered.
     pub reply: Reply,
     /// Variables that have a value of their own.
     pub values: SetValues,
-    /// What features remember of it.
+    /// The state that features keep for it.
     pub states: States,
     /// The groups of the last regular expression that matched: the subject and its ranges.
     pub captures: Captures,
-    /// The servers that were asked.
+    /// The requests to backends.
     pub backends: Backends,
     /// When the request's first byte was seen, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// The same by the worker's clock.
     pub started_ms: u64,
-    /// What is being done, as log lines name it after `while`; empty: nothing worth a name.
+    /// The current action, which log lines name after `while`; empty: none.
     pub action: &'static str,
-    /// Whether `try_files` chose the path below an `alias` that stands for the whole path.
+    /// Whether `try_files` chose the path below an `alias` that replaces the whole path.
     pub add_uri_to_alias: bool,
-    /// Whether it was redirected inside.
+    /// Whether it was redirected internally.
     pub internal: bool,
-    /// The status that `error_page` gives whatever its target answers; 0: none.
+    /// The status that `error_page` sets regardless of its target's answer; 0: none.
     pub error_status: u16,
     /// Whether an error is being answered already.
     pub in_error_page: bool,
-    /// How many more redirects it may take, and the one that is too many.
+    /// How many redirects are left, including the one that is too many.
     pub redirects_left: u8,
     /// Whether the reply depends on whether the client accepts gzip.
     pub varies: bool,
-    /// Why its connection serves no request after it; `None`: it may.
+    /// Why its connection serves no further request; `None`: it may.
     close: Option<CloseReason>,
-    /// Whether it goes on, while it waits, although the client closes the connection.
-    /// It may be settled while it waits, so whoever watches the client holds a part of it.
+    /// Whether it survives a client disconnect. Shared with the code that watches the client, since
+    /// it may change while the exchange waits.
     pub outlives_client: Rc<Cell<bool>>,
-    /// What it is to the client.
+    /// Its role for the client.
     pub(crate) role: Role,
     /// The memory of its last subrequest.
     pub(crate) spare_subrequest: Option<Box<Exchange>>,
-    /// Where the phases stand.
+    /// The current phase and handler.
     pub(crate) stage: Stage,
     scratch: Vec<u8>,
-    /// Where the next client that a proxy speaks for finds room.
+    /// Memory for the next client that a proxy forwards.
     spare_client: Option<Rc<Client>>,
 }
 
-/// Bytes of all values of an exchange's variables together.
+/// The largest sum of the sizes of an exchange's variables, in bytes.
 const VALUES_MAX: usize = if cfg!(test) { 1 << 20 } else { session::values::VALUES_BYTES_MAX };
 
 impl Exchange {
@@ -267,9 +262,9 @@ impl Exchange {
         }
     }
 
-    /// Makes it ready for another request. It is new, or [retired](Self::retire). Between them the
-    /// two name every field, so that none is forgotten: it would be seen by the next client.
-    pub(crate) fn renew(&mut self, new_client: &Rc<Client>, newest: &Rc<Generation>) {
+    /// Prepares it for another request, after `new` or [`release`](Self::release). Together, the
+    /// two functions set every field, so that the next client sees no values of the last.
+    pub(crate) fn reset(&mut self, new_client: &Rc<Client>, newest: &Rc<Generation>) {
         let Self {
             client,
             generation,
@@ -325,7 +320,7 @@ impl Exchange {
         *stage = Stage::default();
     }
 
-    /// From now on the client is the one at `peer`, for which the connection's client speaks.
+    /// Replaces the client's address by `peer`, which the connection's client has forwarded.
     pub fn speak_for(&mut self, peer: SocketAddr) {
         let client = self.client.speaking_for(peer);
         let mut spare = self.spare_client.take();
@@ -338,7 +333,7 @@ impl Exchange {
         };
     }
 
-    /// The status that the client is given, as far as it is known: what logs call `$status`.
+    /// The status sent to the client, as far as it is known: `$status` in logs.
     pub fn status(&self) -> u16 {
         match (self.error_status, self.reply.status) {
             (0, 0) if self.request.head.version == wire::Version::HTTP_09 => 9,
@@ -347,18 +342,18 @@ impl Exchange {
         }
     }
 
-    /// Whether its connection may serve another request after it, as far as is known.
+    /// Whether its connection may serve another request, as far as is known.
     pub fn keeps_connection(&self) -> bool {
         self.close.is_none()
     }
 
-    /// Its connection shall serve no request after it. The driver decides what that means; the
-    /// first reason stays.
+    /// Has its connection serve no further request. The driver decides what that means; the first
+    /// reason is kept.
     pub fn close_after(&mut self, reason: CloseReason) {
         self.close.get_or_insert(reason);
     }
 
-    /// Why its connection serves no request after it.
+    /// Why its connection serves no further request.
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
         self.close
     }
@@ -368,12 +363,11 @@ impl Exchange {
         self.close = None;
     }
 
-    /// How long ago it began.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms() - self.started_ms
     }
 
-    /// It will last, and is kept for its log line: gives back the memory that it does not use.
+    /// Frees unused memory: the exchange will last long, and is kept for its log line.
     pub(crate) fn shrink(&mut self) {
         self.request.shrink();
         self.reply.shrink();
@@ -385,7 +379,7 @@ impl Exchange {
         self.spare_subrequest = None;
     }
 
-    /// How much memory it keeps for the next exchange, itself included.
+    /// The memory kept for the next exchange, in bytes, including itself.
     pub(crate) fn memory(&self) -> usize {
         let captures = self.captures.subject.capacity()
             + self.captures.groups.capacity() * size_of::<Option<(u32, u32)>>();
@@ -399,9 +393,9 @@ impl Exchange {
             + self.scratch.capacity()
     }
 
-    /// It is over: forgets it, keeping the memory. What is not forgotten here is set by
-    /// [`renew`](Self::renew), or memory alone.
-    pub(crate) fn retire(&mut self) {
+    /// Clears it at its end, and keeps the memory. The other fields are set by
+    /// [`reset`](Self::reset), or memory alone.
+    pub(crate) fn release(&mut self) {
         let Self {
             downstream,
             request,
@@ -433,35 +427,34 @@ impl Exchange {
         } = self;
         *downstream = None;
         states.clear();
-        request.retire();
+        request.release();
         reply.clear();
         values.clear();
         captures.groups.clear();
         backends.clear();
     }
 
-    /// The location whose settings hold now.
+    /// The location whose settings apply now.
     pub fn location(&self) -> &Location {
         self.generation.location(self.location)
     }
 
-    /// The virtual server.
     pub fn server(&self) -> &Server {
         self.generation.server(self.server)
     }
 
-    /// An empty vector for intermediate text. Whoever takes it brings it back.
+    /// An empty vector for intermediate text, to be returned with `give_scratch`.
     pub fn scratch(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.scratch)
     }
 
-    /// Takes the vector back.
+    /// Returns the vector of `scratch`.
     pub fn give_scratch(&mut self, mut scratch: Vec<u8>) {
         scratch.clear();
         self.scratch = scratch;
     }
 
-    /// Renders a template into a fresh vector.
+    /// Renders a template into a new vector.
     pub fn render(&mut self, template: &conf::Template) -> Vec<u8> {
         let mut out = Vec::new();
         template.render(self, &mut out);

@@ -1,4 +1,4 @@
-//! The body of an exchange's request as it arrives: read, thrown away, or found to be wrong.
+//! The body of an exchange's request as it arrives: read, discarded, or rejected.
 
 use std::fmt;
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use observe::{Errno, Level};
 use super::request_body::BodyState;
 use super::{BodyRules, CloseReason, Downstream, Exchange, Flow, RequestBodyError};
 
-/// A request's body as it arrives, without its exchange: it can be passed on while the reply is
-/// sent.
+/// A request's body as it arrives. It does not need the exchange, so it can be sent on while the
+/// reply is sent.
 pub(crate) struct ArrivingBody {
     downstream: Rc<dyn Downstream>,
     rules: BodyRules,
@@ -22,17 +22,17 @@ pub(crate) struct ArrivingBody {
 }
 
 impl ArrivingBody {
-    /// Its length, if the head says so.
+    /// Its length, if the head announces it.
     pub(crate) fn length(&self) -> Option<u64> {
         self.length
     }
 
-    /// The reply has begun: from now on the body is timed by itself.
-    pub(crate) fn go_on_beside_reply(&mut self) {
+    /// Called when the reply begins: from now on, the body has a timer of its own.
+    pub(crate) fn continue_beside_reply(&mut self) {
         self.timer = Some(Timer::new());
     }
 
-    /// Appends the next bytes, as they come, at most as many as `out` has room for; 0 is the end.
+    /// Appends the next bytes that arrive, up to the capacity of `out`; 0 is the end.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -55,8 +55,7 @@ impl ArrivingBody {
 }
 
 impl Exchange {
-    /// Appends the next bytes of the body, as they come, at most as many as `out` has room for; 0
-    /// is the end.
+    /// Appends the next bytes of the body that arrive, up to the capacity of `out`; 0 is the end.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -88,7 +87,7 @@ impl Exchange {
         Some((downstream, rules))
     }
 
-    /// How long the request is, as far as it was read: `$request_length`.
+    /// The number of bytes read of the request: `$request_length`.
     pub fn request_length(&self) -> u64 {
         match &self.downstream {
             Some(downstream) => downstream.request_length(),
@@ -96,8 +95,8 @@ impl Exchange {
         }
     }
 
-    /// A reply is on its way, and nobody has asked for the body: it is thrown away. What is wrong
-    /// with it is answered instead of the reply, unless that tells of an error already.
+    /// Discards a body that is still unread when the reply is sent. An invalid body is answered
+    /// with its error instead of the reply, unless the reply is an error already.
     pub(crate) fn discard_body(&mut self) -> Option<Flow> {
         if !self.request.body.is_announced() || !self.request.body.is_unread() {
             return None;
@@ -111,15 +110,15 @@ impl Exchange {
         self.request.body.state = BodyState::Discarded(to_come);
         let error = discarded.err()?;
         self.close_after(CloseReason::RequestBody);
-        (!self.reply.without_continue).then(|| error.settle(self))
+        (!self.reply.without_continue).then(|| error.into_flow(self))
     }
 }
 
 impl RequestBodyError {
-    /// Logs the reason, and says how the exchange goes on.
-    pub fn settle(self, x: &mut Exchange) -> Flow {
+    /// Logs the reason, and returns the next step of the exchange.
+    pub fn into_flow(self, x: &mut Exchange) -> Flow {
         if matches!(x.request.body.state, BodyState::Streamed) {
-            // Wherever `error_page` leads, nobody can have it any more.
+            // No target of `error_page` can read it any more.
             x.request.body.state = BodyState::Discarded(0);
         }
         self.log(x);
@@ -132,7 +131,6 @@ impl RequestBodyError {
         }
     }
 
-    /// Logs the reason.
     pub(super) fn log(&self, x: &Exchange) {
         let log = |level, message: fmt::Arguments<'_>| x.log(level, message);
         match self {

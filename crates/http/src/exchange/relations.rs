@@ -1,4 +1,4 @@
-//! Whether an exchange is a subrequest, and what it takes from its main request then.
+//! Whether an exchange is a subrequest, and properties of its main request.
 
 use wire::Method;
 
@@ -19,7 +19,7 @@ impl Exchange {
         }
     }
 
-    /// The location where the main request is, or was when it asked.
+    /// The location of the main request when it started the subrequest; otherwise its own location.
     pub(crate) fn main_location(&self) -> LocationId {
         match self.role {
             Role::Sub(origin) => origin.location,

@@ -1,4 +1,4 @@
-//! What is answered.
+//! The reply.
 
 use super::filter::FilterLink;
 use super::{Body, FieldName, Fields, Tunnel};
@@ -7,72 +7,71 @@ use crate::header_text::{self, Forbidden};
 /// Memory of a body that is kept for the next exchange.
 const SPARE_MAX: usize = 64 * 1024;
 
-/// A reply: what the status line and the head say, and the body.
+/// A reply: status, head and body.
 ///
-/// What nearly every reply has and filters compute with stands in fields of its own; the rest is in
-/// `fields`, in order.
+/// Header fields that nearly every reply has or that filters need are members of their own; the
+/// others are in `fields`, in order.
 #[derive(Default)]
 pub struct Reply {
-    /// The status; 0 until somebody sets it.
+    /// The status; 0 until it is set.
     pub status: u16,
-    /// Status and reason as a backend has them; empty: ours.
+    /// Status and reason as a backend sent them; empty: the standard text.
     pub reason: Vec<u8>,
-    /// Whether `fields` has the `Server` there is to be, a backend's, if any.
+    /// Whether `Server` is left to the backend's fields, even if it sent none.
     pub has_server: bool,
-    /// Whether `fields` has the `Date` there is to be, a backend's, if any.
+    /// Whether `Date` is left to the backend's fields, even if it sent none.
     pub has_date: bool,
     /// `Content-Type` without charset; empty: none.
     pub content_type: Vec<u8>,
     /// Appended to the content type as `; charset=...`; empty: none.
     pub charset: Vec<u8>,
-    /// What follows the content type instead, as a backend wrote it with its `charset`.
+    /// A backend's own parameters, with its `charset`, in place of `charset`.
     pub parameters: Vec<u8>,
-    /// The charset that the reply is to be said to be in, if it is known; empty: the location's.
+    /// The charset to announce, if it is known; empty: the location's.
     pub override_charset: Vec<u8>,
-    /// `Content-Length`; `None`: not known, the framing decides.
+    /// `Content-Length`; `None`: unknown, the framing shows the end.
     pub content_length: Option<u64>,
-    /// `Last-Modified` in seconds since 1970. Where `fields` has one, that is what is sent, and
-    /// this what conditions are checked against.
+    /// `Last-Modified` in seconds since 1970. If `fields` has one too, that is sent, and conditions
+    /// are checked against this.
     pub last_modified: Option<i64>,
-    /// `Location` as it is to be sent, or a path to be completed; empty: none here.
+    /// `Location` as it is sent, or a path to be completed; empty: none here.
     pub location: Vec<u8>,
     /// All other fields.
     pub fields: Fields,
-    /// Fields after the body, where the framing has a place for them.
+    /// Fields after the body, if the framing allows them.
     pub trailers: Fields,
-    /// The body.
     pub body: Body,
-    /// What the connection becomes once the head is sent. There is no body then.
+    /// The tunnel that the connection becomes once the head is sent. There is no body then.
     pub tunnel: Option<Box<dyn Tunnel>>,
-    /// What the body passes on its way, in order.
+    /// The filters of the body, in order.
     pub(super) filters: Vec<FilterLink>,
     spare: Vec<u8>,
-    /// Whether ranges of the body may be asked for.
+    /// Whether ranges of the body may be requested.
     pub allow_ranges: bool,
-    /// Whether one range may be asked for, and not several.
+    /// Whether only a single range may be requested.
     pub single_range: bool,
-    /// Whether conditions of the request are not ours to check: a backend has.
+    /// Whether conditions of the request are not checked, because a backend has checked them.
     pub disable_not_modified: bool,
-    /// Whether fields follow the body: it is framed so that they can.
+    /// Whether fields may follow the body, so that its framing must allow them.
     pub expect_trailers: bool,
-    /// Whether it is framed by chunks; known once the head is written.
+    /// Whether it is chunked; known once the head is written.
     pub chunked: bool,
-    /// Whether the client is not told to go on with a body it holds back: errors do that.
+    /// Whether the client gets no `100 Continue`: errors prevent it.
     pub without_continue: bool,
-    /// Bytes a second: `$limit_rate`, or what a backend says; `None`: what the location says.
+    /// Bytes per second: `$limit_rate` or a backend's value; `None`: the location's setting.
     pub limit_rate: Option<u64>,
     /// Whether the head has been sent.
     pub head_sent: bool,
-    /// Bytes sent in all.
+    /// All bytes sent.
     pub bytes_sent: u64,
-    /// Bytes of the head among them.
+    /// The bytes of the head among them.
     pub head_bytes: u64,
     /// Whether the reply was sent to its end.
     pub complete: bool,
 }
 
 impl Reply {
-    /// Forgets the reply, keeping the memory.
+    /// Clears the reply, and keeps the memory.
     pub fn clear(&mut self) {
         self.clear_head();
         self.recycle();
@@ -85,9 +84,9 @@ impl Reply {
         self.complete = false;
     }
 
-    /// Forgets what earlier handlers said of the head.
+    /// Clears the head that earlier handlers made.
     pub fn clear_head(&mut self) {
-        // All fields are named, so that none is forgotten.
+        // All fields are listed, so that none is missed.
         let Self {
             status,
             reason,
@@ -140,7 +139,7 @@ impl Reply {
         *expect_trailers = false;
     }
 
-    /// Forgets the body and its filters.
+    /// Drops the body and its filters.
     pub(crate) fn clear_body(&mut self) {
         self.filters.clear();
         self.recycle();
@@ -151,7 +150,6 @@ impl Reply {
         std::mem::take(&mut self.spare)
     }
 
-    /// Gives back the memory that it does not use.
     pub(crate) fn shrink(&mut self) {
         self.spare = Vec::new();
         self.fields.shrink();
@@ -161,7 +159,7 @@ impl Reply {
         }
     }
 
-    /// How much memory it keeps.
+    /// The memory that it keeps, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let texts = [
             &self.reason,
@@ -189,7 +187,7 @@ impl Reply {
         }
     }
 
-    /// Sets where a redirect leads; an empty place is one, too, and sent.
+    /// Sets the target of a redirect. An empty target is sent as well.
     pub fn set_location(&mut self, location: Vec<u8>) {
         self.fields.remove(b"Location");
         if location.is_empty() {
@@ -198,9 +196,9 @@ impl Reply {
         self.location = location;
     }
 
-    /// Makes the head fit to be written. `Err`: the name of a field that cannot be.
+    /// Makes the head valid for writing. `Err`: the name of an invalid field.
     pub(crate) fn unfold(&mut self) -> Result<(), Vec<u8>> {
-        // Those are empty mostly; what else stands in lines is the configuration's, or was parsed.
+        // These are mostly empty; all other values come from the configuration or were parsed.
         for (name, text) in
             [(&b"Location"[..], &mut self.location), (b"Content-Type", &mut self.charset)]
         {
@@ -211,7 +209,7 @@ impl Reply {
         self.fields.unfold().map_or(Ok(()), Err)
     }
 
-    /// Writes the line `Content-Type`, with the charset, where there is a type.
+    /// Writes the line `Content-Type`, with the charset, if there is a type.
     pub fn write_content_type(&self, out: &mut Vec<u8>) {
         if self.content_type.is_empty() {
             return;
@@ -232,7 +230,6 @@ impl Reply {
         }
     }
 
-    /// Sets the content type.
     pub fn set_content_type(&mut self, content_type: &[u8]) {
         self.content_type.clear();
         self.content_type.extend_from_slice(content_type);
@@ -249,7 +246,7 @@ impl Reply {
         self.fields.append(b"ETag", &text[start..]);
     }
 
-    /// The body will be given in another coding: what the head says of its bytes no longer holds.
+    /// Removes statements of the head about the body's bytes, because a filter will change these.
     pub(crate) fn forget_bytes_of_body(&mut self) {
         self.content_length = None;
         self.allow_ranges = false;
@@ -257,7 +254,7 @@ impl Reply {
         self.weaken_etag();
     }
 
-    /// A strong entity tag becomes a weak one. What is no entity tag is removed, as in nginx.
+    /// Makes a strong entity tag weak. Removes an invalid one, as nginx does.
     fn weaken_etag(&mut self) {
         let Some(tag) = self.fields.known(FieldName::ETag) else { return };
         match tag {
@@ -275,14 +272,14 @@ impl Reply {
         self.bytes_sent.saturating_sub(self.head_bytes)
     }
 
-    /// Answers with a body that is there in full.
+    /// Answers with a complete body.
     pub fn set_bytes(&mut self, body: super::Bytes) {
         self.content_length = Some(body.len() as u64);
         self.body = Body::Bytes(body);
     }
 }
 
-/// Writes a number in base 16 so that it ends where the slice ends; where it begins.
+/// Writes a number in base 16 at the end of the slice. Returns where it begins.
 fn write_hexadecimal(mut number: u64, out: &mut [u8]) -> usize {
     let mut start = out.len();
     loop {
@@ -314,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_tag_of_other_bytes_is_weak() {
+    fn changed_bytes_make_an_entity_tag_weak() {
         for (before, after) in [
             ("\"1\"", Some("W/\"1\"")),
             ("W/\"1\"", Some("W/\"1\"")),

@@ -1,4 +1,4 @@
-//! What was asked.
+//! The request.
 
 use net::buffers;
 use wire::request::{Field, HeadLimits, InvalidParts, RequestHead, RequestParts};
@@ -9,44 +9,43 @@ use super::RequestBody;
 /// Memory of a head that is kept for the next one.
 const COMPACT_MAX: usize = 4096;
 
-/// A path that cannot be decoded, or that leads above the root.
+/// The path cannot be decoded, or leads above the root.
 pub(crate) struct BadPath;
 
-/// The parts of a request make none: one of them cannot be what it is meant to be.
+/// The parts of a request are invalid.
 #[derive(Debug)]
 pub(crate) struct BadParts;
 
-/// A request as it was received, and its URI as it stands after rewrites.
+/// A request as it was received, and its URI after rewrites.
 #[derive(Default)]
 pub struct Request {
     /// Offsets into `received`.
     pub head: RequestHead,
-    /// The bytes received: the head, and perhaps the beginning of what follows it.
+    /// The bytes received: the head, and perhaps the beginning of the following bytes.
     pub received: Vec<u8>,
-    /// Memory of an earlier head that was moved together.
+    /// Memory of an earlier head, for moving the next one out of its buffer.
     compact: Vec<u8>,
     /// The path: decoded, dots resolved, slashes merged.
     pub uri: Vec<u8>,
     /// The arguments, without the question mark.
     pub args: Vec<u8>,
-    /// Whether there are arguments, be they empty by now: whether `$args` has a value.
+    /// Whether there are arguments, even empty ones: whether `$args` has a value.
     pub has_args: bool,
-    /// The host, lower-cased, without port; empty where none was given.
+    /// The host in lower case, without port; empty if the request has none.
     pub host: Vec<u8>,
-    /// Whether the path is still what the client sent, so that `received` has its raw form.
+    /// Whether the path is unchanged since the client sent it, so that `received` has its raw form.
     pub uri_unchanged: bool,
-    /// Bytes received for it: its head, and its body as far as it was read.
+    /// The bytes received: the head, and the body as far as it was read.
     pub length: u64,
-    /// Whether it had arrived, in part at least, before the one before it was answered.
+    /// Whether at least a part of it had arrived before the previous request was answered.
     pub pipelined: bool,
-    /// Whether the location was chosen by this path: not after `break` in a rewritten one, where
-    /// nothing in the path stands for the location's name.
+    /// Whether the location was chosen by this path. Not so after `break` in a rewritten path,
+    /// which does not begin with the location's name.
     pub valid_location: bool,
-    /// The body.
     pub body: RequestBody,
-    /// How many bytes of `received` are the head.
+    /// The length of the head in `received`.
     pub head_bytes: usize,
-    /// Whether the head is to be answered without a body.
+    /// Whether the reply has no body.
     pub header_only: bool,
 }
 
@@ -55,10 +54,10 @@ impl Request {
         Self { uri_unchanged: true, valid_location: true, ..Self::default() }
     }
 
-    /// Forgets the request, keeping the memory, and gives its buffer back.
-    pub(crate) fn retire(&mut self) {
+    /// Clears the request, keeps the memory, and returns its buffer.
+    pub(crate) fn release(&mut self) {
         self.give_back_received();
-        // All fields are named, so that none is forgotten.
+        // All fields are listed, so that none is missed.
         let Self {
             received: _,
             compact: _,
@@ -100,8 +99,9 @@ impl Request {
         }
     }
 
-    /// Moves the head to where it takes no more room than it needs, and gives its buffer back. Many
-    /// that wait at a time would else share few lines of the processor's cache: buffers are alike.
+    /// Moves the head to memory of its own size, and returns its buffer. Otherwise, the heads of
+    /// many waiting requests would compete for a few lines of the processor's cache, since buffers
+    /// are aligned alike.
     pub(crate) fn make_compact(&mut self) {
         if self.received.capacity() != buffers::BUFFER_SIZE {
             return;
@@ -111,7 +111,7 @@ impl Request {
         buffers::give_back(std::mem::replace(&mut self.received, compact));
     }
 
-    /// Gives back the memory that it does not use, and the buffer that its head came in.
+    /// Frees unused memory, and returns the buffer of the head.
     pub(crate) fn shrink(&mut self) {
         let head = self.received[..self.head_bytes.min(self.received.len())].to_vec();
         net::buffers::give_back(std::mem::replace(&mut self.received, head));
@@ -121,7 +121,7 @@ impl Request {
         }
     }
 
-    /// How much memory it keeps.
+    /// The memory that it keeps, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let texts = [&self.received, &self.compact, &self.uri, &self.args, &self.host];
         let slices = self.head.fields.capacity() * size_of::<Field>()
@@ -129,8 +129,8 @@ impl Request {
         texts.map(Vec::capacity).iter().sum::<usize>() + slices
     }
 
-    /// Becomes a `GET` with the head and the body of another request; the path is not said yet.
-    pub(crate) fn descend(&mut self, parent: &Self) {
+    /// Becomes a `GET` with the head and the body of another request; the caller sets the path.
+    pub(crate) fn init_subrequest(&mut self, parent: &Self) {
         self.head.copy_from(&parent.head);
         self.head.method = Method::Get;
         self.received = std::mem::take(&mut self.compact);
@@ -141,7 +141,7 @@ impl Request {
         self.uri_unchanged = false;
     }
 
-    /// The request line is there: the path in normal form, and the arguments.
+    /// Takes path and arguments from the request line; the path is normalised.
     pub(crate) fn decode_target(&mut self, merge_slashes: bool) -> Result<(), BadPath> {
         let path = self.head.path.of(&self.received);
         if self.head.needs_normalising {
@@ -156,7 +156,7 @@ impl Request {
         Ok(())
     }
 
-    /// Becomes a request that came in parts, not as text.
+    /// Becomes a request that arrived in parts, not as text.
     pub(crate) fn build<'f>(
         &mut self,
         parts: &RequestParts<'_>,
@@ -172,17 +172,17 @@ impl Request {
         Ok(())
     }
 
-    /// Becomes a `GET` that no client has sent, for a path in normal form.
+    /// Becomes a `GET` of Weir's own for a path, which is normalised.
     pub(crate) fn make_get(&mut self, uri: &[u8], merge_slashes: bool) {
         let (authority, version) = (&b""[..], Version::HTTP_10);
         let parts = RequestParts { method: b"GET", authority, target: uri, version };
         if self.build(&parts, [], &HeadLimits::default()).is_ok() {
-            // What cannot be decoded has no `$uri`, and is asked for as it is.
+            // A path that cannot be decoded has no `$uri`, and is requested unchanged.
             let _ = self.decode_target(merge_slashes);
         }
     }
 
-    /// The method's name: as it was sent, unless it is another by now.
+    /// The method's name, as it was sent unless it has changed.
     pub fn method_name(&self) -> &[u8] {
         match self.head.method {
             Method::Other => self.text(self.head.method_text),
@@ -195,7 +195,7 @@ impl Request {
         slice.of(&self.received)
     }
 
-    /// The request line without its end, as far as it was received.
+    /// The received part of the request line, without the line end.
     pub fn line(&self) -> &[u8] {
         if !self.head.line.is_empty() {
             return self.text(self.head.line);

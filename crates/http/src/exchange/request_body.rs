@@ -1,49 +1,46 @@
-//! The body of a request: announced by the head, read by whoever wants it, kept where it was read.
+//! The body of a request: announced by the head, read on demand, kept in memory or in a file.
 
 use std::rc::Rc;
 
 use crate::files::TempFile;
 
-/// What is known of a request's body, and what has been read of it.
+/// A request's body, as far as it is announced and read.
 pub struct RequestBody {
     announced: Announced,
     pub(super) state: BodyState,
 }
 
-/// What the head says of a body.
+/// The length of a body as its head announces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Announced {
-    /// There is none.
     #[default]
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
-    /// Its end will show.
+    /// Chunks, whose last one ends the body.
     Unknown,
 }
 
-/// How far somebody has asked for it.
+/// The use of the body so far.
 pub(super) enum BodyState {
     Unread,
-    /// Somebody reads it piece by piece.
+    /// It is read piece by piece.
     Streamed,
-    /// Nobody wants it: the connection throws it away. The number is what nginx calls the length of
-    /// a chunked body then: of one that has ended, or what it expects to see of it next.
+    /// It is discarded by the connection. The number is nginx's length of a chunked body in this
+    /// state: its size if it has ended, otherwise the bytes expected next.
     Discarded(u64),
-    /// It was read. Subrequests have it as well, and requests to backends while they are sent.
+    /// It was read. Subrequests share it, and so do requests to backends while they are sent.
     Kept(Rc<StoredBody>),
 }
 
-/// Where a body is that was read.
+/// A body that was read.
 pub enum StoredBody {
     /// In memory, in one piece.
     Memory(Vec<u8>),
-    /// In a temporary file.
     File(TempFile),
 }
 
 impl StoredBody {
-    /// How many bytes.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Memory(bytes) => bytes.len() as u64,
@@ -63,7 +60,7 @@ impl RequestBody {
         *self = Self { announced, state: BodyState::Unread };
     }
 
-    /// Forgets the body; a temporary file goes with it.
+    /// Drops the body and its temporary file.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -72,7 +69,7 @@ impl RequestBody {
         self.state = BodyState::Kept(Rc::new(kept));
     }
 
-    /// Whether the head announces a body, be it of no bytes.
+    /// Whether the head announces a body, even an empty one.
     pub fn is_announced(&self) -> bool {
         self.announced != Announced::None
     }
@@ -87,7 +84,7 @@ impl RequestBody {
         }
     }
 
-    /// Its length as a backend is told: of what was thrown away nothing is left.
+    /// The length to announce to a backend: 0 after the body was discarded.
     pub fn length_left(&self) -> Option<u64> {
         match self.state {
             BodyState::Discarded(_) if self.is_announced() => Some(0),
@@ -95,17 +92,17 @@ impl RequestBody {
         }
     }
 
-    /// Whether nobody has asked for it yet.
+    /// Whether it can still be read.
     pub fn is_unread(&self) -> bool {
         matches!(self.state, BodyState::Unread)
     }
 
-    /// Whether nobody can ask for it any more.
+    /// Whether it can no longer be read.
     pub fn is_discarded(&self) -> bool {
         matches!(self.state, BodyState::Discarded(_))
     }
 
-    /// What was read, once all of it was.
+    /// The body, once it was read completely.
     pub fn kept(&self) -> Option<&Rc<StoredBody>> {
         match &self.state {
             BodyState::Kept(kept) => Some(kept),
@@ -113,7 +110,7 @@ impl RequestBody {
         }
     }
 
-    /// The body as a subrequest has it: what has been read of it, and never more.
+    /// The body for a subrequest: the part that has been read, and never more.
     pub(crate) fn share(&self) -> Self {
         let state = match &self.state {
             BodyState::Kept(kept) => BodyState::Kept(kept.clone()),
@@ -123,7 +120,7 @@ impl RequestBody {
         Self { announced: self.announced, state }
     }
 
-    /// The same, but nothing of it: for who asks a question that the body has no part in.
+    /// The body for a subrequest that does not need it: empty.
     pub(crate) fn without_content(&self) -> Self {
         Self { announced: self.announced, state: BodyState::Streamed }
     }

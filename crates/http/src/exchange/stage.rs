@@ -1,10 +1,9 @@
-//! Where an exchange stands in its phases.
+//! The position of an exchange in its phases.
 
 use std::fmt;
 
 use conf::FeatureName;
 
-/// The phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     #[default]
@@ -51,12 +50,12 @@ impl fmt::Display for Phase {
     }
 }
 
-/// For each phase of a location the next one that has anything to do.
+/// The next phase with handlers, for each phase of a location.
 #[derive(Clone, Copy)]
 pub(crate) struct PhaseOrder([Phase; Phase::Filters as usize + 1]);
 
 impl PhaseOrder {
-    /// Of a location where nobody is to be called in some of its phases.
+    /// The table of a location whose phases partly have no handlers.
     pub(crate) fn new(is_empty: impl Fn(Phase) -> bool) -> Self {
         let mut order = [Phase::Filters; Phase::Filters as usize + 1];
         let mut phase = Phase::Postread;
@@ -81,9 +80,9 @@ impl PhaseOrder {
 pub(crate) struct Stage {
     pub(crate) phase: Phase,
     pub(crate) next: u32,
-    /// The refusal kept while `satisfy any` asks on.
+    /// The refusal kept while `satisfy any` calls further handlers.
     pub(crate) refusal: u16,
-    /// Whose handler made the exchange wait.
+    /// The feature whose handler made the exchange wait.
     pub(crate) waiting: Option<FeatureName>,
 }
 

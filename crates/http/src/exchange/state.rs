@@ -1,23 +1,24 @@
-//! What features remember of an exchange, each under a type of its own.
+//! Features' state of an exchange, by type.
 //!
-//! nginx's contexts of modules. A feature's state comes into being when the feature first asks for
-//! it, and stays for the next exchange, cleared. Most exchanges have none and pay nothing.
+//! nginx's contexts of modules. A feature's state is created at its first use, and is cleared and
+//! kept for the next exchange. Most exchanges have none and pay nothing.
 
 use std::any::Any;
 
 /// A feature's state of one exchange.
 pub trait FeatureState: Default + 'static {
-    /// The exchange is over: forgets everything. Memory may be kept.
+    /// Clears the state at the end of the exchange. Memory may be kept.
     fn clear(&mut self);
-    /// The exchange goes on elsewhere, by an internal redirect or to a named location.
+    /// Called when the exchange continues in another location, by an internal redirect or a named
+    /// location.
     fn redirected(&mut self) {}
-    /// A subrequest begins: takes over from its parent what both know.
+    /// Called when a subrequest begins: copies shared state from its parent.
     fn begin_subrequest(&mut self, _parent: &Self) {}
-    /// A subrequest has ended: the parent takes over what they share from now on.
+    /// Called when a subrequest has ended: the parent copies shared state from it.
     fn end_subrequest(&mut self, _subrequest: &mut Self) {}
 }
 
-/// States by type. They are few, and looked through in order.
+/// States by type. They are few, so the search is linear.
 #[derive(Default)]
 pub struct States(Vec<Box<dyn AnyState>>);
 
@@ -48,7 +49,7 @@ impl<T: FeatureState> AnyState for T {
 }
 
 impl States {
-    /// The state of that type, a new one at first use.
+    /// The state of that type, created at its first use.
     pub fn of<T: FeatureState>(&mut self) -> &mut T {
         let known = self.0.iter().position(|state| is::<T>(&**state));
         let at = known.unwrap_or_else(|| {
@@ -59,7 +60,7 @@ impl States {
         state.downcast_mut().expect("a state is found by its type")
     }
 
-    /// The state of that type, if the feature has asked for it before.
+    /// The state of that type, if it was used before.
     pub fn find<T: FeatureState>(&self) -> Option<&T> {
         self.0.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
     }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subrequest_takes_over_and_gives_back() {
+    fn a_subrequest_inherits_and_returns_state() {
         let (mut parent, mut subrequest) = (States::default(), States::default());
         parent.of::<Count>().0 = 2;
         subrequest.begin_subrequest(&parent);

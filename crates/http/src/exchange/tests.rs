@@ -1,4 +1,4 @@
-//! An exchange serves one request after another: none may see anything of the one before it.
+//! An exchange is reused for one request after another: no request may see state of an earlier one.
 
 use std::fmt::Write as _;
 
@@ -97,7 +97,7 @@ fn head(request: &str) -> String {
     )
 }
 
-/// All that can be seen of an answer, and of what is logged of it.
+/// Everything visible of an answer and of its log lines.
 fn seen(answer: &TestAnswer, site: &TestSite) -> String {
     let mut seen = format!("{} {:?}\n", answer.status(), answer.head());
     let log = site.log("main");

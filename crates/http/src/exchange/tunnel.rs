@@ -1,16 +1,15 @@
-//! What a connection becomes after a reply that ends HTTP on it: bytes both ways, whatever they
-//! mean.
+//! A connection after a reply that ends HTTP on it: bytes are copied both ways.
 //!
-//! Who answers leaves a tunnel with the reply; the driver, once the head is sent, gives it the
-//! client's end and lets it run. So the driver knows nothing of the other end, nor the tunnel of
-//! the client's protocol.
+//! The handler puts a tunnel into the reply; once the head is sent, the driver runs it with the
+//! client's end. The driver knows nothing of the other end, and the tunnel nothing of the client's
+//! protocol.
 
 use std::io;
 use std::task::{Context, Poll};
 
-/// Copies between the client and somebody else.
+/// Copies between the client and another end.
 pub trait Tunnel {
-    /// Copies what there is to copy. Ready once it is over.
+    /// Copies available bytes. Ready at the end of the tunnel.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -20,10 +19,10 @@ pub trait Tunnel {
 
 /// An end of a tunnel.
 pub trait TunnelEnd {
-    /// Reads what is there into the buffer's spare room, which must not be empty. 0 is the end.
+    /// Reads into the buffer's spare capacity, which must not be empty. 0 is the end.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 
-    /// Writes as much as there is room for.
+    /// Writes as much as possible.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 }
 
@@ -34,6 +33,6 @@ pub enum TunnelError {
     Client(&'static str, io::Error),
     /// This call failed on the other side.
     Upstream(&'static str, io::Error),
-    /// The other side was silent for too long, or took nothing.
+    /// The other side sent or took nothing for too long.
     UpstreamTimedOut,
 }

@@ -125,7 +125,7 @@ impl<D: Dialect> Gateway<D> {
     }
 
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        self.family.settle_abort(x);
+        self.family.decide_client_abort(x);
         x.backends.begin_unnamed_request(D::Request::SCHEMA);
         let target = match self.target.evaluate(x, D::SCHEMES) {
             Ok(target) => target,

@@ -12,7 +12,7 @@ use super::matching::Match;
 use crate::backend::check::{CheckCall, CheckReply, CheckTimes, KeptConnection, check};
 use crate::backend::{CONNECTING, SENDING, connect_options, local_end};
 use crate::client::Client;
-use crate::exchange::{AskedBackend, Exchange};
+use crate::exchange::Exchange;
 use crate::site::{Generation, LocationId, ServerId};
 
 /// A location's `health_check`, compiled.
@@ -88,7 +88,7 @@ impl LocationProbe {
         let serial = observe::connection_number();
         let client = Rc::new(Client::new(serial, None, net::SocketProbe::NONE, NO_LISTEN));
         let mut x = Exchange::new(client.clone(), self.generation.clone());
-        x.renew(&client, &self.generation);
+        x.reset(&client, &self.generation);
         (x.server, x.location) = (self.server, self.location);
         let merge_slashes = x.server().reading.merge_slashes;
         x.request.make_get(uri, merge_slashes);
@@ -120,7 +120,7 @@ impl LocationProbe {
             keeps: own.keepalive_time_ms > 0,
         };
         let is_young = |kept: &KeptConnection| kept.connection.age_ms() <= own.keepalive_time_ms;
-        let attempt = x.backends.begin(AskedBackend::Server(server.clone()), true);
+        let attempt = x.backends.begin(Ok(server.clone()), true);
         let reply = check(&question, kept.filter(is_young)).await;
         attempt.end();
         if let Ok(reply) = &reply {

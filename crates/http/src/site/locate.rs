@@ -182,7 +182,7 @@ pub(crate) fn choose(site: &Site, x: &mut Exchange) -> Result<Chosen, MatchError
     Ok(Chosen { location, adds_slash })
 }
 
-/// Chooses find_in_level the locations of a level: prefixes first, with those nested in the longest one
+/// Chooses among the locations of a level: prefixes first, with those nested in the longest one
 /// before the regular expressions of this level.
 fn find_in_level(
     site: &Site,

@@ -1,17 +1,17 @@
-//! Subrequests: exchanges that ask the same site for something else on behalf of another exchange.
+//! Subrequests: exchanges that request another resource of the same site for another exchange.
 //!
 //! ```text
-//! subrequest --run--> head of the reply --whoever asked takes it, and pulls the body--> end
+//! subrequest --run--> head of the reply --the caller takes it, and pulls the body--> end
 //!     |--into_body--> its body, run when it is pulled, as a part of another ([`part`])
-//!     \--run_in_background--> the same in a task of the worker, and nobody gets the reply
+//!     \--run_in_background--> the same in a task of the worker; the reply is dropped
 //! ```
 //!
-//! One has its parent's client, server and request head, and its variables are its parent's. URI,
-//! location, phases and reply are its own. It holds nothing of its parent, so it may run inside a
-//! waiting handler, inside a body, or in a task of its own. Deliberately absent: a socket. It never
-//! reads of a request's body more than its parent has read.
+//! A subrequest has its parent's client, server, request head and variables. URI, location, phases
+//! and reply are its own. It borrows nothing of its parent, so it may run inside a waiting handler,
+//! inside a body, or in a task of its own. Deliberately absent: a socket. It never reads more of a
+//! request's body than its parent has read.
 //!
-//! Beside them stands `post_action`, which is none, but goes on in their way.
+//! `post_action` is here too: it is no subrequest, but runs in the same way.
 
 mod part;
 pub(crate) mod post_action;
@@ -25,20 +25,20 @@ use observe::{Level, Text};
 use crate::exchange::{BackgroundTasks, Exchange, Flow, Origin, Role};
 use crate::phases::{self, Ran};
 
-/// Subrequests inside each other.
+/// The deepest nesting of subrequests.
 pub const DEPTH_MAX: u8 = 50;
 
-/// A subrequest. Its memory goes back to its parent by [`Exchange::end`].
+/// A subrequest. [`Exchange::end`] returns its memory to its parent.
 pub(crate) struct Subrequest {
     /// The exchange, complete with the head of its reply once it has run.
     pub(crate) x: Box<Exchange>,
-    /// What its parent has said of outliving the client, for when it goes on.
+    /// Whether its parent survives a client disconnect, to be restored afterwards.
     outlives_client: bool,
 }
 
 impl Exchange {
-    /// A `GET` of another resource, ready to run. `None`, with a line in the log: there are too
-    /// many inside each other already.
+    /// A `GET` of another resource, ready to run. `None`, with a line in the log: subrequests are
+    /// nested too deeply.
     pub(crate) fn subrequest(&mut self, uri: &[u8], args: &[u8]) -> Option<Subrequest> {
         let deeper = match self.role {
             Role::Sub(origin) => origin.deeper,
@@ -58,7 +58,7 @@ impl Exchange {
         let mut x = spare.unwrap_or_else(|| {
             Box::new(Exchange::new(self.client.clone(), self.generation.clone()))
         });
-        x.descend(self);
+        x.init_subrequest(self);
         x.role = Role::Sub(Origin { location, method, deeper });
         x.request.uri.extend_from_slice(uri);
         x.request.args.extend_from_slice(args);
@@ -66,21 +66,21 @@ impl Exchange {
         Some(Subrequest { x, outlives_client })
     }
 
-    /// Becomes a subrequest of `parent`, its own URI still to be said.
-    fn descend(&mut self, parent: &mut Self) {
-        self.renew(&parent.client, &parent.generation);
+    /// Initialises a subrequest of `parent`; the caller sets the URI.
+    fn init_subrequest(&mut self, parent: &mut Self) {
+        self.reset(&parent.client, &parent.generation);
         (self.server, self.location) = (parent.server, parent.server().outer);
-        self.request.descend(&parent.request);
+        self.request.init_subrequest(&parent.request);
         self.values.share(&mut parent.values);
-        // Whether the client is watched is settled by who waits for its sake.
+        // The code that waits for a client decides whether the client is watched.
         self.outlives_client = parent.outlives_client.clone();
         self.internal = true;
         self.stage = phases::after_postread();
         self.states.begin_subrequest(&parent.states);
     }
 
-    /// Runs a subrequest that nobody waits for. It belongs to the worker: it delays neither this
-    /// exchange nor the next request of the connection, and ends with neither.
+    /// Runs a subrequest in the background. It belongs to the worker: it delays neither this
+    /// exchange nor the connection's next request, and does not end with them.
     pub(crate) fn run_in_background(&mut self, mut subrequest: Subrequest) {
         subrequest.x.outlives_client = Rc::default();
         subrequest.x.client = Rc::new(self.client.without_socket());
@@ -96,19 +96,19 @@ impl Exchange {
         }
     }
 
-    /// A subrequest is over: it is logged where it ended, if that location says so.
+    /// Ends a subrequest, and logs it if its last location has `log_subrequest`.
     pub(crate) fn end(&mut self, mut subrequest: Subrequest) {
         subrequest.log();
         self.outlives_client.set(subrequest.outlives_client);
         let mut x = subrequest.x;
         self.states.end_subrequest(&mut x.states);
-        x.retire();
+        x.release();
         self.spare_subrequest = Some(x);
     }
 }
 
 impl Subrequest {
-    /// Runs it until the head of its reply stands; `Err`: how its parent ends, too.
+    /// Runs it until the head of its reply is complete; `Err`: how it ends, and its parent with it.
     pub(crate) async fn run(&mut self) -> Result<(), Flow> {
         let x = &mut *self.x;
         let mut ran = phases::run(x);

@@ -1,4 +1,4 @@
-//! The reply to a subrequest as a part of its parent's body.
+//! The body of a subrequest's reply as a part of its parent's body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,8 +7,8 @@ use super::Subrequest;
 use crate::exchange::{BodyError, Chunk, Exchange, FilteredBody, Flow, LiveBody};
 
 impl Subrequest {
-    /// Its body, which is asked for once the body is pulled. Its status and its fields are not
-    /// looked at.
+    /// Its body; the subrequest starts when the body is pulled. Status and fields of its reply are
+    /// ignored.
     pub(crate) fn into_body(mut self) -> impl LiveBody + 'static {
         SubrequestBody::Runs(Box::pin(async move {
             let ran = self.run().await;
@@ -17,7 +17,7 @@ impl Subrequest {
     }
 }
 
-/// A subrequest that has run, and what its parent ends with if that failed.
+/// A subrequest that has run; `Err`: how its parent ends because it failed.
 type RanSubrequest = (Subrequest, Result<(), Flow>);
 
 enum SubrequestBody {

@@ -1,7 +1,7 @@
-//! `post_action`: what is asked for once the client has its reply, or is gone.
+//! `post_action`: a request after the client has its reply, or has left.
 //!
-//! It is the same exchange that goes on, by an internal redirect, and not a subrequest: the access
-//! log has one line, of where it ended. What is answered now goes nowhere.
+//! It continues the same exchange by an internal redirect, and is not a subrequest: the access log
+//! has one line, of the location where it ended. Its reply is dropped.
 
 use observe::Text;
 use wire::Version;
@@ -10,12 +10,12 @@ use crate::answer;
 use crate::exchange::{Exchange, Flow, Jump, JumpArgs, Role};
 use crate::phases::{self, Ran};
 
-/// Whether the location has one that is still to be done.
+/// Whether the location has one that has not run yet.
 pub(crate) fn is_due(x: &Exchange) -> bool {
     x.location().core.post_action.is_some() && (x.role != Role::PostAction || x.redirects_left > 0)
 }
 
-/// Does it, and what the location where that ends has to do; `Err`: how the connection ends.
+/// Runs it, including `post_action` of the location where it ends; `Err`: how the connection ends.
 pub(crate) async fn run(x: &mut Exchange) -> Result<(), u16> {
     while is_due(x) {
         let flow = begin(x);

@@ -1,4 +1,4 @@
-//! The mechanism by itself; its users' tests stand with them.
+//! Tests of the mechanism; features that use it have their own.
 
 use net::LentFuture;
 use std::future::poll_fn;
@@ -11,7 +11,7 @@ use crate::site::Exclusive;
 use crate::site::Site;
 use crate::testing::{TestSite, site_with};
 
-/// A site whose `/` is answered by this handler.
+/// A site whose `/` is handled by this handler.
 fn answered_by(http: &str, handler: fn(&mut Exchange) -> Flow) -> TestSite {
     let answer = |site: &mut Site| {
         let location = site.locations.iter_mut().find(|location| &*location.name == b"/");
@@ -26,7 +26,7 @@ fn answer(x: &mut Exchange, body: Vec<u8>) -> Flow {
     Flow::Done
 }
 
-/// Answers with what `/in` answers.
+/// Answers with the reply of `/in`.
 fn whole(_: &mut Exchange) -> Flow {
     Flow::wait(|x| {
         LentFuture::new(async {
@@ -56,7 +56,7 @@ fn whole(_: &mut Exchange) -> Flow {
 }
 
 #[test]
-fn what_is_its_own_and_what_its_parents() {
+fn uri_is_its_own_and_the_request_is_its_parents() {
     let http = "log_format it '$uri $status';
          server {
             access_log main it;
@@ -93,7 +93,7 @@ fn variables_are_shared_both_ways() {
 }
 
 #[test]
-fn filters_that_are_for_the_client_leave_it_alone() {
+fn filters_for_the_client_do_not_apply() {
     let http = "server {
             location / { max_ranges 0; }
             location /in { alias html/file; expires 1h; add_header X y; userid on; }
@@ -112,7 +112,7 @@ fn a_subrequest_that_is_dropped_drops_its_parent() {
 }
 
 #[test]
-fn how_deep_they_go() {
+fn nesting_is_limited() {
     static DEEPEST: AtomicU32 = AtomicU32::new(0);
     fn dive(_: &mut Exchange) -> Flow {
         DEEPEST.fetch_add(1, Ordering::Relaxed);

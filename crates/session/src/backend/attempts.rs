@@ -17,21 +17,21 @@ pub struct Attempts {
 
 /// One server, tried once. Times are in milliseconds since its beginning.
 pub struct UpstreamAttempt {
-    /// The server.
-    pub server: AskedBackend,
-    /// Whether it was asked for another resource than the one before it.
+    /// The server; `Err`: the name of the group, which had no server available.
+    pub server: Result<Arc<Server>, Box<[u8]>>,
+    /// Whether it was for another resource than the attempt before.
     pub anew: bool,
     /// When it began, by the worker's clock.
     pub begun_ms: u64,
-    /// The status of its reply, or the one that stands for its failure; 0: none yet.
+    /// The status of the reply, or the one that is reported for a failure; 0: none yet.
     pub status: Cell<u16>,
-    /// When the connection stood.
+    /// When the connection was established.
     pub connect_ms: Cell<Option<u64>>,
-    /// When the head of its reply was there, or, without heads, the first byte.
+    /// When the head of the reply was complete; without heads, when the first byte arrived.
     pub header_ms: Cell<Option<u64>>,
-    /// When it was over.
+    /// When it ended.
     pub response_ms: Cell<Option<u64>>,
-    /// How long the session waited for it before.
+    /// How long the session waited for a server before.
     pub queue_ms: Cell<Option<u64>>,
     /// Bytes sent to it.
     pub bytes_sent: Cell<u64>,
@@ -41,31 +41,8 @@ pub struct UpstreamAttempt {
     pub response_length: Cell<u64>,
 }
 
-/// Who was asked, as variables and log lines name it.
-pub enum AskedBackend {
-    /// A server: by its address.
-    Server(Arc<Server>),
-    /// None, since there was none to ask: the group's name.
-    Group(Box<[u8]>),
-}
-
-impl AskedBackend {
-    /// Its name.
-    pub fn text(&self) -> &[u8] {
-        match self {
-            Self::Server(server) => server.name(),
-            Self::Group(name) => name,
-        }
-    }
-
-    /// Whether a path follows that ends where a colon stands.
-    pub fn is_unix(&self) -> bool {
-        matches!(self, Self::Server(server) if matches!(server.address(), Address::Unix(_)))
-    }
-}
-
 impl UpstreamAttempt {
-    fn new(server: AskedBackend, anew: bool) -> Self {
+    fn new(server: Result<Arc<Server>, Box<[u8]>>, anew: bool) -> Self {
         Self {
             server,
             anew,
@@ -81,12 +58,25 @@ impl UpstreamAttempt {
         }
     }
 
-    /// How long ago it was begun.
+    /// The server's address, or the group's name, as variables and log lines write it.
+    pub fn name(&self) -> &[u8] {
+        match &self.server {
+            Ok(server) => server.name(),
+            Err(group) => group,
+        }
+    }
+
+    /// Whether the name is the path of a Unix socket, after which a colon separates other text.
+    pub fn is_unix(&self) -> bool {
+        matches!(&self.server, Ok(server) if matches!(server.address(), Address::Unix(_)))
+    }
+
+    /// Milliseconds since it began.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms() - self.begun_ms
     }
 
-    /// Notes that it is over, whatever came of it.
+    /// Records the end, unless that was done before.
     pub fn end(&self) {
         if self.response_ms.get().is_none() {
             self.response_ms.set(Some(self.age_ms()));
@@ -95,8 +85,8 @@ impl UpstreamAttempt {
 }
 
 impl Attempts {
-    /// A server is tried; `anew`: for another resource than the one before it.
-    pub fn begin(&self, server: AskedBackend, anew: bool) -> Rc<UpstreamAttempt> {
+    /// Begins an attempt; `anew`: for another resource than the one before.
+    pub fn begin(&self, server: Result<Arc<Server>, Box<[u8]>>, anew: bool) -> Rc<UpstreamAttempt> {
         let mut tried = self.tried.borrow_mut();
         let attempt = UpstreamAttempt::new(server, anew && !tried.is_empty());
         let begun = match self.spare.take() {

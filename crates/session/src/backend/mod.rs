@@ -19,7 +19,7 @@ use upstream::Group;
 
 use crate::Session;
 
-pub use attempts::{AskedBackend, Attempts, UpstreamAttempt};
+pub use attempts::{Attempts, UpstreamAttempt};
 pub use bind::{Bind, LocalAddress, local_address};
 pub use choice::{NoServer, choose};
 pub use connect::{CONNECTING, ConnectTrouble, log_failed, log_refused};

@@ -21,7 +21,7 @@ impl<X: Backed> BackendVariables<X> {
             "upstream_addr",
             "The addresses of the servers that were tried, with commas between them; after an \
              internal redirect to another group, a colon.",
-            |x, out| write_each(x, out, |tried, out| out.extend_from_slice(tried.server.text())),
+            |x, out| write_each(x, out, |tried, out| out.extend_from_slice(tried.name())),
         ),
         BuiltIn::fresh(
             "upstream_queue_time",

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use ::session::Session as _;
 use ::session::backend::{
-    AskedBackend, CONNECTING, ConnectTrouble, NoServer, SecuredConnections, UpstreamAttempt,
-    choose, log_failed, log_refused,
+    CONNECTING, ConnectTrouble, NoServer, SecuredConnections, UpstreamAttempt, choose, log_failed,
+    log_refused,
 };
 use ::upstream::{Attempt, Group, Lease, Until};
 use net::{DatagramReader, SocketProbe, Stream, Timer, WatchedDatagram, clock};
@@ -70,8 +70,7 @@ impl<'a> ServerSearch<'a> {
         loop {
             x.action = CONNECTING;
             let (mut lease, waited_ms) = self.choose(x).await?;
-            let server = AskedBackend::Server(lease.server().clone());
-            let attempt = x.upstream.attempts.begin(server, false);
+            let attempt = x.upstream.attempts.begin(Ok(lease.server().clone()), false);
             attempt.queue_ms.set(waited_ms);
             match self.open(x, &lease).await {
                 Ok(stream) => {
@@ -98,8 +97,7 @@ impl<'a> ServerSearch<'a> {
         loop {
             x.action = CONNECTING;
             let (mut lease, waited_ms) = self.choose(x).await?;
-            let server = AskedBackend::Server(lease.server().clone());
-            let attempt = x.upstream.attempts.begin(server, false);
+            let attempt = x.upstream.attempts.begin(Ok(lease.server().clone()), false);
             attempt.queue_ms.set(waited_ms);
             match self.open_datagrams(x, &lease, resources, reader.clone()) {
                 Ok(socket) => {
@@ -126,8 +124,7 @@ impl<'a> ServerSearch<'a> {
                 Ok(chosen)
             }
             Err(NoServer { status, waited_ms }) => {
-                let group = AskedBackend::Group(self.group.name().into());
-                let attempt = x.upstream.attempts.begin(group, false);
+                let attempt = x.upstream.attempts.begin(Err(self.group.name().into()), false);
                 attempt.queue_ms.set(waited_ms);
                 attempt.end();
                 if status.is_none() {

@@ -1,9 +1,9 @@
-//! Carriers: each takes one request to a server and its reply back, over a connection of its own
-//! or as a stream of a connection that many requests share.
+//! Carriers: each sends one request to a server and receives its reply, over a connection of its
+//! own or as a stream of a shared connection.
 //!
-//! Whoever asks (`call`, `body`) keeps the times, limits and log lines, and nothing here knows
-//! them. A carrier owns what is sent of the body, so that it can go on with it while the reply
-//! arrives. Dropping a carrier cancels the request.
+//! Time limits, size limits and log lines are left to the users (`call`, `body`). A carrier owns
+//! the body of the request, so that it can send the rest while the reply arrives. Dropping a
+//! carrier cancels the request.
 
 mod multiplexed;
 mod socket;
@@ -16,12 +16,12 @@ use std::task::{Context, Poll};
 use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection};
 use net::Stream;
 
-use super::protocol::{Malformed, ReplyReader};
+use super::protocol::{ProtocolError, ReplyReader};
 use crate::exchange::RequestBodyError;
 pub(crate) use source::RequestSource;
 pub(crate) use stream::StreamRequest;
 
-/// One request and its reply, wherever they travel.
+/// One request and its reply on any kind of connection.
 pub(crate) trait BackendCarrier: 'static {
     /// Parses the reply's bytes.
     type Reply: ReplyReader + ?Sized;
@@ -32,14 +32,14 @@ pub(crate) trait BackendCarrier: 'static {
 
     /// Sends more of the request; ready once all of it is sent. `head` precedes the body, and is
     /// the same in each call until it is sent.
-    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>>;
+    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), CarrierError>>;
 
     /// How much of the request has been sent.
     fn progress(&self) -> &SendProgress;
 
     /// Called when the head of the reply has arrived before all of the request was sent. Whether
     /// the request continues while the reply's body arrives; otherwise the rest of it is dropped.
-    fn go_on_beside_reply(&mut self) -> bool {
+    fn continue_beside_reply(&mut self) -> bool {
         false
     }
 
@@ -50,7 +50,7 @@ pub(crate) trait BackendCarrier: 'static {
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         most: usize,
-    ) -> Poll<Result<usize, ReadFailure>>;
+    ) -> Poll<Result<usize, CarrierError>>;
 
     /// Whether the connection ended without TLS's close_notify although one was due.
     fn is_cut(&self) -> bool;
@@ -75,6 +75,9 @@ pub(crate) trait CarrierConnection: Sized {
 
     /// A new connection on this stream, to the server of that key.
     fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self;
+
+    /// Whether it comes from a pool, so that the server may have closed it meanwhile.
+    fn is_reused(&self) -> bool;
 }
 
 /// Makes the carrier of a request, a new one for each server that is tried.
@@ -82,7 +85,6 @@ pub(crate) trait CarrierFactory: 'static {
     /// The connection that a carrier needs.
     type Connection: CarrierConnection;
 
-    /// The carrier.
     type Carrier: BackendCarrier;
 
     /// The scheme before the server's address in log lines: `http://`.
@@ -100,7 +102,8 @@ pub(crate) trait CarrierFactory: 'static {
 pub(crate) struct SendProgress {
     /// Bytes sent so far.
     pub(crate) written: u64,
-    /// Whether any of it was sent, or read from the client, so that it cannot simply be repeated.
+    /// Whether a part of it was sent, or read from the client, so that it cannot simply be
+    /// repeated.
     pub(crate) has_begun: bool,
     /// Whether everything received from the client is sent, and more will come.
     pub(crate) waits_for_client: bool,
@@ -108,22 +111,13 @@ pub(crate) struct SendProgress {
     pub(crate) is_done: bool,
 }
 
-/// Why a request cannot be sent.
-pub(crate) enum Unsent {
-    /// This call failed.
+/// Why a request cannot be sent, or its reply not be read.
+pub(crate) enum CarrierError {
     Call(&'static str, io::Error),
     /// The server did not process the request and will not.
     Refused,
-    /// The client's body does not come.
-    Client(RequestBodyError),
-}
-
-/// Why a reply cannot be read.
-pub(crate) enum ReadFailure {
-    /// The connection failed.
-    Call(io::Error),
-    /// The server did not process the request and will not.
-    Refused,
     /// The server sent an invalid reply or aborted it: the message for the log.
-    Peer(Malformed),
+    Peer(ProtocolError),
+    /// The client did not send its body.
+    Client(RequestBodyError),
 }

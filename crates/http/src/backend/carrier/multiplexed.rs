@@ -1,4 +1,4 @@
-//! An HTTP/2 connection to a server that carries many requests of this worker as streams.
+//! An HTTP/2 connection to a server, shared by many requests of this worker as streams.
 
 use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection, SharedConnection};
 use http2_client::{ClientStream, Http2Client, Http2ClientLimits};
@@ -17,7 +17,7 @@ pub(crate) struct MultiplexedConnection {
     joins: Option<(GroupPool, PoolKey)>,
 }
 
-/// The connection as the pool stores it: the trait and the client are of other crates.
+/// The connection as the pool stores it: a newtype, since trait and client are in other crates.
 #[derive(Clone)]
 struct PooledClient(Http2Client);
 
@@ -53,6 +53,10 @@ impl CarrierConnection for MultiplexedConnection {
     fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self {
         let alone = Self::alone(PooledConnection::new(stream));
         Self { joins: Some((*pool, key())), ..alone }
+    }
+
+    fn is_reused(&self) -> bool {
+        self.joins.is_none()
     }
 }
 

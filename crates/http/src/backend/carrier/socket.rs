@@ -1,8 +1,8 @@
-//! A request on a connection of its own: its head and its body, framed by the protocol, and the
+//! A request on a connection of its own: sends head and body, framed by the protocol, and reads the
 //! bytes of the reply.
 //!
-//! Head and beginning of the body go out in one write where both are there. The rest of a request
-//! whose reply comes early is dropped, and the connection is not used again.
+//! Head and beginning of the body are sent in one write if both are available. If the reply arrives
+//! early, the rest of the request is dropped, and the connection is not used again.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -13,14 +13,13 @@ use net::Stream;
 
 use super::super::protocol::{Frame, Protocol, Start};
 use super::{
-    BackendCarrier, CarrierConnection, CarrierFactory, ReadFailure, RequestSource, SendProgress,
-    Unsent,
+    BackendCarrier, CarrierConnection, CarrierError, CarrierFactory, RequestSource, SendProgress,
 };
 use crate::exchange::RequestBodyError;
 
 /// A request of one of the protocols on its connection.
 pub(crate) struct SocketCarrier<P> {
-    /// There until it is given up.
+    /// `None` once it was taken out.
     connection: Option<PooledConnection>,
     outgoing: Outgoing,
     protocol: P,
@@ -30,13 +29,13 @@ pub(crate) struct SocketCarrier<P> {
 struct Outgoing {
     source: RequestSource,
     progress: SendProgress,
-    /// In how many calls bytes were written; counted up to two.
+    /// The number of writes; counted up to two.
     writes: u8,
     head_is_written: bool,
     frame: Frame,
     /// Bytes of the frame that are written, envelopes included.
     frame_written: u64,
-    /// Where in the source's memory the frame begins.
+    /// The start of the frame in the source's memory.
     frame_start: usize,
     /// Whether no frame follows.
     is_last: bool,
@@ -62,6 +61,10 @@ impl CarrierConnection for PooledConnection {
 
     fn begin(stream: Stream, _: &GroupPool, _: impl FnOnce() -> PoolKey) -> Self {
         Self::new(stream)
+    }
+
+    fn is_reused(&self) -> bool {
+        self.requests > 0
     }
 }
 
@@ -89,7 +92,7 @@ impl<P: Protocol> BackendCarrier for SocketCarrier<P> {
     }
 
     #[inline]
-    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), CarrierError>> {
         match &mut self.connection {
             Some(connection) => {
                 self.outgoing.poll(cx, head, &mut self.protocol, &mut connection.stream)
@@ -107,10 +110,11 @@ impl<P: Protocol> BackendCarrier for SocketCarrier<P> {
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         most: usize,
-    ) -> Poll<Result<usize, ReadFailure>> {
+    ) -> Poll<Result<usize, CarrierError>> {
         match &mut self.connection {
             Some(connection) => {
-                connection.stream.poll_read_most(cx, buffer, most).map_err(ReadFailure::Call)
+                let read = connection.stream.poll_read_most(cx, buffer, most);
+                read.map_err(|error| CarrierError::Call("recv()", error))
             }
             None => Poll::Ready(Ok(0)),
         }
@@ -143,18 +147,18 @@ impl Outgoing {
         self.frame_written == self.frame.total()
     }
 
-    /// Writes on. Ready once all of it is written.
+    /// Writes more. Ready once the whole request is written.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         head: &[u8],
         protocol: &mut impl Protocol,
         stream: &mut Stream,
-    ) -> Poll<Result<(), Unsent>> {
+    ) -> Poll<Result<(), CarrierError>> {
         self.progress.waits_for_client = false;
         while !self.progress.is_done {
             if self.frame_is_written() && !self.is_last {
-                let next = self.poll_frame(cx, protocol).map_err(Unsent::Client)?;
+                let next = self.poll_frame(cx, protocol).map_err(CarrierError::Client)?;
                 if next.is_pending() && self.head_is_written {
                     self.progress.waits_for_client = true;
                     return Poll::Pending;
@@ -178,7 +182,7 @@ impl Outgoing {
         (self.frame, self.frame_written) = (Frame::bare(0), 0);
         let (available, is_last) = match &mut self.source {
             RequestSource::Empty => (0, true),
-            // What is sent of a file is no longer in the slice.
+            // The part of a file that was sent is no longer in the slice.
             RequestSource::File(slice) => {
                 (usize::try_from(slice.len()).unwrap_or(usize::MAX), true)
             }
@@ -202,7 +206,7 @@ impl Outgoing {
         cx: &mut Context<'_>,
         head: &[u8],
         stream: &mut Stream,
-    ) -> Poll<Result<(), Unsent>> {
+    ) -> Poll<Result<(), CarrierError>> {
         let head = if self.head_is_written { &[] } else { &head[self.progress.written as usize..] };
         let [before, bytes, after] = self.frame_rest();
         let parts = [head, before, bytes, after].map(IoSlice::new);
@@ -211,11 +215,11 @@ impl Outgoing {
         let end = parts.iter().rposition(|part| !part.is_empty()).map_or(first, |last| last + 1);
         let in_head = head.len();
         if self.writes == 1 {
-            // What the server has not acknowledged yet must not hold back what follows.
+            // Unacknowledged bytes must not delay the next ones.
             stream.set_nodelay();
         }
         let written = ready!(stream.poll_write(cx, &parts[first..end]));
-        let written = written.map_err(|error| Unsent::Call("writev()", error))?;
+        let written = written.map_err(|error| CarrierError::Call("writev()", error))?;
         self.writes = self.writes.saturating_add(1);
         self.note_written(written as u64);
         self.head_is_written = written >= in_head;
@@ -229,8 +233,8 @@ impl Outgoing {
         self.progress.has_begun |= count > 0;
     }
 
-    /// What is still to be written of the frame from memory. After the piece of a file comes
-    /// nothing before that is sent.
+    /// The unwritten parts of the frame that are in memory. Bytes after the piece of a file wait
+    /// for that piece.
     fn frame_rest(&self) -> [&[u8]; 3] {
         if let RequestSource::File(_) = self.source {
             return self.frame_rest_of_file();
@@ -256,8 +260,12 @@ impl Outgoing {
         [&[], &[], &after[(written - body_end) as usize..]]
     }
 
-    /// Nothing is to be written from memory: a piece of a file follows, or nothing.
-    fn poll_rest(&mut self, cx: &mut Context<'_>, stream: &mut Stream) -> Poll<Result<(), Unsent>> {
+    /// Sends the piece of a file, if the frame has one: nothing is left to be written from memory.
+    fn poll_rest(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+    ) -> Poll<Result<(), CarrierError>> {
         self.head_is_written = true;
         if self.frame_is_written() {
             self.progress.is_done = self.is_last;
@@ -272,7 +280,7 @@ impl Outgoing {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             sent => sent,
         };
-        let sent = sent.map_err(|error| Unsent::Call("sendfile()", error))? as u64;
+        let sent = sent.map_err(|error| CarrierError::Call("sendfile()", error))? as u64;
         self.writes = self.writes.saturating_add(1);
         self.note_written(sent);
         self.frame_written += sent;
@@ -304,7 +312,7 @@ mod tests {
                 let body = RequestSource::streamed(x.arriving_body().unwrap());
                 let mut carrier = Http1Start::default().carrier(connection, body);
                 let sent = poll_fn(|cx| carrier.poll_send(cx, b"POST / HTTP/1.1\r\n")).await;
-                assert!(matches!(sent, Err(Unsent::Call("writev()", _))));
+                assert!(matches!(sent, Err(CarrierError::Call("writev()", _))));
                 let progress = carrier.progress();
                 assert_eq!(progress.written, 0);
                 Flow::Status(if progress.has_begun { 201 } else { 500 })
@@ -313,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_was_taken_cannot_be_sent_again_although_nothing_was_written() {
+    fn a_body_taken_from_the_client_cannot_be_sent_again() {
         let change = |site: &mut crate::site::Site| {
             let location = site.locations.iter_mut().find(|location| &*location.name == b"/");
             location.unwrap().exclusive = Some(Exclusive::Handler(Box::new(to_a_closed_server)));

@@ -1,4 +1,4 @@
-//! The body of a request to a backend: from memory, from a file, or as it comes from the client.
+//! The source of the body of a request to a backend: memory, a file, or the client.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -7,28 +7,27 @@ use net::buffers;
 
 use crate::exchange::{ArrivingBody, FileSlice, RequestBodyError, StoredBody};
 
-/// Where the body of one request comes from.
+/// The source of a request's body.
 pub(crate) enum RequestSource {
-    /// There is none.
+    /// No body.
     Empty,
-    /// From memory.
     Memory(Rc<StoredBody>),
-    /// From a file; what a carrier has taken of it is no longer in the slice.
+    /// A file; the part that a carrier has taken is no longer in the slice.
     File(FileSlice),
-    /// From the client, as it comes.
+    /// The client, as the body arrives.
     Streamed(Box<StreamedSource>),
 }
 
-/// Bytes received from the client that are not sent yet.
+/// A body that arrives from the client.
 pub(crate) struct StreamedSource {
     body: ArrivingBody,
     bytes: Vec<u8>,
-    /// Whether nothing comes after them.
+    /// Whether they end the body.
     is_last: bool,
 }
 
 impl RequestSource {
-    /// A body that has been read, or was made.
+    /// The source of a complete body.
     pub(crate) fn stored(body: &Rc<StoredBody>) -> Self {
         match &**body {
             StoredBody::Memory(_) => Self::Memory(body.clone()),
@@ -36,12 +35,12 @@ impl RequestSource {
         }
     }
 
-    /// A body that is still to come.
+    /// The source of a body that is still arriving.
     pub(crate) fn streamed(body: ArrivingBody) -> Self {
         Self::Streamed(Box::new(StreamedSource { body, bytes: Vec::new(), is_last: false }))
     }
 
-    /// The part of it that is in memory.
+    /// The part in memory.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Memory(body) => match &**body {
@@ -60,18 +59,18 @@ impl StreamedSource {
         &self.bytes
     }
 
-    /// Whether nothing comes after that.
+    /// Whether these end the body.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// The reply is on its way.
-    pub(super) fn go_on_beside_reply(&mut self) {
-        self.body.go_on_beside_reply();
+    /// Called when the reply begins.
+    pub(super) fn continue_beside_reply(&mut self) {
+        self.body.continue_beside_reply();
     }
 
-    /// Replaces the bytes by what has arrived from the client: all of it, so that few pieces are
-    /// sent. While nothing has arrived, no buffer is kept.
+    /// Replaces the bytes by those that have arrived from the client: all of them, so that few
+    /// pieces are sent. Keeps no buffer while nothing has arrived.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestBodyError>> {
         self.bytes.clear();
         if self.bytes.capacity() == 0 {

@@ -1,4 +1,4 @@
-//! A request as a stream of an HTTP/2 connection that many requests share.
+//! A request as a stream of a shared HTTP/2 connection.
 //!
 //! The request's head arrives as HTTP/1 text and is encoded as fields. The reply's fields are
 //! written as HTTP/1 text, because `ReplyHead` consists of offsets into such text.
@@ -15,10 +15,10 @@ use wire::http2::{FieldBlock, FieldWriter, Http2Code};
 use wire::reply::ReplyHead;
 
 use super::super::protocol::{
-    HeadEvent, Malformed, MalformedBody, ReplyLength, ReplyReader, Taken, http1,
+    DecodedBody, HeadEvent, ProtocolError, ReplyLength, ReplyReader, http1,
 };
 use super::multiplexed::MultiplexedConnection;
-use super::{BackendCarrier, CarrierFactory, ReadFailure, RequestSource, SendProgress, Unsent};
+use super::{BackendCarrier, CarrierError, CarrierFactory, RequestSource, SendProgress};
 use crate::decimal;
 use crate::exchange::{Fields, FileSlice};
 
@@ -40,7 +40,7 @@ pub(crate) struct StreamCarrier {
     stream: Option<ClientStream>,
     request: StreamRequest,
     source: RequestSource,
-    /// A part of the file that was read and is not sent completely.
+    /// A part of the file that was read but not sent completely.
     file_piece: Vec<u8>,
     /// How much of the piece in memory is sent.
     piece_sent: usize,
@@ -55,11 +55,11 @@ pub(crate) struct StreamReplyReader {
     has_head: bool,
     /// Whether the reply ends with the head that was read last.
     ends_with_head: bool,
-    /// The rest of the body's length, if that is known.
+    /// The remaining length of the body, if known.
     left: Option<u64>,
     is_ended: bool,
     trailers: Option<Fields>,
-    cut_short: Option<Malformed>,
+    cut_short: Option<ProtocolError>,
 }
 
 impl StreamCarrier {
@@ -92,7 +92,7 @@ impl StreamCarrier {
     }
 
     /// Opens the stream, with the head of the request.
-    fn open(&mut self, head: &[u8]) -> Result<(), Unsent> {
+    fn open(&mut self, head: &[u8]) -> Result<(), CarrierError> {
         let is_empty = match &self.source {
             RequestSource::Empty => true,
             RequestSource::Memory(body) => body.len() == 0,
@@ -103,7 +103,7 @@ impl StreamCarrier {
         let mut write = |writer: &mut FieldWriter<'_>| write_head(head, scheme, writer);
         self.stream = self.connection.open(&mut write, is_empty);
         if self.stream.is_none() {
-            return Err(Unsent::Refused);
+            return Err(CarrierError::Refused);
         }
         self.progress.written = head.len() as u64;
         self.progress.has_begun = true;
@@ -112,8 +112,8 @@ impl StreamCarrier {
     }
 
     /// Sends the next piece of the body.
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
-        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(Unsent::Refused)) };
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CarrierError>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(CarrierError::Refused)) };
         let mut is_last = true;
         match &mut self.source {
             RequestSource::File(slice) => {
@@ -127,7 +127,7 @@ impl StreamCarrier {
                 if self.piece_sent == streamed.bytes().len() && !streamed.is_last() {
                     self.piece_sent = 0;
                     self.progress.waits_for_client = true;
-                    ready!(streamed.poll_read(cx)).map_err(Unsent::Client)?;
+                    ready!(streamed.poll_read(cx)).map_err(CarrierError::Client)?;
                     self.progress.waits_for_client = false;
                 }
                 is_last = streamed.is_last();
@@ -140,7 +140,7 @@ impl StreamCarrier {
         };
         let rest = &piece[self.piece_sent..];
         let left = rest.len();
-        let sent = ready!(stream.poll_send(cx, rest, is_last)).map_err(unsent)?;
+        let sent = ready!(stream.poll_send(cx, rest, is_last)).map_err(send_error)?;
         self.piece_sent += sent;
         self.progress.written += sent as u64;
         self.progress.is_done = is_last && sent == left;
@@ -160,14 +160,14 @@ impl CarrierFactory for StreamRequest {
 }
 
 /// Replaces the piece by the next bytes of the file, which leave the slice.
-fn read_piece(slice: &mut FileSlice, piece: &mut Vec<u8>) -> Result<(), Unsent> {
+fn read_piece(slice: &mut FileSlice, piece: &mut Vec<u8>) -> Result<(), CarrierError> {
     if piece.capacity() == 0 {
         *piece = buffers::lend();
     }
     let length = slice.len().min(piece.capacity() as u64);
     piece.resize(length as usize, 0);
     let read = slice.file.read_exact_at(piece, slice.start);
-    read.map_err(|error| Unsent::Call("pread()", error))?;
+    read.map_err(|error| CarrierError::Call("pread()", error))?;
     slice.start += length;
     Ok(())
 }
@@ -178,11 +178,11 @@ impl Drop for StreamCarrier {
     }
 }
 
-fn unsent(failure: StreamFailure) -> Unsent {
+fn send_error(failure: StreamFailure) -> CarrierError {
     match failure {
-        StreamFailure::Unprocessed => Unsent::Refused,
-        // The reader reports the cause, or a reply that was sent before.
-        _ => Unsent::Call("write()", io::ErrorKind::BrokenPipe.into()),
+        StreamFailure::Unprocessed => CarrierError::Refused,
+        // The reader reports the cause, or an earlier reply.
+        _ => CarrierError::Call("write()", io::ErrorKind::BrokenPipe.into()),
     }
 }
 
@@ -197,7 +197,7 @@ impl BackendCarrier for StreamCarrier {
         &mut self.reply
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), Unsent>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Poll<Result<(), CarrierError>> {
         if self.stream.is_none() {
             self.open(head)?;
         }
@@ -212,9 +212,9 @@ impl BackendCarrier for StreamCarrier {
         &self.progress
     }
 
-    fn go_on_beside_reply(&mut self) -> bool {
+    fn continue_beside_reply(&mut self) -> bool {
         if let RequestSource::Streamed(streamed) = &mut self.source {
-            streamed.go_on_beside_reply();
+            streamed.continue_beside_reply();
         }
         !self.reply.is_ended
     }
@@ -224,17 +224,17 @@ impl BackendCarrier for StreamCarrier {
         cx: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         most: usize,
-    ) -> Poll<Result<usize, ReadFailure>> {
+    ) -> Poll<Result<usize, CarrierError>> {
         let Some(stream) = &mut self.stream else { return Poll::Pending };
         if !self.reply.has_head {
-            let head = ready!(stream.poll_head(cx)).map_err(failure)?;
+            let head = ready!(stream.poll_head(cx)).map_err(read_error)?;
             let before = buffer.len();
             write_text(&head, buffer);
             self.reply.ends_with_head = head.end_stream;
             return Poll::Ready(Ok(buffer.len() - before));
         }
         let most = most.min(buffer.capacity() - buffer.len());
-        let count = ready!(stream.poll_body(cx, buffer, most)).map_err(failure)?;
+        let count = ready!(stream.poll_body(cx, buffer, most)).map_err(read_error)?;
         if count == 0 {
             self.reply.end(stream.take_trailers());
         }
@@ -250,16 +250,16 @@ impl BackendCarrier for StreamCarrier {
     }
 }
 
-fn failure(failure: StreamFailure) -> ReadFailure {
+fn read_error(failure: StreamFailure) -> CarrierError {
     match failure {
-        StreamFailure::Unprocessed => ReadFailure::Refused,
-        StreamFailure::Connection(error) => ReadFailure::Call(error),
-        StreamFailure::Closed => ReadFailure::Call(io::ErrorKind::UnexpectedEof.into()),
+        StreamFailure::Unprocessed => CarrierError::Refused,
+        StreamFailure::Connection(error) => CarrierError::Call("recv()", error),
+        StreamFailure::Closed => CarrierError::Call("recv()", io::ErrorKind::UnexpectedEof.into()),
         StreamFailure::Malformed(what) | StreamFailure::Protocol(what) => {
-            ReadFailure::Peer(format!("upstream {what}").into())
+            CarrierError::Peer(format!("upstream {what}").into())
         }
         StreamFailure::Reset(Http2Code(code)) => {
-            ReadFailure::Peer(format!("upstream rejected request with error {code}").into())
+            CarrierError::Peer(format!("upstream rejected request with error {code}").into())
         }
     }
 }
@@ -318,7 +318,7 @@ fn write_text(head: &ClientHead, out: &mut Vec<u8>) {
 }
 
 impl StreamReplyReader {
-    /// The reply has ended.
+    /// Marks the end of the reply.
     fn end(&mut self, trailers: Option<FieldBlock>) {
         self.is_ended = true;
         if self.left.is_some_and(|left| left > 0) {
@@ -333,7 +333,11 @@ impl StreamReplyReader {
 }
 
 impl ReplyReader for StreamReplyReader {
-    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+    fn head(
+        &mut self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+    ) -> Result<HeadEvent, ProtocolError> {
         let refused = |error| http1::describe(error, input);
         let Some(bytes) = self.parser.parse(head, input).map_err(refused)? else {
             return Ok(HeadEvent::Partial);
@@ -359,20 +363,22 @@ impl ReplyReader for StreamReplyReader {
         Ok(HeadEvent::Complete { bytes, body })
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody {
         if let Some(left) = &mut self.left {
             let count = (buffer.len() - start) as u64;
             let Some(rest) = left.checked_sub(count) else {
                 let what = "upstream sent response body larger than indicated content length";
-                return Err(Malformed::from(what).into());
+                return DecodedBody::invalid(start, what.into());
             };
             *left = rest;
         }
-        Ok(Taken {
+        let error = self.cut_short.take();
+        DecodedBody {
             trailers: self.trailers.take(),
-            cut_short: self.cut_short.take(),
-            ..Taken::up_to(buffer.len())
-        })
+            is_cut_short: error.is_some(),
+            error,
+            ..DecodedBody::up_to(buffer.len())
+        }
     }
 
     fn is_ended(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Replies as CGI has them: what SCGI and uwsgi send bare and FastCGI in records.
+//! Replies in CGI's form, which SCGI and uwsgi send bare and FastCGI in records.
 
 use observe::{Level, Text};
 use wire::cgi::{CgiHeadError, CgiHeadParser};
@@ -6,11 +6,11 @@ use wire::http1::response::ReplyBody;
 use wire::reply::{ReplyFieldError, ReplyHead};
 
 use super::{
-    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, ReplyReader,
-    Taken, http1,
+    BackendMessage, DecodedBody, Frame, HeadEvent, Protocol, ProtocolError, ReplyLength,
+    ReplyReader, http1,
 };
 
-/// A request whose body follows its variables as it is, and its reply, which ends with the
+/// A request whose body follows its variables unframed, and its reply, which ends with the
 /// connection.
 pub(crate) struct Cgi {
     /// Whether it is a HEAD request: the reply has no body.
@@ -20,14 +20,14 @@ pub(crate) struct Cgi {
     is_switched: bool,
 }
 
-/// What is left of a body.
+/// The rest of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CgiRest {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
-    /// Whatever comes.
+    /// Everything up to the end of the connection.
     Unknown,
-    /// None: what comes is ignored.
+    /// No body: further bytes are ignored.
     Ignored,
 }
 
@@ -46,7 +46,11 @@ impl Protocol for Cgi {
 }
 
 impl ReplyReader for Cgi {
-    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+    fn head(
+        &mut self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+    ) -> Result<HeadEvent, ProtocolError> {
         let parsed = self.parser.parse(head, input).map_err(|error| describe(error, input))?;
         let Some(bytes) = parsed else { return Ok(HeadEvent::Partial) };
         let body;
@@ -55,11 +59,11 @@ impl ReplyReader for Cgi {
         Ok(HeadEvent::Complete { bytes, body })
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody {
         let received = buffer.len() - start;
         let (taken, is_surplus) = self.rest.take(received);
         let messages = is_surplus.then(more_than_length).into_iter().collect();
-        Ok(Taken { messages, ..Taken::up_to(start + taken) })
+        DecodedBody { messages, ..DecodedBody::up_to(start + taken) }
     }
 
     fn is_ended(&self) -> bool {
@@ -74,7 +78,7 @@ impl ReplyReader for Cgi {
         self.rest.left()
     }
 
-    /// Nobody expects a second request.
+    /// Applications of SCGI and uwsgi serve one request per connection.
     fn may_reuse(&self) -> bool {
         false
     }
@@ -85,22 +89,22 @@ impl ReplyReader for Cgi {
 }
 
 impl CgiRest {
-    /// What follows a complete head, and what the client is told of it.
+    /// The body after a complete head, and its length for the client.
     pub(super) fn of(
         head: &ReplyHead,
         input: &[u8],
         to_head: bool,
-    ) -> Result<(Self, ReplyLength), Malformed> {
+    ) -> Result<(Self, ReplyLength), ProtocolError> {
         let body = ReplyBody::of(head, input, to_head);
         Ok(match body.map_err(|error| http1::describe(error, input))? {
             ReplyBody::None => (Self::Ignored, ReplyLength::None),
             ReplyBody::Length(length) => (Self::Bytes(length), ReplyLength::Known(length)),
-            // A coding is not CGI's to say; nginx passes the bytes on as they are.
+            // CGI has no transfer codings; nginx passes the bytes on unchanged.
             ReplyBody::Chunked | ReplyBody::Close => (Self::Unknown, ReplyLength::Unknown),
         })
     }
 
-    /// How many of the bytes that came belong to the body, and whether the others are too many.
+    /// How many of the received bytes belong to the body, and whether the others are an error.
     pub(super) fn take(&mut self, received: usize) -> (usize, bool) {
         match self {
             Self::Unknown => (received, false),
@@ -113,7 +117,7 @@ impl CgiRest {
         }
     }
 
-    /// How many bytes surely follow.
+    /// The number of bytes that must follow.
     pub(super) fn left(self) -> u64 {
         match self {
             Self::Bytes(left) => left,
@@ -122,14 +126,14 @@ impl CgiRest {
     }
 }
 
-/// More came than the head has announced.
+/// The message for bytes beyond the announced length.
 pub(super) fn more_than_length() -> BackendMessage {
     let text = "upstream sent more data than specified in \"Content-Length\" header";
     BackendMessage { level: Level::Warn, text: text.into() }
 }
 
-/// What is wrong with a head, in nginx's words.
-pub(super) fn describe(error: CgiHeadError, input: &[u8]) -> Malformed {
+/// nginx's message for an invalid head.
+pub(super) fn describe(error: CgiHeadError, input: &[u8]) -> ProtocolError {
     match error {
         CgiHeadError::Field(ReplyFieldError::Invalid(slice, byte)) => {
             let text = Text(slice.of(input));

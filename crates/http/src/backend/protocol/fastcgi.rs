@@ -1,4 +1,4 @@
-//! FastCGI as a web server speaks it: a body and a reply in records.
+//! The web server's side of FastCGI: request body and reply in records.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use wire::reply::ReplyHead;
 
 use super::cgi::{CgiRest, describe, more_than_length};
 use super::{
-    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyReader, Start, Taken,
+    BackendMessage, DecodedBody, Frame, HeadEvent, Protocol, ProtocolError, ReplyReader, Start,
 };
 
-/// What one request may write to the error log by stderr, in bytes of text and of lines around it.
+/// The limit on a request's stderr in the error log, in bytes of text and of the lines around it.
 /// The rest is dropped.
 const STDERR_LOGGED_MAX: usize = 256 * 1024;
-/// What a line in the log has beside the text, roughly.
+/// The approximate size of a log line without its text.
 const STDERR_LINE_BYTES: usize = 256;
-/// What an application may write to stderr before the head of its reply, in bytes of records: one
-/// that only complains is not waited for for ever.
+/// The limit on stderr before the head of the reply, in bytes of records, so that an application
+/// cannot delay its reply with stderr forever.
 const STDERR_BEFORE_HEAD_MAX: usize = 1 << 20;
 
 const CLOSED_STDOUT: &str = "upstream prematurely closed FastCGI stdout";
@@ -31,25 +31,25 @@ const CLOSED_REQUEST: &str = "upstream prematurely closed FastCGI request";
 
 /// A request of FastCGI and its reply.
 ///
-/// Records are unwrapped in place. While the head is read, the input holds what was unwrapped of
-/// it, and behind that perhaps a gap and records not looked at yet.
+/// Records are unwrapped in place. While the head is read, the input holds the unwrapped output,
+/// then perhaps a gap, then records not decoded yet.
 pub(crate) struct FastCgi {
     request: FastcgiStart,
     records: RecordDecoder,
     parser: CgiHeadParser,
-    /// Bytes of output at the front of what is looked at next.
+    /// Unwrapped bytes at the front of the input.
     unwrapped: usize,
-    /// Bytes behind them that mean nothing any more.
+    /// Meaningless bytes behind them.
     gap: usize,
     rest: CgiRest,
     progress: Progress,
-    /// Bytes of stderr that came before the head.
+    /// Bytes of stderr before the head.
     stderr_before_head: usize,
-    /// Bytes that stderr has come to in the log.
+    /// Bytes of stderr in the log.
     stderr_logged: usize,
 }
 
-/// What a request is sent with.
+/// Properties of a request.
 #[derive(Clone)]
 pub(crate) struct FastcgiStart {
     /// Whether it is a HEAD request: the reply has no body.
@@ -60,11 +60,11 @@ pub(crate) struct FastcgiStart {
     pub(crate) catch_stderr: Arc<[Box<[u8]>]>,
 }
 
-/// How far the reply has come.
+/// The progress of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Reading,
-    /// The reply is complete, but the application was not heard to the end.
+    /// The reply is complete, but not the records after it.
     Ended,
     /// The application waits for another request.
     Idle,
@@ -90,8 +90,8 @@ impl Start for FastcgiStart {
 }
 
 impl FastCgi {
-    /// Something for the error log, before the head; `Err`: it makes the reply worthless.
-    fn said(&mut self, text: &[u8]) -> Result<Option<BackendMessage>, Malformed> {
+    /// Handles stderr before the head: the log line, or an error if it makes the reply invalid.
+    fn take_stderr(&mut self, text: &[u8]) -> Result<Option<BackendMessage>, ProtocolError> {
         let mut patterns = self.request.catch_stderr.iter();
         if patterns.any(|pattern| memchr::memmem::find(text, pattern).is_some()) {
             return Err(stderr_line(text).text);
@@ -115,12 +115,12 @@ impl FastCgi {
         })
     }
 
-    /// The head, if what was unwrapped has all of it.
+    /// Parses the head; `None` if the unwrapped bytes do not contain all of it.
     fn parse(
         &mut self,
         input: &[u8],
         head: &mut ReplyHead,
-    ) -> Result<Option<HeadEvent>, Malformed> {
+    ) -> Result<Option<HeadEvent>, ProtocolError> {
         let text = &input[..self.unwrapped];
         let parsed = self.parser.parse(head, text).map_err(|error| describe(error, text))?;
         let Some(bytes) = parsed else { return Ok(None) };
@@ -130,20 +130,24 @@ impl FastCgi {
         Ok(Some(HeadEvent::Complete { bytes, body }))
     }
 
-    /// Part of the body was unwrapped: so many bytes. How many belong to it.
-    fn take(&mut self, received: usize, taken: &mut Taken) -> usize {
+    /// How many of the unwrapped bytes belong to the body.
+    fn take(&mut self, received: usize, decoded: &mut DecodedBody) -> usize {
         let (count, is_surplus) = self.rest.take(received);
         if is_surplus {
-            taken.messages.push(more_than_length());
+            decoded.messages.push(more_than_length());
             self.progress = Progress::Ended;
         }
         count
     }
 
-    /// The application says that this was all. `Some`: it was not, in `words`. It is heard to the
-    /// end of its request all the same: one that cannot write that may fail at it.
-    fn cut_short(&self, words: &'static str) -> Option<Malformed> {
-        (self.rest.left() > 0).then(|| words.into())
+    /// The application has ended its output. Reports that as an error if the announced length is
+    /// not reached. The rest of its records is read all the same: an application may fail if it
+    /// cannot write them.
+    fn check_length(&self, words: &'static str, decoded: &mut DecodedBody) {
+        if self.rest.left() > 0 {
+            decoded.error = Some(words.into());
+            decoded.is_cut_short = true;
+        }
     }
 }
 
@@ -163,7 +167,11 @@ impl Protocol for FastCgi {
 }
 
 impl ReplyReader for FastCgi {
-    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+    fn head(
+        &mut self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+    ) -> Result<HeadEvent, ProtocolError> {
         loop {
             let at = self.unwrapped + self.gap;
             match self.records.decode(&input[at..]).map_err(refused)? {
@@ -178,7 +186,7 @@ impl ReplyReader for FastCgi {
                 }
                 RecordDecoded::Stderr(range) => {
                     self.gap += range.end;
-                    if let Some(line) = self.said(&input[at..][range])? {
+                    if let Some(line) = self.take_stderr(&input[at..][range])? {
                         return Ok(HeadEvent::Log(line));
                     }
                 }
@@ -200,36 +208,39 @@ impl ReplyReader for FastCgi {
         self.gap
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
-        let mut taken = Taken::default();
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody {
+        let mut decoded = DecodedBody::default();
         let unwrapped = std::mem::take(&mut self.unwrapped);
         let mut at = start + unwrapped + std::mem::take(&mut self.gap);
-        let mut end = start + self.take(unwrapped, &mut taken);
-        while self.progress == Progress::Reading && taken.cut_short.is_none() {
-            let decoded = match self.records.decode(&buffer[at..]) {
-                Ok(decoded) => decoded,
+        let mut end = start + self.take(unwrapped, &mut decoded);
+        while self.progress == Progress::Reading && decoded.error.is_none() {
+            let record = match self.records.decode(&buffer[at..]) {
+                Ok(record) => record,
                 Err(error) => {
-                    return Err(MalformedBody { reason: refused(error), messages: taken.messages });
+                    return DecodedBody {
+                        messages: decoded.messages,
+                        ..DecodedBody::invalid(start, refused(error))
+                    };
                 }
             };
-            at += match decoded {
+            at += match record {
                 RecordDecoded::Stdout(range) => {
-                    let count = self.take(range.len(), &mut taken);
+                    let count = self.take(range.len(), &mut decoded);
                     let from = at + range.start;
                     buffer.copy_within(from..from + count, end);
                     end += count;
                     range.end
                 }
                 RecordDecoded::Stderr(range) => {
-                    taken.messages.extend(self.log_line(&buffer[at..][range.clone()]));
+                    decoded.messages.extend(self.log_line(&buffer[at..][range.clone()]));
                     range.end
                 }
                 RecordDecoded::StdoutEnd(used) => {
-                    taken.cut_short = self.cut_short(CLOSED_STDOUT);
+                    self.check_length(CLOSED_STDOUT, &mut decoded);
                     used
                 }
                 RecordDecoded::EndRequest(used) => {
-                    taken.cut_short = self.cut_short(CLOSED_REQUEST);
+                    self.check_length(CLOSED_REQUEST, &mut decoded);
                     used
                 }
                 RecordDecoded::Done(used) => {
@@ -240,14 +251,14 @@ impl ReplyReader for FastCgi {
                 RecordDecoded::More => break,
             };
         }
-        Ok(Taken { end, ..taken })
+        DecodedBody { end, ..decoded }
     }
 
     fn is_ended(&self) -> bool {
         self.progress != Progress::Reading
     }
 
-    /// An application that closes its connections may do so instead of saying that it has ended.
+    /// An application that closes its connections may do so without an end record.
     fn ends_at_close(&self) -> bool {
         self.is_ended() || !self.request.keep_conn && self.rest.left() == 0
     }
@@ -261,7 +272,7 @@ impl ReplyReader for FastCgi {
     }
 }
 
-/// What the application said to the error log, as nginx logs it.
+/// nginx's log line for stderr.
 fn stderr_line(text: &[u8]) -> BackendMessage {
     let text = Text(trim_stderr(text));
     BackendMessage {
@@ -270,7 +281,7 @@ fn stderr_line(text: &[u8]) -> BackendMessage {
     }
 }
 
-fn refused(error: RecordError) -> Malformed {
+fn refused(error: RecordError) -> ProtocolError {
     format!("upstream sent {error}").into()
 }
 
@@ -296,9 +307,9 @@ mod tests {
         FastcgiStart { to_head: false, keep_conn: true, catch_stderr: [].into() }
     }
 
-    /// What a reply comes to that arrives in two pieces: status, body, log lines, and at the end
-    /// whether the connection can be reused.
-    fn read(request: &FastcgiStart, input: &[u8], cut: usize) -> Result<String, Malformed> {
+    /// The result of a reply that arrives in two pieces: status, body, log lines, and whether the
+    /// connection can be reused.
+    fn read(request: &FastcgiStart, input: &[u8], cut: usize) -> Result<String, ProtocolError> {
         let (mut fastcgi, mut head) = (request.start(), ReplyHead::default());
         let (mut text, mut log, mut body) = (Vec::new(), String::new(), None);
         let mut pieces = [&input[..cut], &input[cut..]].into_iter();
@@ -318,17 +329,10 @@ mod tests {
         let mut buffer = text;
         let mut start = start;
         loop {
-            let taken = match fastcgi.body(&mut buffer, start) {
-                Ok(taken) => taken,
-                Err(MalformedBody { reason, messages }) => {
-                    log.extend(messages.iter().map(|line| format!("<{}>", line.text)));
-                    log += &format!("[{reason}]");
-                    break;
-                }
-            };
-            content.extend_from_slice(&buffer[start..taken.end]);
-            log.extend(taken.messages.iter().map(|line| format!("<{}>", line.text)));
-            if let Some(words) = taken.cut_short {
+            let decoded = fastcgi.body(&mut buffer, start);
+            content.extend_from_slice(&buffer[start..decoded.end]);
+            log.extend(decoded.messages.iter().map(|line| format!("<{}>", line.text)));
+            if let Some(words) = decoded.error {
                 log += &format!("[{words}]");
                 break;
             }
@@ -377,7 +381,7 @@ mod tests {
             ),
             (&catches, vec![error.clone()], Err("FastCGI sent in stderr: \"oh\"")),
             (&request(), vec![out("A: b\n", 0), out("", 0)], Err(early)),
-            // What came before the early end is not lost, and neither is what was said.
+            // Body and stderr before the early end are kept.
             (
                 &request(),
                 vec![short.clone(), error.clone(), out("", 0), end()],
@@ -390,7 +394,7 @@ mod tests {
                     "200 a false false {said}[upstream prematurely closed FastCGI request]"
                 )),
             ),
-            // What was said before a record that is none is not lost either.
+            // Stderr before an invalid record is kept too.
             (
                 &request(),
                 vec![out("\na", 0), error.clone(), vec![2]],
@@ -414,7 +418,7 @@ mod tests {
         ];
         for (request, records, expected) in table {
             let input = records.concat();
-            let expected = expected.map_err(Malformed::from);
+            let expected = expected.map_err(ProtocolError::from);
             assert_eq!(read(request, &input, input.len()), expected, "{}", input.escape_ascii());
         }
     }
@@ -436,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_without_a_body_leaves_the_connection_to_others() {
+    fn a_reply_without_a_body_keeps_the_connection() {
         let to_head = FastcgiStart { to_head: true, ..request() };
         let empty = "Status: 204\n\n";
         let table = [

@@ -1,4 +1,4 @@
-//! memcached, asked for one key.
+//! A memcached request for one key.
 
 use std::sync::Arc;
 
@@ -8,25 +8,24 @@ use wire::memcached::{AnswerError, InvalidTrailer, MemcachedAnswer, ValueDecoder
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
 use super::{
-    BackendMessage, Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, ReplyReader,
-    Start, Taken,
+    BackendMessage, DecodedBody, Frame, HeadEvent, Protocol, ProtocolError, ReplyLength,
+    ReplyReader, Start,
 };
 
-/// What is asked for.
 #[derive(Clone)]
 pub(crate) struct MemcachedRequest {
     /// The key as it is sent.
     pub(crate) key: Arc<[u8]>,
-    /// Whether the client wants no body.
+    /// Whether it is for a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
-    /// The flag that says that a value is compressed; 0: none does.
+    /// The flag of compressed values; 0: there is none.
     pub(crate) gzip_flag: u64,
 }
 
 /// A request for a key, and the answer.
 pub(crate) struct Memcached {
     request: MemcachedRequest,
-    /// Whether it was logged that the key is not there.
+    /// Whether a missing key was logged.
     is_missing: bool,
     value: ValueDecoder,
     state: MemcachedState,
@@ -35,9 +34,9 @@ pub(crate) struct Memcached {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemcachedState {
     Reading,
-    /// More was expected, or something else.
+    /// The reply has ended, and the connection cannot be used again.
     Broken,
-    /// All of it has come.
+    /// The reply is complete.
     Done,
 }
 
@@ -67,7 +66,7 @@ impl Memcached {
     }
 
     /// Whether a value with these flags is compressed.
-    fn is_compressed(&self, flags: Slice, input: &[u8]) -> Result<bool, Malformed> {
+    fn is_compressed(&self, flags: Slice, input: &[u8]) -> Result<bool, ProtocolError> {
         if self.request.gzip_flag == 0 {
             return Ok(false);
         }
@@ -76,12 +75,12 @@ impl Memcached {
         Ok(flags & self.request.gzip_flag != 0)
     }
 
-    fn invalid(&self, what: &str, line: &[u8]) -> Malformed {
+    fn invalid(&self, what: &str, line: &[u8]) -> ProtocolError {
         let (line, key) = (Text(line), Text(&self.request.key));
         format!("memcached sent invalid {what} in response \"{line}\" for key \"{key}\"").into()
     }
 
-    fn describe(&self, error: AnswerError, input: &[u8]) -> Malformed {
+    fn describe(&self, error: AnswerError, input: &[u8]) -> ProtocolError {
         match error {
             AnswerError::Invalid(line) => {
                 format!("memcached sent invalid response: \"{}\"", Text(line.of(input))).into()
@@ -99,7 +98,11 @@ impl Protocol for Memcached {
 }
 
 impl ReplyReader for Memcached {
-    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+    fn head(
+        &mut self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+    ) -> Result<HeadEvent, ProtocolError> {
         let answered =
             answer(&self.request.key, input).map_err(|error| self.describe(error, input))?;
         let (flags, length, mut bytes) = match answered {
@@ -124,22 +127,22 @@ impl ReplyReader for Memcached {
         Ok(HeadEvent::Complete { bytes, body: ReplyLength::Known(length) })
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody {
         if self.is_ended() {
-            return Ok(Taken::up_to(start));
+            return DecodedBody::up_to(start);
         }
         match self.value.decode(&buffer[start..]) {
             Ok(count) => {
                 if self.value.is_done() {
                     self.state = MemcachedState::Done;
                 }
-                Ok(Taken::up_to(start + count))
+                DecodedBody::up_to(start + count)
             }
             Err((count, InvalidTrailer)) => {
                 self.state = MemcachedState::Broken;
                 let text = "memcached sent invalid trailer".into();
                 let messages = vec![BackendMessage { level: Level::Error, text }];
-                Ok(Taken { messages, ..Taken::up_to(start + count) })
+                DecodedBody { messages, ..DecodedBody::up_to(start + count) }
             }
         }
     }
@@ -157,7 +160,7 @@ impl ReplyReader for Memcached {
     }
 }
 
-/// Adds what memcached says in a word of its own to the text of the head, as a line.
+/// Adds a field to the head as if memcached had sent it as a line.
 fn add_field(line: &[u8], head_bytes: &mut usize, input: &mut Vec<u8>, head: &mut ReplyHead) {
     let at = *head_bytes;
     input.splice(at..at, line.iter().copied());

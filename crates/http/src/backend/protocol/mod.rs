@@ -1,9 +1,8 @@
-//! What a family of backends has of its own: how a request is framed, and what the bytes of a reply
-//! mean.
+//! The protocols of the families of backends: framing of requests, parsing of replies.
 //!
-//! A [`Protocol`] knows no socket, no clock and no exchange: `backend` writes what it frames, hands
-//! it what was read, and does everything that all families have in common. There is one value for
-//! each server that is asked; nothing outside an implementation may depend on which family it is.
+//! A [`Protocol`] knows no socket, no clock and no exchange: `backend` writes its frames, gives it
+//! the bytes read, and does everything that all families share. Each attempt has a value of its
+//! own; nothing outside an implementation may depend on the family.
 
 pub(crate) mod cgi;
 pub(crate) mod fastcgi;
@@ -17,50 +16,55 @@ use wire::reply::ReplyHead;
 
 use crate::exchange::{BodyLog, Fields};
 
-/// One request and its reply on a connection of their own, as the protocol has them.
+/// The protocol of one request and its reply on a connection of their own.
 pub(crate) trait Protocol: ReplyReader {
-    /// Frames the next piece of the request's body, of which `available` bytes are there.
-    /// `is_last`: nothing follows them. A frame may take fewer; then it is asked for the rest. It
-    /// is asked at least once, and not after a frame that took all of the last bytes.
+    /// Frames the next piece of the request's body, of which `available` bytes have arrived.
+    /// `is_last`: they end the body. A frame may take fewer bytes, and another call frames the
+    /// rest. Called at least once, and not after a frame that took all of the last bytes.
     fn frame(&mut self, available: u64, is_last: bool) -> Frame;
 }
 
-/// What the bytes of one reply mean.
+/// The parser of one reply.
 pub(crate) trait ReplyReader: 'static {
-    /// Reads on in the head of the reply. `input` is what came so far, new bytes at its end; what
-    /// stands around the head is taken out in place, so that offsets in `head` are into `input`. An
-    /// error says in nginx's words why this is no reply.
-    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed>;
+    /// Parses more of the head. `input` has all bytes so far, new ones at its end; framing is
+    /// removed in place, so that offsets in `head` are into `input`. An error is nginx's message
+    /// about the reply.
+    fn head(
+        &mut self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+    ) -> Result<HeadEvent, ProtocolError>;
 
     /// Bytes of framing, such as FastCGI's record headers, that `head` left in the buffer.
     fn envelope_bytes(&self) -> usize {
         0
     }
 
-    /// Reads on in the body: what stands around it is taken out of `buffer[start..]` in place. That
-    /// is first what [`head`](Self::head) left behind the head, then what comes. A reply without a
-    /// body asks only for the former, and whether the connection can be reused after it.
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody>;
+    /// Parses more of the body: removes framing from `buffer[start..]` in place. The first call
+    /// gets the bytes that [`head`](Self::head) left behind the head, further calls the bytes read
+    /// then. For a reply without a body, there is only the first call, which decides whether the
+    /// connection can be reused.
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody;
 
-    /// Whether all of the reply has come.
+    /// Whether the reply is complete.
     fn is_ended(&self) -> bool;
 
-    /// Whether the reply may end where the connection does.
+    /// Whether the end of the connection may end the reply.
     fn ends_at_close(&self) -> bool {
         self.is_ended()
     }
 
-    /// How many bytes of the body surely follow.
+    /// The number of bytes of the body that must follow.
     fn body_left(&self) -> u64 {
         0
     }
 
-    /// Whether everything that came is complete, so that a client may be waiting for it.
+    /// Whether all pieces so far are complete, so that the client may be waiting for them.
     fn is_between_pieces(&self) -> bool {
         false
     }
 
-    /// Whether the connection may serve another request, as far as this one and its reply say.
+    /// Whether this request and its reply allow another request on the connection.
     fn may_reuse(&self) -> bool;
 
     /// Whether the connection speaks another protocol after the head.
@@ -69,37 +73,23 @@ pub(crate) trait ReplyReader: 'static {
     }
 }
 
-/// What a protocol has to know of a request before its first byte, kept for every server asked.
+/// Properties of a request from which each attempt gets its protocol value.
 pub(crate) trait Start: 'static {
     /// The protocol that is spoken.
     type Protocol: Protocol;
 
-    /// What stands before the server's address in log lines: `http://`.
+    /// The scheme before the server's address in log lines: `http://`.
     const SCHEMA: &'static str;
 
     /// The same over TLS.
     const SECURE_SCHEMA: &'static str = Self::SCHEMA;
 
-    /// The protocol as it is before the first byte.
+    /// The protocol before the first byte.
     fn start(&self) -> Self::Protocol;
 }
 
-/// Why what came is no reply, in nginx's words.
-pub(crate) type Malformed = Cow<'static, str>;
-
-/// A body that cannot be read on. What these bytes held of it is lost.
-#[derive(Debug)]
-pub(crate) struct MalformedBody {
-    pub(crate) reason: Malformed,
-    /// What comes before it in the error log.
-    pub(crate) messages: Vec<BackendMessage>,
-}
-
-impl From<Malformed> for MalformedBody {
-    fn from(reason: Malformed) -> Self {
-        Self { reason, messages: Vec::new() }
-    }
-}
+/// nginx's message about an invalid reply.
+pub(crate) type ProtocolError = Cow<'static, str>;
 
 /// A message for the error log.
 #[derive(Debug)]
@@ -114,16 +104,16 @@ impl BackendMessage {
     }
 }
 
-/// What stands before or after a piece of a body.
+/// The bytes before or after a piece of a body.
 #[derive(Clone, Copy)]
 pub(super) struct Envelope<const MAX: usize> {
     bytes: [u8; MAX],
     length: u8,
 }
 
-/// What stands before a piece: the line of the largest chunk, or the header of a record.
+/// The most bytes before a piece: the line of the largest chunk, or the header of a record.
 const BEFORE_MAX: usize = 18;
-/// What stands after a piece: padding and the header of an empty record, or the end of a body.
+/// The most bytes after a piece: padding and the header of an empty record, or the end of a body.
 const AFTER_MAX: usize = 15;
 
 impl<const MAX: usize> Envelope<MAX> {
@@ -142,7 +132,7 @@ impl<const MAX: usize> AsRef<[u8]> for Envelope<MAX> {
     }
 }
 
-/// A piece of a request's body, and what is sent around it.
+/// A piece of a request's body, and its framing.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
     pub(super) before: Envelope<BEFORE_MAX>,
@@ -152,7 +142,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Nothing stands around it.
+    /// A piece without framing.
     pub(crate) fn bare(length: u64) -> Self {
         Self { before: Envelope::EMPTY, length, after: Envelope::EMPTY }
     }
@@ -168,50 +158,57 @@ impl Frame {
     }
 }
 
-/// What was found in the input before the body.
+/// The result of parsing a head.
 pub(crate) enum HeadEvent {
-    /// Not enough.
+    /// The head is incomplete.
     Partial,
-    /// An interim reply of so many bytes; another head follows.
+    /// An interim reply of this many bytes; another head follows.
     Interim(usize),
-    /// Something for the error log. The same input is to be looked at again.
+    /// A message for the error log. The same input is to be parsed again.
     Log(BackendMessage),
-    /// The head, of so many bytes.
+    /// A complete head.
     Complete {
-        /// Where it ends in the input.
+        /// Its length in the input.
         bytes: usize,
-        /// What follows it.
+        /// The length of the body.
         body: ReplyLength,
     },
 }
 
-/// How long the body of a reply is, as its head says.
+/// The length of a reply's body according to its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyLength {
-    /// Nothing more comes, not even what would end a body.
+    /// No body, not even the end of one.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Known(u64),
     /// It ends by itself, or with the connection.
     Unknown,
 }
 
-/// What was found of a body.
+/// The part of a body that was found in a buffer.
 #[derive(Default)]
-pub(crate) struct Taken {
-    /// Where the body ends in the buffer now.
+pub(crate) struct DecodedBody {
+    /// The end of the part in the buffer.
     pub(crate) end: usize,
     pub(crate) messages: Vec<BackendMessage>,
     /// The fields after the body.
     pub(crate) trailers: Option<Fields>,
-    /// Why the server has ended the body before its end, in nginx's words. The part that came is
-    /// as good as any other; nothing is read after it.
-    pub(crate) cut_short: Option<Malformed>,
+    /// Why nothing more of the body can be read, although it is not complete.
+    pub(crate) error: Option<ProtocolError>,
+    /// Whether the error is the server's decision to end the body early, so that the part received
+    /// is valid.
+    pub(crate) is_cut_short: bool,
 }
 
-impl Taken {
-    /// Nothing but a part of the body.
+impl DecodedBody {
+    /// A part of the body, and nothing else.
     pub(crate) fn up_to(end: usize) -> Self {
         Self { end, ..Self::default() }
+    }
+
+    /// An invalid body. The buffer's bytes from `start` on are lost.
+    pub(crate) fn invalid(start: usize, error: ProtocolError) -> Self {
+        Self { error: Some(error), ..Self::up_to(start) }
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies of replies on their way: ahead of a slow client, at once, limited, cut short.
+//! Bodies of replies: read ahead of a slow client, passed on at once, limited, cut short.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -11,15 +11,15 @@ use crate::backend::testing::{TestBackend, TestPeer, proxy, text};
 use crate::h1::tests::{Client, PATIENCE, Server};
 
 const ASKED: &str = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-/// More than sockets take.
+/// More than the buffers of sockets hold.
 const LARGE: usize = 24 << 20;
 
 fn body(reply: &str) -> &str {
     reply.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }
 
-/// A backend that sends a large reply of known length, and tells when all of it is sent; and how
-/// many connections it has had.
+/// A backend that sends a large reply of known length, and reports its end; and its number of
+/// connections.
 fn large() -> (TestBackend, Arc<AtomicU32>, std::sync::mpsc::Receiver<()>) {
     let (sender, sent) = channel();
     let (sender, connections) = (Mutex::new(sender), Arc::new(AtomicU32::new(0)));
@@ -53,7 +53,7 @@ fn slow(server: &Server) -> Client {
     client
 }
 
-/// Asks until the server, which takes one request at a time, is done with the one before.
+/// Sends requests until the server, which serves one at a time, has finished the one before.
 fn await_turn(server: &Server) {
     let begun = Instant::now();
     while !server.ask("GET /small HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n00") {
@@ -67,7 +67,7 @@ fn a_slow_client_does_not_hold_up_the_server() {
     let server = kept(&backend, "");
     let mut client = slow(&server);
     sent.recv_timeout(PATIENCE).unwrap();
-    // Its connection is free for others, though the client has read nothing.
+    // Its connection is free for other requests, although the client has read nothing.
     await_turn(&server);
     assert_eq!(connections.load(Ordering::Relaxed), 1);
     assert!(body(&client.rest()) == text(LARGE));
@@ -79,7 +79,7 @@ fn a_slow_client_does_not_hold_up_the_server() {
 }
 
 #[test]
-fn a_slow_client_holds_up_the_server_where_there_is_no_room() {
+fn a_slow_client_holds_up_the_server_once_memory_and_file_are_full() {
     for lines in ["proxy_max_temp_file_size 0;", "proxy_buffering off;"] {
         let (backend, _, sent) = large();
         let server = kept(&backend, lines);
@@ -112,7 +112,7 @@ fn a_client_held_back_by_its_rate_does_not_hold_up_the_server() {
 }
 
 #[test]
-fn what_is_not_buffered_goes_on_at_once() {
+fn an_unbuffered_reply_is_passed_on_at_once() {
     let (go_on, signal) = channel::<()>();
     let signal = Mutex::new(signal);
     let backend = TestBackend::playing(move |mut peer| {
@@ -140,7 +140,7 @@ fn what_is_not_buffered_goes_on_at_once() {
 }
 
 #[test]
-fn a_limit_on_the_rate() {
+fn limit_rate_limits_buffered_replies() {
     let backend = TestBackend::replying(&format!(
         "HTTP/1.1 200 OK\nContent-Length: 150000\n\n{}",
         text(150_000)
@@ -152,13 +152,13 @@ fn a_limit_on_the_rate() {
     let (steps, _) = server.steps_until_logged(100);
     assert!((4..30).contains(&steps), "{steps}");
     assert!(body(&reader.join().unwrap()) == text(150_000));
-    // It is the backend's rate: without a buffer there is none.
+    // The rate limits the backend's side: without buffering, there is no limit.
     let server = proxy(&backend, "proxy_limit_rate 1; proxy_buffering off;");
     assert!(body(&server.ask(ASKED)) == text(150_000));
 }
 
 #[test]
-fn a_client_that_leaves_is_not_read_for() {
+fn a_client_that_leaves_ends_the_request() {
     for lines in ["", "proxy_buffering off;"] {
         let (sender, over) = channel();
         let sender = Mutex::new(sender);
@@ -181,7 +181,7 @@ fn a_client_that_leaves_is_not_read_for() {
 }
 
 #[test]
-fn a_client_that_leaves_is_read_for_where_that_is_wanted() {
+fn a_request_with_ignore_client_abort_survives_its_client() {
     let ((left, gone), (sender, over)) = (channel::<()>(), channel());
     let (gone, sender) = (Mutex::new(gone), Mutex::new(sender));
     let backend = TestBackend::playing(move |mut peer| {
@@ -201,13 +201,13 @@ fn a_client_that_leaves_is_read_for_where_that_is_wanted() {
 }
 
 #[test]
-fn the_location_that_a_request_is_sent_on_to_decides_whether_it_outlives_its_client() {
+fn the_target_of_a_redirect_decides_whether_a_request_survives_its_client() {
     let backend = TestBackend::playing(|mut peer| {
         peer.request();
         peer.send("HTTP/1.1 200 OK\nX-Accel-Redirect: /on\nContent-Length: 0\n\n");
         peer.request();
         peer.wait_for_end();
-        peer.tell("closed");
+        peer.report("closed");
     });
     let address = backend.address();
     let server = Server::start(format!(
@@ -225,7 +225,7 @@ fn the_location_that_a_request_is_sent_on_to_decides_whether_it_outlives_its_cli
 }
 
 #[test]
-fn fields_after_a_body() {
+fn trailers_are_passed_on_if_enabled() {
     let backend = TestBackend::playing(|mut peer: TestPeer| {
         while peer.request().is_some() {
             peer.send("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n");
@@ -242,7 +242,7 @@ fn fields_after_a_body() {
 }
 
 #[test]
-fn what_is_cut_short_has_no_end() {
+fn a_body_that_is_cut_short_has_no_end() {
     for (reply, sent) in [
         ("Content-Length: 9\n\nabc", "abc"),
         ("Transfer-Encoding: chunked\n\n3\r\nabc\r\n", "3\r\nabc\r\n"),
@@ -254,7 +254,7 @@ fn what_is_cut_short_has_no_end() {
                 peer.send(&format!("HTTP/1.1 200 OK\n{reply}"));
             });
             let server = proxy(&backend, lines);
-            // Nothing says that the client has all of it.
+            // The client gets no end of the body.
             let got = server.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
             assert_eq!(body(&got), sent, "{reply}");
             assert_eq!(server.log().len(), 1, "{:?}", server.log());
@@ -263,7 +263,7 @@ fn what_is_cut_short_has_no_end() {
 }
 
 #[test]
-fn of_what_is_no_reply_nothing_is_sent() {
+fn an_invalid_body_is_not_passed_on() {
     const HEAD: &str = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n";
     for (lines, pieces) in [
         ("", [HEAD, "x\r\n"].as_slice()),
@@ -281,7 +281,7 @@ fn of_what_is_no_reply_nothing_is_sent() {
             }
         });
         let server = proxy(&backend, lines);
-        // To a client of HTTP/1.0 a head alone would be an empty reply.
+        // For a client of HTTP/1.0, a head alone would be an empty reply.
         assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n"), "", "{lines}");
         assert_eq!(server.log().len(), 1, "{:?}", server.log());
         assert_eq!(server.logged().0, 200);
@@ -289,7 +289,7 @@ fn of_what_is_no_reply_nothing_is_sent() {
 }
 
 #[test]
-fn a_chunk_that_is_complete_goes_on_though_replies_are_buffered() {
+fn a_complete_chunk_of_a_buffered_reply_is_passed_on_at_once() {
     let (go_on, signal) = channel::<()>();
     let signal = Mutex::new(signal);
     let backend = TestBackend::playing(move |mut peer| {
@@ -331,7 +331,7 @@ fn a_body_that_ends_with_the_connection() {
 }
 
 #[test]
-fn what_is_too_much_is_left_out_and_said() {
+fn surplus_bytes_are_dropped_and_logged() {
     for (reply, sent, said) in [
         ("Content-Length: 1\n\nab", "a", "specified in \"Content-Length\" header"),
         ("Content-Length: 0\n\nab", "", "specified in \"Content-Length\" header"),

@@ -1,4 +1,4 @@
-//! What a backend says before its reply.
+//! Early hints of backends.
 
 use crate::backend::testing::{TestBackend, proxy};
 
@@ -20,7 +20,7 @@ fn ask(lines: &str, version: &str) -> String {
 }
 
 #[test]
-fn early_hints_are_passed_on_where_they_are_wanted() {
+fn early_hints_are_passed_on_if_enabled() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n";
     for wanted in ["$http_host", "$upstream_http_link"] {
         let reply = ask(&format!("early_hints {wanted};"), "1.1");
@@ -55,7 +55,7 @@ fn hints_without_fields_or_with_too_many() {
 }
 
 #[test]
-fn hints_alone_are_no_reply() {
+fn early_hints_without_a_final_reply_are_an_error() {
     let backend = TestBackend::playing(|mut peer| {
         peer.request();
         peer.send(REPLY);

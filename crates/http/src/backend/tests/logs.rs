@@ -1,4 +1,4 @@
-//! What the error log says of backends.
+//! Messages about backends in the error log.
 
 use net::testing::FullListener;
 
@@ -7,7 +7,7 @@ use crate::h1::tests::Server;
 
 const CONTEXT: &str = "client: unix:, server: , request: \"GET /a?b HTTP/1.0\", upstream: ";
 
-/// The last line that a request leaves in the log, without what follows `upstream: `.
+/// The last log line of a request, without the text after `upstream: `.
 fn line(server: &Server) -> (String, String) {
     server.ask("GET /a?b HTTP/1.0\r\n\r\n");
     server.logged();
@@ -27,7 +27,7 @@ fn of_reply(reply: &'static str) -> (String, String) {
 }
 
 #[test]
-fn what_is_wrong_with_a_reply() {
+fn invalid_replies_are_logged_in_nginx_words() {
     let head = "while reading response header from upstream, ";
     let body = "while reading upstream, ";
     for (reply, message, action) in [
@@ -67,7 +67,7 @@ fn what_is_wrong_with_a_reply() {
 }
 
 #[test]
-fn what_comes_twice_is_said_and_passed_over() {
+fn repeated_fields_are_logged_and_ignored() {
     let reply = "HTTP/1.1 200 OK\nETag: \"a\"\nX: 1\netag: \"b\"\nX: 2\nContent-Length: 0\n\n";
     let backend = TestBackend::replying(reply);
     let server = proxy(&backend, "");
@@ -80,7 +80,7 @@ fn what_comes_twice_is_said_and_passed_over() {
 }
 
 #[test]
-fn nobody_there() {
+fn connection_refused() {
     let closed = closed_port();
     let server = |lines: &str| Server::start(format!("error_log e.log info; {lines}"));
     let (message, upstream) = line(&server(&format!(
@@ -105,7 +105,7 @@ fn nobody_there() {
 }
 
 #[test]
-fn one_that_takes_too_long() {
+fn reading_a_reply_times_out() {
     let backend = TestBackend::playing(|mut peer| peer.wait_for_end());
     let timing_out = |backend: &TestBackend| {
         let server = proxy(backend, "proxy_read_timeout 100ms;");
@@ -125,7 +125,7 @@ fn one_that_takes_too_long() {
 }
 
 #[test]
-fn one_that_takes_no_connection() {
+fn connecting_times_out() {
     let full = FullListener::new();
     let server = Server::start(format!(
         "error_log e.log; proxy_connect_timeout 100ms;
@@ -139,7 +139,7 @@ fn one_that_takes_no_connection() {
 }
 
 #[test]
-fn a_client_that_leaves() {
+fn a_client_that_leaves_is_logged() {
     for (reply, action) in [
         ("", "while sending request to upstream, "),
         ("HTTP/1.1 200 OK\nContent-Length: 9\n\nabc", "while reading upstream, "),
@@ -167,7 +167,7 @@ fn a_client_that_leaves() {
 }
 
 #[test]
-fn what_came_of_a_head_that_is_none() {
+fn variables_have_the_fields_of_an_incomplete_head() {
     for reply in ["HTTP/1.1 200 OK\nX: y\n", "HTTP/1.1 200 OK\nX: y\n z\n", ""] {
         let backend = TestBackend::playing(move |mut peer| {
             peer.request();
@@ -186,7 +186,7 @@ fn what_came_of_a_head_that_is_none() {
         client.head("GET / HTTP/1.0\n");
         backend.asked();
         if reply.is_empty() {
-            // It leaves while the head is read.
+            // The client leaves while the head is read.
             std::thread::sleep(std::time::Duration::from_millis(20));
             drop(client);
         }

@@ -1,4 +1,4 @@
-//! The engine, end to end: a backend behind a server, both in this process.
+//! Passing requests on, end to end: a backend behind a server, both in this process.
 
 mod bodies;
 mod early_hints;

@@ -1,4 +1,4 @@
-//! The limit and its queue through the real driver, to backends that answer when they are told to.
+//! The limit and its queue through the real driver, with backends that answer on demand.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,9 +10,9 @@ use crate::h1::tests::{Client, PATIENCE, Server};
 /// A backend whose requests wait for the test.
 struct Gate {
     backend: TestBackend,
-    /// Requests as they come.
+    /// The requests, as they arrive.
     held: Receiver<Held>,
-    /// Connections as they are accepted.
+    /// The connections, as they are accepted.
     connections: Receiver<()>,
 }
 
@@ -42,7 +42,7 @@ impl Gate {
         Self { backend, held, connections }
     }
 
-    /// The next request; its path is what was expected.
+    /// The next request; asserts its path.
     #[track_caller]
     fn expect(&self, path: &str) -> Held {
         let held = self.held.recv_timeout(PATIENCE).expect("a request");
@@ -50,7 +50,7 @@ impl Gate {
         held
     }
 
-    /// Fails if another request has come, or comes within a moment.
+    /// Fails if another request has arrived, or arrives shortly.
     #[track_caller]
     fn expect_none(&self) {
         let came = self.held.recv_timeout(Duration::from_millis(30));
@@ -58,7 +58,7 @@ impl Gate {
     }
 }
 
-/// Passes everything on to groups: `/`, and what is below `/b/` to the second.
+/// Passes requests on to groups: those below `/b/` to the second, the others to the first.
 fn limited(main: &str, groups: [&str; 2]) -> Server {
     let [a, b] = groups;
     Server::start(format!(
@@ -72,7 +72,7 @@ fn limited(main: &str, groups: [&str; 2]) -> Server {
     ))
 }
 
-/// One group of these gates.
+/// A server with one group of these gates.
 fn grouped(gates: &[&Gate], lines: &str) -> Server {
     let servers: Vec<String> =
         gates.iter().map(|gate| format!("server {};", gate.backend.address())).collect();
@@ -86,7 +86,7 @@ fn ask(server: &Server, path: &str) -> Client {
     client
 }
 
-/// The same; returns once it waits, as number `place`.
+/// The same; returns once the request waits, as number `place`.
 fn ask_and_wait(server: &Server, path: &str, place: u32) -> Client {
     let client = ask(server, path);
     let words = format!(
@@ -135,7 +135,7 @@ fn requests_above_the_limit_are_served_in_order_on_the_same_connections() {
     drop(held);
     served(second, "/2");
     for _ in 4..7 {
-        // Two at a time, so either may be first to arrive, and wait for the test to let it go.
+        // Two at a time, so either may arrive first. Each waits for the test.
         drop(gate.held.recv_timeout(PATIENCE).expect("a request"));
     }
     for (client, n) in waiting.into_iter().zip(3..) {
@@ -163,7 +163,7 @@ fn a_full_backlog_is_502_at_once_and_no_failure_of_the_server() {
 }
 
 #[test]
-fn nodelay_is_no_backlog() {
+fn nodelay_refuses_instead_of_queueing() {
     let gate = Gate::new();
     let server = grouped(&[&gate], "limit_upstream_conn zone=z limit=1 nodelay;");
     let one = ask(&server, "/1");
@@ -211,7 +211,7 @@ fn a_queue_holds_what_max_conns_keeps_out_and_its_timeout_is_502() {
 }
 
 #[test]
-fn a_client_that_leaves_frees_its_place() {
+fn a_client_that_leaves_frees_its_slot() {
     let gate = Gate::new();
     let server = grouped(&[&gate], "limit_upstream_conn zone=z limit=1 backlog=1;");
     let one = ask(&server, "/1");
@@ -226,7 +226,7 @@ fn a_client_that_leaves_frees_its_place() {
 }
 
 #[test]
-fn groups_of_one_zone_share_the_count_and_the_smaller_limit_holds() {
+fn groups_of_one_zone_share_the_count_and_the_smaller_limit_applies() {
     let gate = Gate::new();
     let address = gate.backend.address();
     let group = |limit| format!("server {address}; limit_upstream_conn zone=z limit={limit};");
@@ -244,7 +244,7 @@ fn groups_of_one_zone_share_the_count_and_the_smaller_limit_holds() {
 }
 
 #[test]
-fn a_place_is_held_to_the_end_of_the_reply() {
+fn a_slot_is_held_to_the_end_of_the_reply() {
     let (go, told) = channel::<()>();
     let told = Mutex::new(told);
     let backend = TestBackend::playing(move |mut peer| {
@@ -270,7 +270,7 @@ fn a_place_is_held_to_the_end_of_the_reply() {
 }
 
 #[test]
-fn whoever_is_tried_elsewhere_gives_the_place_back_and_waits_for_others_only() {
+fn a_request_tried_elsewhere_returns_its_slot_and_waits_only_for_other_servers() {
     let bad = TestBackend::replying("HTTP/1.1 500 Bad\nContent-Length: 0\n\n");
     let gate = Gate::new();
     let group = format!(
@@ -283,7 +283,7 @@ fn whoever_is_tried_elsewhere_gives_the_place_back_and_waits_for_others_only() {
     let one = ask(&server, "/1");
     let held = gate.expect("/1");
     let two = ask_and_wait(&server, "/2", 1);
-    // Had it kept its place at the first server, this one could not be tried there.
+    // If it had kept its slot of the first server, this request could not be sent there.
     let three = ask_and_wait(&server, "/3", 2);
     assert_eq!(
         [(); 3].map(|()| bad.asked().split(' ').nth(1).unwrap().to_owned()),
@@ -298,7 +298,7 @@ fn whoever_is_tried_elsewhere_gives_the_place_back_and_waits_for_others_only() {
 }
 
 #[test]
-fn variables_tell_how_the_line_stands() {
+fn variables_describe_the_queue() {
     let gate = Gate::new();
     let group = format!("server {}; limit_upstream_conn zone=z limit=1;", gate.backend.address());
     let main = "limit_upstream_zone z 1m; add_header X-Line \"$limit_upstream_in_progress \
@@ -313,7 +313,7 @@ fn variables_tell_how_the_line_stands() {
     let mut two = ask_and_wait(&server, "/2", 1);
     drop(held);
     let reply = one.rest();
-    // The second has been given the place while the first reply was still being read.
+    // The second got the slot while the first reply was still being read.
     assert!(reply.contains("X-Line: 1 0 1 0 0 0.0"), "{reply}");
     drop(gate.expect("/2"));
     let reply = two.rest();

@@ -1,4 +1,4 @@
-//! What a client gets of a backend's reply.
+//! Replies of backends as clients get them.
 
 use crate::backend::testing::{TestBackend, proxy, values};
 use crate::h1::tests::Server;
@@ -18,7 +18,7 @@ fn body(reply: &str) -> &str {
 }
 
 #[test]
-fn ranges_are_the_backends_unless_they_are_forced() {
+fn ranges_are_left_to_the_backend_unless_forced() {
     let reply = "HTTP/1.1 200 Fine\nETag: \"e\"\nAccept-Ranges: x\n\
                  Last-Modified: Mon, 28 Sep 1970 06:00:00 GMT\nContent-Length: 6\n\nabcdef";
     let backend = TestBackend::replying(reply);
@@ -31,7 +31,7 @@ fn ranges_are_the_backends_unless_they_are_forced() {
     assert_eq!((status(&got), body(&got)), ("206 Partial Content", "bc"));
     assert_eq!(values(&got, "Content-Range"), ["bytes 1-2/6"]);
     assert!(values(&got, "Accept-Ranges").is_empty());
-    // The backend's reply is read once: of several parts it is all.
+    // The backend's reply is read once, so several ranges yield the whole reply.
     assert_eq!(body(&ask(&forced, "Range: bytes=1-2,4-5\n")), "abcdef");
     assert_eq!(body(&ask(&forced, "Range: bytes=1-2\nIf-Range: \"e\"\n")), "bc");
     assert_eq!(body(&ask(&forced, "Range: bytes=1-2\nIf-Range: \"f\"\n")), "abcdef");
@@ -40,7 +40,7 @@ fn ranges_are_the_backends_unless_they_are_forced() {
 }
 
 #[test]
-fn conditions_are_the_backends_to_check() {
+fn conditions_are_left_to_the_backend() {
     let reply = "HTTP/1.1 200 OK\nETag: \"e\"\nContent-Length: 1\n\na";
     let backend = TestBackend::replying(reply);
     let server = proxy(&backend, "");
@@ -51,7 +51,7 @@ fn conditions_are_the_backends_to_check() {
 }
 
 #[test]
-fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
+fn another_server_is_tried_until_the_head_of_a_reply_is_complete() {
     let is_retried = |method: &str, lines: &str, begun: &str, silent: bool| {
         let begun = begun.to_owned();
         let dying = TestBackend::playing(move |mut peer| {
@@ -62,7 +62,7 @@ fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
             }
         });
         let other = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 1\n\na");
-        // The other server, a thread, has this time to answer as well.
+        // The other server, a thread, has this time to answer too.
         let patience = if silent { "1s" } else { "60s" };
         let server = Server::start(format!(
             "proxy_read_timeout {patience}; upstream u {{ server {}; server {} backup; }} \
@@ -88,12 +88,12 @@ fn another_server_is_asked_until_the_head_of_a_reply_is_complete() {
     assert!(!is_retried("GET", "proxy_next_upstream off;", half, false));
     assert!(!is_retried("GET", "proxy_next_upstream timeout;", half, false));
     assert!(!is_retried("GET", "proxy_next_upstream error;", half, true));
-    // With its head, a reply has been given to the client, whatever becomes of its body.
+    // A reply is final once its head is complete, even if its body fails.
     assert!(!is_retried("GET", "", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", false));
 }
 
 #[test]
-fn interim_replies_without_end_are_no_reply() {
+fn endless_interim_replies_are_an_error() {
     for (count, expected) in [(1, "200 OK"), (64, "200 OK"), (65, "502 Bad Gateway")] {
         for fields in ["", "X: y\r\n"] {
             let interim = format!("HTTP/1.1 102 Processing\r\n{fields}\r\n").repeat(count);
@@ -113,7 +113,7 @@ fn interim_replies_without_end_are_no_reply() {
 }
 
 #[test]
-fn a_server_with_too_many_interim_replies_is_one_whose_header_is_invalid() {
+fn too_many_interim_replies_are_an_invalid_header() {
     let endless = TestBackend::playing(|mut peer| {
         peer.request();
         peer.send_raw("HTTP/1.1 102 P\r\n\r\n".repeat(100_000));
@@ -149,7 +149,7 @@ fn interim_replies_do_not_extend_the_time_for_the_final_one() {
 }
 
 #[test]
-fn lengths_without_bodies() {
+fn replies_without_bodies_keep_their_length() {
     for (method, reply, length) in [
         ("HEAD", "HTTP/1.1 200 OK\nContent-Length: 7\n\n", "7"),
         ("HEAD", "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", ""),
@@ -165,7 +165,7 @@ fn lengths_without_bodies() {
 }
 
 #[test]
-fn errors_are_ours_where_they_are_to_be_intercepted() {
+fn intercepted_errors_are_answered_by_error_page() {
     let backend = TestBackend::answering(|request| {
         let status = request.split('/').nth(1).unwrap().split(' ').next().unwrap().to_owned();
         let field = "WWW-Authenticate: Basic\nwww-authenticate: Other\nX: y\n";
@@ -194,7 +194,7 @@ fn errors_are_ours_where_they_are_to_be_intercepted() {
 }
 
 #[test]
-fn another_resource_answers() {
+fn x_accel_redirect_makes_another_resource_answer() {
     let backend = TestBackend::replying(
         "HTTP/1.1 404 Not Found\nX-Accel-Redirect: /file%20x?a=b\nContent-Type: text/x; charset=u\n\
          Set-Cookie: a=b; path=/in\nCache-Control: no\nExpires: 0\nContent-Disposition: c\n\
@@ -229,7 +229,7 @@ fn another_resource_answers() {
 }
 
 #[test]
-fn the_charset_that_a_backend_wants() {
+fn x_accel_charset_sets_the_charset() {
     let reply = "HTTP/1.1 200 OK\nContent-Type: text/plain; charset=koi8-r\n\
                  X-Accel-Charset: WINDOWS-1251\nContent-Length: 3\n\n\x7fa\x7f";
     let map = "charset_map koi8-r windows-1251 { 7F 41; }";
@@ -249,7 +249,7 @@ fn the_charset_that_a_backend_wants() {
 }
 
 #[test]
-fn heads_are_as_long_as_they_are_and_not_as_they_may_be() {
+fn the_memory_of_a_head_fits_its_size() {
     let value = "x".repeat(100_000);
     let backend =
         TestBackend::replying(&format!("HTTP/1.1 200 OK\nX: {value}\nContent-Length: 2\n\nhi"));

@@ -1,4 +1,4 @@
-//! Bodies of requests on their way: from memory, from files, as they come.
+//! Bodies of requests: from memory, from files, as they arrive.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -7,7 +7,7 @@ use std::sync::{Barrier, Mutex};
 use crate::backend::testing::{TestBackend, TestPeer, proxy, text};
 use crate::h1::tests::{PATIENCE, Server};
 
-/// More than sockets take.
+/// More than the buffers of sockets hold.
 const LARGE: usize = 24 << 20;
 
 fn put(length: usize) -> String {
@@ -15,7 +15,7 @@ fn put(length: usize) -> String {
 }
 
 #[test]
-fn a_large_body_by_way_of_a_file_or_as_it_comes() {
+fn a_large_body_is_sent_from_a_file_or_streamed() {
     for lines in ["client_max_body_size 0;", "client_max_body_size 0; proxy_request_buffering off;"]
     {
         let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
@@ -30,7 +30,7 @@ fn a_large_body_by_way_of_a_file_or_as_it_comes() {
 }
 
 #[test]
-fn a_server_that_answers_early_is_heard() {
+fn an_early_reply_is_passed_on() {
     let refusal = "HTTP/1.1 413 Too Much\nContent-Length: 2\nConnection: close\n\nno";
     for lines in ["", "proxy_request_buffering off;"] {
         let backend = TestBackend::playing(move |mut peer| {
@@ -51,7 +51,7 @@ fn a_server_that_answers_early_is_heard() {
 }
 
 #[test]
-fn a_server_that_reads_nothing_is_not_waited_for() {
+fn a_server_that_reads_nothing_times_out() {
     for lines in ["", "proxy_request_buffering off;", "proxy_buffering off;"] {
         let (over, test_over) = channel::<()>();
         let test_over = Mutex::new(test_over);
@@ -76,7 +76,7 @@ fn a_server_that_reads_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn pieces_are_passed_on_as_they_come() {
+fn pieces_of_a_body_are_passed_on_at_once() {
     let (sender, pieces) = channel();
     let sender = Mutex::new(sender);
     let backend = TestBackend::playing(move |mut peer: TestPeer| {
@@ -109,7 +109,7 @@ fn pieces_are_passed_on_as_they_come() {
 }
 
 #[test]
-fn a_body_that_breaks_off_breaks_off_the_request() {
+fn an_incomplete_body_ends_the_request() {
     let (sender, over) = channel();
     let sender = Mutex::new(sender);
     let backend = TestBackend::playing(move |mut peer| {
@@ -133,7 +133,7 @@ fn a_body_that_breaks_off_breaks_off_the_request() {
 }
 
 #[test]
-fn what_is_there_already_is_kept() {
+fn a_body_that_has_already_arrived_is_kept() {
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
     let server = proxy(&backend, "proxy_request_buffering off; add_header X $request_body;");
     let reply = server.ask(&format!("{}abc", put(3)));
@@ -141,10 +141,10 @@ fn what_is_there_already_is_kept() {
 }
 
 #[test]
-fn a_body_that_is_streamed_is_in_no_file() {
+fn a_streamed_body_has_no_file() {
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi");
     let lines = "proxy_request_buffering off; add_header X [$request_body$request_body_file];";
-    // One that has arrived whole and fits into memory is kept there.
+    // A body that has arrived completely and fits into memory is kept there.
     for (size, kept) in
         [("client_body_buffer_size 2;", ""), ("client_body_in_file_only clean;", "abcabc")]
     {
@@ -155,7 +155,7 @@ fn a_body_that_is_streamed_is_in_no_file() {
 }
 
 #[test]
-fn locations_with_connections_of_their_own_share_none() {
+fn locations_with_local_keepalive_share_no_connections() {
     let count = AtomicUsize::new(0);
     let backend = TestBackend::playing(move |mut peer| {
         let number = count.fetch_add(1, Ordering::Relaxed) + 1;
@@ -184,7 +184,7 @@ fn locations_with_connections_of_their_own_share_none() {
 }
 
 #[test]
-fn what_kills_a_server_is_sent_on_one_kept_connection_and_a_new_one() {
+fn a_request_that_kills_its_server_uses_one_idle_connection_and_one_new_one() {
     for half_a_reply in ["", "HTTP/1.1 2"] {
         let all_there = Barrier::new(3);
         let backend = TestBackend::playing(move |mut peer| {

@@ -1,4 +1,4 @@
-//! Replies that are kept as files.
+//! Replies that are saved as files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use crate::backend::testing::{TestBackend, TestPeer};
 use crate::h1::tests::{PATIENCE, Server};
 
-/// A directory that goes away with its test.
+/// A directory that is removed with its test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -33,7 +33,7 @@ impl Folder {
         fs::read_to_string(self.0.join(name)).ok()
     }
 
-    /// How many temporary files there are.
+    /// The number of temporary files.
     fn temporary(&self) -> usize {
         fn files(folder: &Path) -> usize {
             let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
@@ -58,7 +58,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_whole_reply_is_in_its_place_once_the_client_has_it() {
+fn a_complete_reply_is_stored_before_the_client_has_it() {
     let long = "x".repeat(300_000);
     for (framing, body) in [
         ("Content-Length: 5\n\nhello".to_owned(), "hello"),
@@ -88,7 +88,7 @@ fn a_whole_reply_is_in_its_place_once_the_client_has_it() {
 }
 
 #[test]
-fn what_is_not_stored() {
+fn errors_and_incomplete_replies_are_not_stored() {
     for (request, reply, lines) in [
         ("GET", "HTTP/1.1 404 Not Found\nContent-Length: 1\n\na", ""),
         ("GET", "HTTP/1.1 200 OK\nContent-Length: 9\n\na", ""),
@@ -113,7 +113,7 @@ fn what_is_not_stored() {
 }
 
 #[test]
-fn elsewhere_and_nowhere() {
+fn a_computed_path_may_be_empty_or_invalid() {
     let folder = Folder::new();
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nX-Name: n\nContent-Length: 1\n\na");
     let at = format!("{}/$arg_x/$upstream_http_x_name", folder.0.display());
@@ -141,7 +141,7 @@ fn elsewhere_and_nowhere() {
 }
 
 #[test]
-fn a_client_that_leaves_changes_nothing() {
+fn a_stored_reply_survives_a_client_that_leaves() {
     let folder = Folder::new();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);

@@ -1,4 +1,4 @@
-//! Requests to backends as streams of HTTP/2: many on one connection, both ways at once.
+//! Requests to backends as streams of HTTP/2: many on one connection, both directions at once.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,23 +8,23 @@ use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, 
 use crate::backend::testing::{TestBackend, TestPeer, text};
 use crate::h1::tests::Server;
 
-/// The server's end of one connection in a test. What it is asked is told to the test.
+/// The server's end of one connection in a test. Reports its requests to the test.
 struct StreamPeer {
     peer: TestPeer,
     endpoint: Http2Endpoint,
-    /// By their numbers.
+    /// Streams by number.
     streams: BTreeMap<u32, ServedStream>,
 }
 
 struct ServedStream {
     key: StreamKey,
     path: String,
-    /// What is to be sent, and whether that is all.
+    /// The bytes to be sent, and whether they are the last.
     unsent: Vec<u8>,
     ends: bool,
 }
 
-/// What has come on a stream.
+/// The bytes received on a stream.
 enum Came {
     Head(StreamKey, String),
     Data(StreamKey, Vec<u8>),
@@ -55,7 +55,7 @@ impl StreamPeer {
         self.peer.send_raw(output);
     }
 
-    /// What comes next; `None` once the connection is closed.
+    /// The next event; `None` once the connection is closed.
     fn next(&mut self) -> Option<Vec<Came>> {
         self.flush();
         let input = self.peer.take()?;
@@ -102,7 +102,7 @@ impl StreamPeer {
         served.ends |= ends;
     }
 
-    /// Answers each request at once, with what it sends as it comes.
+    /// Answers each request at once, and echoes its body as it arrives.
     fn echo(mut self) {
         while let Some(came) = self.next() {
             for came in came {
@@ -112,7 +112,7 @@ impl StreamPeer {
                     Came::End(stream) => self.data(stream, b"", true),
                     Came::Reset(stream) => {
                         let canceled = self.streams.remove(&stream.id).unwrap();
-                        self.peer.tell(&format!("canceled {}", canceled.path));
+                        self.peer.report(&format!("canceled {}", canceled.path));
                     }
                 }
             }
@@ -131,7 +131,7 @@ fn through(backend: &TestBackend, lines: &str) -> Server {
 }
 
 #[test]
-fn both_bodies_go_on_at_once() {
+fn both_bodies_are_sent_at_once() {
     let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
     let server = through(&backend, LINES);
     let mut client = server.connect_tcp();
@@ -150,7 +150,7 @@ fn both_bodies_go_on_at_once() {
 #[test]
 fn a_hundred_requests_at_once_share_one_connection() {
     let backend = TestBackend::playing(|peer| {
-        peer.tell("connected");
+        peer.report("connected");
         StreamPeer::new(peer).echo();
     });
     let server = through(&backend, LINES);
@@ -185,7 +185,7 @@ fn a_client_that_leaves_cancels_its_stream_alone() {
 }
 
 #[test]
-fn a_request_that_was_not_processed_is_sent_again_whatever_its_method() {
+fn an_unprocessed_request_is_sent_again_with_any_method() {
     let backend = TestBackend::playing(|peer| {
         let mut peer = StreamPeer::new(peer);
         let mut served = 0;
@@ -193,14 +193,14 @@ fn a_request_that_was_not_processed_is_sent_again_whatever_its_method() {
             for came in came {
                 match came {
                     Came::Head(_, path) if served == 1 => {
-                        peer.peer.tell(&format!("refused {path}"));
-                        // GOAWAY: the first stream was the last.
+                        peer.peer.report(&format!("refused {path}"));
+                        // GOAWAY: the first stream was the last one processed.
                         peer.flush();
                         peer.peer.send_raw(b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0");
                         return;
                     }
                     Came::Head(stream, path) => {
-                        peer.peer.tell(&format!("served {path}"));
+                        peer.peer.report(&format!("served {path}"));
                         peer.head(stream, false);
                     }
                     Came::End(stream) => {
@@ -224,7 +224,7 @@ fn a_request_that_was_not_processed_is_sent_again_whatever_its_method() {
 }
 
 #[test]
-fn a_long_body_comes_whole_however_it_is_read() {
+fn a_long_body_arrives_whole_in_any_way_of_reading() {
     let long = text(300_000);
     let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
     for lines in ["", "proxy_buffering off;", "proxy_request_buffering off;"] {
@@ -244,7 +244,7 @@ fn a_long_body_comes_whole_however_it_is_read() {
 }
 
 #[test]
-fn a_client_that_stops_sending_beside_the_reply_has_its_time() {
+fn a_client_that_stops_sending_beside_the_reply_times_out() {
     let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
     let server = through(&backend, &format!("{LINES} client_body_timeout 2s;"));
     let mut client = server.connect_tcp();

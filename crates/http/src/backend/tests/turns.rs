@@ -1,11 +1,11 @@
-//! However fast a backend sends and whatever it sends, others have their turn.
+//! A backend that sends fast does not keep other tasks from running.
 
 use std::io::Read as _;
 
 use crate::backend::testing::TestBackend;
 use crate::h1::tests::Server;
 
-/// How much each backend sends without a pause.
+/// The bytes that each backend sends without a pause.
 const SENT: usize = 4 << 20;
 /// The most work of one poll: the task's share plus the step that exceeds it.
 const POLL_MAX: u64 = 1 << 20;
@@ -30,14 +30,14 @@ fn gzipped(body: &[u8]) -> Vec<u8> {
     [head, body].concat()
 }
 
-/// How a member begins that expands by 1,032.
+/// The beginning of a gzip member that expands by 1,032.
 const BOMB: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\
     \xec\xc1\x01\x01\0\0\0\x80\x90\xfe\xaf\xee\x08\x0a";
 
-/// A member that expands to nothing.
+/// A gzip member that expands to nothing.
 const EMPTY_MEMBER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
 
-/// The most work in one go while a client reads all of such a reply, and how much it has read.
+/// The most work in one poll while a client reads such a reply, and the bytes it has read.
 fn ask(reply: Vec<u8>, end: &'static [u8], lines: &str, accepted: &str) -> (u64, usize) {
     let backend = TestBackend::of_bytes(end, reply);
     let lines = lines.replace("BACKEND", &backend.address());
@@ -55,7 +55,7 @@ const HTTP: &[u8] = b"\r\n\r\n";
 const STDIN_END: &[u8] = b"\x01\x05\0\x01\0\0\0\0";
 
 #[test]
-fn tiny_pieces_leave_others_their_turn() {
+fn tiny_pieces_let_other_tasks_run() {
     let proxy = "proxy_pass http://BACKEND; proxy_http_version 1.1; proxy_max_temp_file_size 0;";
     let fastcgi = "fastcgi_pass BACKEND; fastcgi_max_temp_file_size 0;";
     let table = [
@@ -72,9 +72,9 @@ fn tiny_pieces_leave_others_their_turn() {
 }
 
 #[test]
-fn coded_bodies_leave_others_their_turn() {
+fn coded_bodies_let_other_tasks_run() {
     let proxy = "proxy_pass http://BACKEND; proxy_http_version 1.1; proxy_max_temp_file_size 0;";
-    // A block whose last codes stand for 1,032 bytes each: nothing but zeros.
+    // A block whose last codes mean 1,032 bytes each: all zeros.
     let bomb = [BOMB, &[0; SENT / 512]].concat();
     let name = [b"\x1f\x8b\x08\x08\0\0\0\0\0\x03", &[b'a'; SENT][..]].concat();
     let table = [

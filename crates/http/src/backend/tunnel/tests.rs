@@ -1,22 +1,22 @@
-//! Tunnels through the real driver, to backends that are written down.
+//! Tunnels through the real driver, to scripted backends.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Waker};
 
-use super::{Stands, Way};
+use super::{DirectionState, Way};
 
 use crate::backend::testing::{TestBackend, TestPeer, proxy};
 use crate::exchange::{Exchange, TunnelEnd};
 use crate::h1::tests::{Client, PATIENCE, Server};
 use crate::site::Site;
 
-/// What a location needs to pass the client's wish on.
+/// The settings that pass the client's upgrade on.
 const PASSED: &str = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
 const ASKED: &str = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: foo\r\nConnection: upgrade\r\n\r\n";
 const SWITCHED: &str = "HTTP/1.1 101 Switching\nUpgrade: foo\nConnection: upgrade\n\n";
 
-/// A backend that switches, and says something at once; then a script.
+/// A backend that switches protocols and sends text at once; then a script.
 fn switching(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> TestBackend {
     TestBackend::playing(move |mut peer| {
         peer.request().unwrap();
@@ -43,7 +43,7 @@ fn switch(server: &Server, more: &str) -> Client {
 }
 
 #[test]
-fn bytes_go_both_ways_and_those_that_came_early_first() {
+fn bytes_are_copied_both_ways_and_early_ones_first() {
     let backend = switching(echo);
     let server = proxy(&backend, PASSED);
     let mut client = switch(&server, "early");
@@ -63,7 +63,7 @@ fn bytes_go_both_ways_and_those_that_came_early_first() {
 }
 
 #[test]
-fn a_server_that_ends_ends_the_tunnel_once_all_is_delivered() {
+fn the_end_of_the_server_ends_the_tunnel_after_delivery() {
     let backend = switching(|peer| peer.send_raw("x".repeat(1 << 20)));
     let server = proxy(&backend, PASSED);
     let mut client = switch(&server, "");
@@ -72,7 +72,7 @@ fn a_server_that_ends_ends_the_tunnel_once_all_is_delivered() {
 }
 
 #[test]
-fn what_passed_is_counted() {
+fn bytes_are_counted() {
     let backend = switching(echo);
     let (sender, counted) = channel();
     let http =
@@ -89,8 +89,8 @@ fn what_passed_is_counted() {
     assert_eq!(counted, [13, reply + 8, request + 8, 0]);
 }
 
-/// Tells, when an exchange is over, what bytes were counted: of the body to the client, from the
-/// server, to it, and of the body that it sent.
+/// Reports the byte counts at the end of an exchange: body bytes to the client, bytes from the
+/// server, to it, and body bytes from it.
 fn count(site: &mut Site, counts: Sender<[u64; 4]>) {
     for location in &mut site.locations {
         let counts = Mutex::new(counts.clone());
@@ -110,7 +110,7 @@ fn count(site: &mut Site, counts: Sender<[u64; 4]>) {
 }
 
 #[test]
-fn a_silent_server_has_its_time() {
+fn a_silent_server_times_out() {
     let backend = switching(|peer| peer.wait_for_end());
     let server = proxy(&backend, &format!("{PASSED} proxy_read_timeout 100ms;"));
     let mut client = switch(&server, "");
@@ -124,7 +124,7 @@ fn a_silent_server_has_its_time() {
 }
 
 #[test]
-fn the_time_after_the_last_byte_is_no_longer_than_that() {
+fn the_timeout_starts_at_the_last_byte() {
     let backend = switching(echo);
     let server = proxy(&backend, &format!("{PASSED} proxy_read_timeout 1s;"));
     let mut client = switch(&server, "");
@@ -137,7 +137,7 @@ fn the_time_after_the_last_byte_is_no_longer_than_that() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_has_its_time() {
+fn a_client_that_takes_nothing_times_out() {
     let backend = switching(|peer| {
         peer.send_raw("x".repeat(32 << 20));
         peer.wait_for_end();
@@ -151,7 +151,7 @@ fn a_client_that_takes_nothing_has_its_time() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_no_tunnel() {
+fn an_upgrade_without_a_request_is_no_tunnel() {
     let backend = switching(|_| {});
     let server = proxy(&backend, "proxy_set_header Upgrade foo;");
     let reply = server.ask("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
@@ -160,7 +160,7 @@ fn what_nobody_asked_for_is_no_tunnel() {
 }
 
 #[test]
-fn a_worker_that_leaves_waits_for_tunnels_until_they_are_cut() {
+fn a_leaving_worker_waits_for_tunnels_until_the_timeout() {
     let backend = switching(echo);
     let server = proxy(&backend, PASSED);
     let mut client = switch(&server, "");
@@ -171,11 +171,11 @@ fn a_worker_that_leaves_waits_for_tunnels_until_they_are_cut() {
     }
     server.cut();
     client.expect_end();
-    // Cut or not, it is logged.
+    // The exchange is logged even if it was cut off.
     assert_eq!(server.logged().0, 101);
 }
 
-/// An end that gives pieces, and takes so many bytes.
+/// An end that gives pieces, and takes this many bytes.
 struct Scripted {
     gives: Vec<Poll<&'static [u8]>>,
     takes: usize,
@@ -210,11 +210,11 @@ fn a_direction_holds_memory_only_while_bytes_wait() {
     let mut cx = Context::from_waker(Waker::noop());
     let mut copy =
         |way: &mut Way, to: &mut Scripted| way.copy(&mut cx, &mut from, to).ok().unwrap();
-    assert_eq!(copy(&mut way, &mut to), (Stands::WaitsForRoom, true));
+    assert_eq!(copy(&mut way, &mut to), (DirectionState::WaitsForRoom, true));
     assert_eq!((&to.taken[..], way.buffer.is_empty()), (&b"abcd"[..], false));
-    assert_eq!(copy(&mut way, &mut to), (Stands::WaitsForRoom, false));
+    assert_eq!(copy(&mut way, &mut to), (DirectionState::WaitsForRoom, false));
     to.takes = 9;
-    assert_eq!(copy(&mut way, &mut to), (Stands::WaitsForMore, true));
+    assert_eq!(copy(&mut way, &mut to), (DirectionState::WaitsForMore, true));
     assert_eq!((&to.taken[..], way.buffer.capacity()), (&b"abcde"[..], 0));
-    assert_eq!(copy(&mut way, &mut to), (Stands::Ended, true));
+    assert_eq!(copy(&mut way, &mut to), (DirectionState::Ended, true));
 }

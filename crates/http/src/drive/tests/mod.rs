@@ -51,7 +51,7 @@ async fn echo(x: &mut Exchange) -> Flow {
         match poll_fn(|cx| x.poll_body(cx, &mut text)).await {
             Ok(0) => break,
             Ok(_) => {}
-            Err(error) => return error.settle(x),
+            Err(error) => return error.into_flow(x),
         }
     }
     x.reply.status = 200;

@@ -1,4 +1,4 @@
-//! `auth_request`: another resource of the site decides who may come, by the status it answers.
+//! `auth_request`: the status of a subrequest decides about access.
 
 #[cfg(test)]
 mod tests;
@@ -53,12 +53,11 @@ conf::directives! {
     auth_request_set: Vec<SetFromReply>,
 }
 
-/// Who is asked.
+/// The authorising resource.
 #[derive(Clone)]
 pub enum Judge {
-    /// Nobody.
     Off,
-    /// Whoever answers for this path.
+    /// The resource at this path.
     At(Box<[u8]>),
 }
 
@@ -71,11 +70,11 @@ impl Value for Judge {
     }
 }
 
-/// A variable and its value.
+/// A variable and its value from the reply.
 #[derive(Clone)]
 pub struct SetFromReply {
     variable: VariableId,
-    /// What is done instead, where the variable is one of the program's own.
+    /// The setter, if the variable is built in.
     set: Option<Setter>,
     value: Template,
 }
@@ -89,7 +88,7 @@ impl Value for SetFromReply {
     }
 }
 
-/// Checks access where somebody is to be asked.
+/// Checks access if a resource is set.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if let Judge::At(path) = &conf.auth_request {
         let (conf, path): (_, Arc<[u8]>) = (conf.clone(), (&**path).into());
@@ -119,7 +118,8 @@ impl Conf {
         flow
     }
 
-    /// As soon as there is an answer, so that they have their values wherever the exchange goes on.
+    /// As soon as the reply is there, so that they have their values in any location where the
+    /// exchange continues.
     fn set_variables(
         &self,
         x: &mut Exchange,
@@ -139,7 +139,7 @@ impl Conf {
     }
 }
 
-/// What the answer means for the exchange that asked.
+/// The next step of the exchange after the reply.
 fn judge(x: &mut Exchange, question: &Subrequest) -> Flow {
     match question.x.reply.status {
         200..300 => Flow::Skip,
@@ -155,8 +155,8 @@ fn judge(x: &mut Exchange, question: &Subrequest) -> Flow {
     }
 }
 
-/// The fields by which the client is asked for a password: the answer's, or else the backend's that
-/// were hidden from it.
+/// The `WWW-Authenticate` fields: those of the reply, or else those of its backend that were
+/// hidden.
 fn pass_on_challenge(answer: &Exchange, x: &mut Exchange) {
     const NAME: &[u8] = b"WWW-Authenticate";
     let count = x.reply.fields.len();

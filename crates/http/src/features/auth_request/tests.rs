@@ -2,7 +2,7 @@ use crate::backend::testing::TestBackend;
 use crate::h1::tests::Server;
 use crate::testing::{TestSite, refused, site};
 
-/// A site whose `/` asks `/judge`, which says `answer`.
+/// A site whose `/` is authorised by `/judge`, which has `answer` as its content.
 fn judged_by(answer: &str, lines: &str) -> TestSite {
     site(&format!(
         "error_log log; server {{
@@ -24,7 +24,7 @@ fn the_status_decides() {
         ("error_page 404 =204 /there; return 404;", 200),
         ("internal; return 204;", 200),
         ("if ($request_uri = /) { return 403; } return 204;", 403),
-        // Access is not checked for what is asked inside, nor are the client's conditions.
+        // A subrequest's access is not checked, and neither are the client's conditions.
         ("deny all; empty_gif;", 200),
     ];
     for (answer, status) in table {
@@ -36,7 +36,7 @@ fn the_status_decides() {
 }
 
 #[test]
-fn what_is_no_answer_is_told() {
+fn an_unexpected_status_is_logged() {
     let site = judged_by("error_log own; return 404;", "");
     assert_eq!(site.get("/a").status(), 500);
     assert_eq!(site.messages("log"), ["[error] auth request unexpected status: 404"]);
@@ -49,14 +49,14 @@ fn what_is_no_answer_is_told() {
 }
 
 #[test]
-fn the_client_is_asked_for_a_password_as_the_answer_says() {
+fn add_header_does_not_set_the_challenge() {
     let answer = "add_header WWW-Authenticate a always; auth_basic b; return 401;";
-    // `add_header` is for the client's own replies.
+    // `add_header` applies to replies to the client only.
     assert_eq!(judged_by(answer, "").get("/").field("WWW-Authenticate"), None);
 }
 
 #[test]
-fn one_of_several_checks() {
+fn satisfy_combines_it_with_other_checks() {
     let table = [
         ("satisfy all; allow all;", [200, 401, 403]),
         ("satisfy all; deny all;", [403, 403, 403]),
@@ -71,7 +71,7 @@ fn one_of_several_checks() {
 }
 
 #[test]
-fn variables_outlive_the_answer() {
+fn variables_keep_values_of_the_reply() {
     let site = site(
         "server {
             location /off { auth_request off; add_header X [$x]; return 200; }
@@ -88,7 +88,7 @@ fn variables_outlive_the_answer() {
 }
 
 #[test]
-fn the_body_is_nobodys() {
+fn the_subrequest_has_no_body() {
     let site = judged_by("if ($request_method = POST) { return 403; } return 204;", "");
     let post = |path: &str| format!("POST {path} HTTP/1.1\nHost: a\nContent-Length: 3\n\n");
     assert_eq!(site.send(&post("/")).status(), 403);
@@ -99,7 +99,7 @@ fn the_body_is_nobodys() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_lines_are_refused() {
     refused("auth_request /a; auth_request off;", "\"auth_request\" directive is duplicate:1");
     refused("auth_request_set a b;", "invalid variable name \"a\":1");
     refused("auth_request_set $uri b;", "the duplicate \"uri\" variable:1");
@@ -109,7 +109,7 @@ fn what_is_refused() {
     );
 }
 
-/// A server that asks a backend about every request.
+/// A server that authorises every request by a backend.
 fn judged_by_backend(backend: &TestBackend, lines: &str) -> Server {
     let address = backend.address();
     Server::start(format!(
@@ -122,7 +122,7 @@ fn judged_by_backend(backend: &TestBackend, lines: &str) -> Server {
 }
 
 #[test]
-fn a_backend_judges() {
+fn a_backend_authorises() {
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nX: y\nContent-Length: 2\n\nhi");
     let server = judged_by_backend(&backend, "");
     for _ in 0..2 {
@@ -137,7 +137,7 @@ fn a_backend_judges() {
 }
 
 #[test]
-fn a_silent_judge_has_its_time() {
+fn a_silent_backend_times_out() {
     let backend = TestBackend::playing(|mut peer| peer.wait_for_end());
     let server = judged_by_backend(&backend, "proxy_read_timeout 100ms;");
     server.start_clock();
@@ -161,7 +161,7 @@ fn a_hidden_challenge_is_passed_on() {
 }
 
 #[test]
-fn nothing_is_upgraded_inside() {
+fn a_subrequest_cannot_be_upgraded() {
     let backend = TestBackend::replying("HTTP/1.1 101 Switching\nUpgrade: x\n\n");
     let server = judged_by_backend(&backend, "");
     let request = "GET /judged HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\n";

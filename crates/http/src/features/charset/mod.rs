@@ -13,7 +13,7 @@ use std::sync::Arc;
 use conf::{Directive, Error, Load, Result, Value, Values, VariableId};
 use observe::Level;
 
-use crate::backend::AnyBackend;
+use crate::backend::ProxiesAnywhere;
 use crate::exchange::{Exchange, FieldName, Filtered};
 use crate::mime_types::MimeTypes;
 use crate::site::LocationBuilder;
@@ -103,7 +103,7 @@ pub(crate) struct Setup {
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let target = match &conf.charset {
         Charset::Is(target) => Some(target),
-        Charset::Off if location.load.registry.of::<AnyBackend>().0 => None,
+        Charset::Off if location.load.registry.of::<ProxiesAnywhere>().0 => None,
         Charset::Off => return Ok(()),
     };
     let charsets = Charsets::shared(location.load);

@@ -39,7 +39,7 @@ impl Exchange {
                 self.request.body.keep(kept);
                 Ok(())
             }
-            Err(error) => Err(error.settle(self)),
+            Err(error) => Err(error.into_flow(self)),
         }
     }
 

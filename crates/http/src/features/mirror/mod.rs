@@ -1,4 +1,4 @@
-//! `mirror`: requests are also sent elsewhere, and the responses are discarded.
+//! `mirror`: sends copies of requests to other locations, and discards the responses.
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ conf::directives! {
     mirror_request_body: bool = "on",
 }
 
-/// The paths; none where it is off.
+/// The paths; empty if it is off.
 #[derive(Clone)]
 pub struct Mirrors(Vec<Box<[u8]>>);
 
@@ -63,7 +63,7 @@ impl Value for Mirrors {
     }
 }
 
-/// Sends copies on their way before the content is asked for.
+/// Starts the copies before the content handler runs.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
     if !conf.mirror.0.is_empty() {
         let conf = conf.clone();

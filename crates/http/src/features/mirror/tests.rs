@@ -39,13 +39,13 @@ fn every_request_is_copied() {
 }
 
 #[test]
-fn what_is_refused() {
+fn duplicate_lines_are_refused() {
     refused("mirror off; mirror /a;", "\"mirror\" directive is duplicate:1");
     refused("mirror /a; mirror /b; mirror off;", "\"mirror\" directive is duplicate:1");
 }
 
 #[test]
-fn copies_have_the_body_wherever_it_is_kept() {
+fn copies_have_the_body_from_memory_or_file() {
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello");
     let address = backend.address();
     let server = Server::start(format!(

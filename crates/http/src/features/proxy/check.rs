@@ -1,4 +1,4 @@
-//! What health checks of a proxied group send: a request as the location's settings make it.
+//! The requests of health checks of a proxied group, made with the location's settings.
 
 use std::sync::Arc;
 

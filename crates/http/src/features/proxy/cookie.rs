@@ -1,5 +1,5 @@
-//! `proxy_cookie_domain`, `proxy_cookie_path` and `proxy_cookie_flags`: what a backend's cookies
-//! are called, in the words of this server.
+//! `proxy_cookie_domain`, `proxy_cookie_path` and `proxy_cookie_flags`: rewrite the attributes of a
+//! backend's cookies.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct CookieFlags {
     flags: Vec<Template>,
 }
 
-/// Which cookies a line is about.
+/// The cookies that a line applies to.
 #[derive(Clone)]
 enum CookieMatch {
     Is(Template),
@@ -89,7 +89,7 @@ impl CookieFlags {
     }
 }
 
-/// What is done to the attributes of a cookie.
+/// The changes to the attributes of a cookie.
 const EDITS: [(&[u8], u8); 8] = [
     (b"secure", SECURE),
     (b"nosecure", NO_SECURE),
@@ -127,7 +127,7 @@ struct CookieAttribute<'v> {
 }
 
 impl Cookies {
-    /// `None`: cookies are passed on as they are.
+    /// `None`: cookies are passed on unchanged.
     pub(super) fn new(
         domains: Option<&RuleLines<Domain>>,
         paths: Option<&RuleLines<Path>>,
@@ -139,7 +139,7 @@ impl Cookies {
         (!is_empty).then_some(Self { domains, paths, flags })
     }
 
-    /// The cookie as it is to be passed on, if anything is to be done to it.
+    /// The changed cookie; `None` if it is unchanged.
     pub(super) fn rewritten(&self, x: &mut Exchange, cookie: &[u8]) -> Option<Vec<u8>> {
         let CookieAttribute { name, value: Some(_) } = attributes(cookie).next()? else {
             return None;
@@ -182,7 +182,7 @@ fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// The cookie with other values of its attributes, by their place, and with attributes edited.
+/// The cookie with replaced values of attributes, by their index, and with edited attributes.
 fn write(cookie: &[u8], values: &[(usize, Vec<u8>)], mut edits: u8) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, mut attribute) in attributes(cookie).enumerate() {
@@ -219,7 +219,7 @@ impl<'v> CookieAttribute<'v> {
         }
     }
 
-    /// What becomes of it; edits that it fulfils are done.
+    /// The attribute after the edits. Removes edits that it already fulfils.
     fn edited(self, edits: &mut u8) -> Option<Self> {
         let stays = if self.name.eq_ignore_ascii_case(b"secure") {
             take(edits, SECURE) || *edits & NO_SECURE == 0
@@ -239,7 +239,7 @@ impl<'v> CookieAttribute<'v> {
     }
 }
 
-/// Whether that edit is wanted; it is not any more.
+/// Removes that edit. Whether it was there.
 fn take(edits: &mut u8, edit: u8) -> bool {
     let wanted = *edits & edit != 0;
     *edits &= !edit;

@@ -1,4 +1,4 @@
-//! The header fields of a request to a backend: what is set, and what is passed on.
+//! The header fields of a request to a backend: those that are set, and those passed on.
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +16,7 @@ use crate::header_text::{self, FORBIDDEN, Forbidden};
 pub struct SetHeader {
     name: Box<[u8]>,
     value: Template,
-    /// Whether what the value comes to may be unfit for a line.
+    /// Whether the evaluated value may be invalid in a line.
     is_checked: bool,
 }
 
@@ -30,7 +30,7 @@ impl Value for SetHeader {
 }
 
 impl SetHeader {
-    /// Appends the value. `None`, with a line in the log: it cannot stand in a line.
+    /// Appends the value. `None`, with a line in the log: it is invalid.
     fn render(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
         self.value.render(x, out);
@@ -49,10 +49,10 @@ impl SetHeader {
 
 /// The fields of a location, in the order they are sent.
 pub(super) struct Compiled {
-    /// What `Host` is set to; `None`: the backend's name.
+    /// The value of `Host`; `None`: the backend's name.
     host: Option<SetHeader>,
     set: Vec<SetHeader>,
-    /// Whether what is known of the body is said, unless that is set otherwise.
+    /// Whether the framing of the body is announced by default.
     says_length: bool,
     says_coding: bool,
     /// Names that are not passed on.
@@ -60,7 +60,7 @@ pub(super) struct Compiled {
     dropped_others: Vec<Box<[u8]>>,
 }
 
-/// What a request never passes on by itself: it is between two hops, or said anew.
+/// Fields that are never passed on: they concern one connection, or are written anew.
 const HOP_BY_HOP: [&[u8]; 9] = [
     b"Host",
     b"Connection",
@@ -73,14 +73,12 @@ const HOP_BY_HOP: [&[u8]; 9] = [
     b"Upgrade",
 ];
 
-/// What a backend is told of the body.
+/// The length of the body as it is announced to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
-    /// There is none.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Known(u64),
-    /// Chunks.
     Chunked,
 }
 
@@ -99,7 +97,7 @@ impl Compiled {
         for one in set {
             compiled.drop_name(&one.name);
             if one.name.eq_ignore_ascii_case(b"Host") {
-                // Other fields given twice are sent twice; of `Host` the last line counts.
+                // Other fields set twice are sent twice; for `Host`, the last line counts.
                 compiled.host = Some(one.clone());
             } else if one.value.as_fixed() != Some(b"") {
                 compiled.set.push(one.clone());
@@ -115,8 +113,8 @@ impl Compiled {
         }
     }
 
-    /// Writes `Host`: what it is set to, else the backend's name. `None`, with a line in the log:
-    /// it cannot be written.
+    /// Writes `Host`: the set value, or the backend's name. `None`, with a line in the log: the
+    /// value is invalid.
     pub(super) fn write_host(
         &self,
         x: &mut Exchange,
@@ -142,8 +140,8 @@ impl Compiled {
         Some(())
     }
 
-    /// Writes the fields that are set, and what is known of the body. `None`, with a line in the
-    /// log: one of them cannot be written.
+    /// Writes the fields that are set, and the framing of the body. `None`, with a line in the log:
+    /// one of them is invalid.
     pub(super) fn write_set(
         &self,
         x: &mut Exchange,
@@ -175,8 +173,8 @@ impl Compiled {
         Some(())
     }
 
-    /// How long a body is by what was written of it; `None`: it ends by itself, or what was said is
-    /// not ours.
+    /// The announced length of a body, 0 without an announcement; `None`: the body is chunked, or
+    /// the configuration announces it.
     pub(super) fn announced(&self, length: Length) -> Option<u64> {
         match length {
             Length::Known(bytes) if self.says_length => Some(bytes),
@@ -190,11 +188,11 @@ impl Compiled {
         self.set.iter().any(|one| one.name.eq_ignore_ascii_case(name))
     }
 
-    /// Writes the request's own fields that are passed on.
+    /// Writes the client's fields that are passed on.
     pub(super) fn write_passed(&self, x: &Exchange, out: &mut Vec<u8>) {
         for field in &x.request.head.fields {
             if self.passes(field, x) {
-                // The line as it was sent may have spaces that the next parser reads otherwise.
+                // The client's line may have spaces that another parser reads differently.
                 out.extend_from_slice(x.request.text(field.name));
                 out.extend_from_slice(b": ");
                 out.extend_from_slice(x.request.text(field.value));

@@ -1,7 +1,8 @@
-//! `proxy_pass`: an HTTP server answers.
+//! `proxy_pass`: passes requests on to HTTP servers.
 //!
-//! What all families of backends share stands in `crate::backend`; here is what is HTTP's: the
-//! request's line and fields, and the fields of a reply that name the backend's own addresses.
+//! `crate::backend` has the parts that all families of backends share. This module has those of
+//! HTTP: the request's line and fields, and the fields of a reply that contain the backend's own
+//! addresses.
 
 mod check;
 mod cookie;
@@ -166,7 +167,7 @@ conf::directives! {
     headers_hash_bucket_size: Bounded<1, { u32::MAX as u64 }> = "64",
 }
 
-/// A location's way to its backend.
+/// A location's backend.
 struct Proxy {
     family: Arc<Family>,
     conf: Arc<Conf>,
@@ -176,12 +177,12 @@ struct Proxy {
     redirects: Redirects,
     cookies: Option<Cookies>,
     backend: ProxyBackend,
-    /// How TLS is spoken with backends; `None`: it never is.
+    /// The TLS settings; `None`: connections are plain.
     tls: Option<SecuredBackend>,
     location: Box<[u8]>,
 }
 
-/// What is not passed on unless the configuration says so.
+/// The fields of replies that are hidden by default.
 const REPLY_FIELDS: ReplyFields = ReplyFields {
     hidden: &[
         ReplyName::Date,
@@ -196,7 +197,7 @@ const REPLY_FIELDS: ReplyFields = ReplyFields {
     own_are_optional: true,
 };
 
-/// Answers everything in a location that has a backend.
+/// Has the backend answer all requests of the location.
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
@@ -251,7 +252,7 @@ fn by_stream(request: &http1::Http1Start, is_secured: bool) -> StreamRequest {
 
 impl Proxy {
     async fn pass(&self, x: &mut Exchange) -> Flow {
-        self.family.settle_abort(x);
+        self.family.decide_client_abort(x);
         x.backends.begin_request();
         let computed;
         let (target, body) = match &self.backend {
@@ -282,8 +283,8 @@ impl Proxy {
         backend::pass(x, &mut plan).await
     }
 
-    /// Finds the server that variables name, and reads the client's body. As in nginx, the server
-    /// is named before the body is read, and looked up afterwards.
+    /// Evaluates the server's variables, and reads the client's body. As in nginx, the variables
+    /// are evaluated before the body is read, and the name is resolved afterwards.
     async fn compute(
         &self,
         x: &mut Exchange,
@@ -314,7 +315,7 @@ impl Proxy {
         backend::pass(x, &mut plan).await
     }
 
-    /// What is asked; `None`, with a line in the log: there is nothing to ask for.
+    /// The plan of a request; `None`, with a line in the log: the request would be invalid.
     fn plan<'a, S>(
         &'a self,
         x: &mut Exchange,
@@ -341,13 +342,13 @@ impl Proxy {
         })
     }
 
-    /// Whether the protocol and the configuration allow to send a body before all of it is there.
+    /// Whether protocol and configuration allow streaming the body.
     fn can_stream_body(&self, x: &Exchange) -> bool {
         let needs_length = self.conf.http_version == ProxyHttpVersion::Http10;
         self.conf.set_body.is_none() && (!needs_length || x.request.body.length().is_some())
     }
 
-    /// The body that is sent instead of the client's.
+    /// The body that replaces the client's.
     fn made_body(&self, x: &mut Exchange) -> Option<BackendRequestBody> {
         let template = self.conf.set_body.as_ref()?;
         Some(BackendRequestBody::made(x.render(template)))
@@ -377,7 +378,7 @@ impl ReplyRewriter for Proxy {
     }
 }
 
-/// The value stays where it is: what it is rewritten to may depend on all the reply's fields.
+/// Copies the value, because the replacement may depend on all fields of the reply.
 fn with_value(
     x: &mut Exchange,
     value: Slice,

@@ -1,4 +1,4 @@
-//! What `proxy_pass` says: the group of servers, and what their URIs look like.
+//! The argument of `proxy_pass`: the group of servers, and the URI.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use net::Address;
 use observe::{Level, Text};
 use session::backend::resolve;
 
-use crate::backend::AnyBackend;
+use crate::backend::ProxiesAnywhere;
 use crate::exchange::{Exchange, Flow};
 use crate::header_text::{self, FORBIDDEN};
 use crate::site::{BlockContext, ParsedSoFar};
 
-/// A backend as the line says it.
+/// The argument of `proxy_pass`.
 #[derive(Clone, Debug)]
 pub enum ProxyPass {
-    /// The same for all requests.
+    /// One backend for all requests.
     Fixed(Url),
-    /// What this renders to.
+    /// The backend that this template yields.
     Computed(Template),
 }
 
-/// `http://host:port/uri`, taken apart.
+/// A parsed `http://host:port/uri`.
 #[derive(Clone, Debug)]
 pub struct Url {
-    /// All of it, as it was written.
+    /// The whole text.
     text: Box<[u8]>,
     host: GroupHost,
     /// Whether it begins with `https://`.
     is_tls: bool,
     port_said: bool,
-    /// The part after host and port, if there is any.
+    /// The part after host and port; `None`: there is none.
     uri: Option<Box<[u8]>>,
 }
 
-/// What `proxy_pass` said in the block whose lines are being read.
+/// The `proxy_pass` of the block that is being read.
 pub(super) enum PassLine {
-    /// A backend, in a location of that name.
+    /// A backend without variables, in the location with that name.
     Fixed { url: Url, location: Box<[u8]> },
-    /// Something with variables.
+    /// A backend with variables.
     Computed,
 }
 
@@ -51,11 +51,10 @@ pub(crate) struct ProxyTarget {
     pub(crate) group: Arc<Group>,
     /// `$proxy_host`, and the field `Host` unless it is set.
     pub(crate) host: Arc<[u8]>,
-    /// `$proxy_port`
     pub(crate) port: Arc<[u8]>,
-    /// What stands for the location's name in the path; `None`: the path is passed on as it is.
+    /// The replacement of the location's name in the path; `None`: the path is unchanged.
     pub(crate) uri: Option<Arc<[u8]>>,
-    /// Whether that is the whole URI: it came out of variables.
+    /// Whether `uri` is the whole URI, because it has variables.
     pub(crate) uri_is_whole: bool,
     /// Whether the servers speak TLS.
     pub(crate) is_tls: bool,
@@ -71,7 +70,7 @@ impl Value for ProxyPass {
     const INHERITED: Inherited = Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
-        load.registry.of::<AnyBackend>().0 = true;
+        load.registry.of::<ProxiesAnywhere>().0 = true;
         let template = Template::compile(word, from, load)?;
         if template.as_fixed().is_none() {
             load.registry
@@ -89,8 +88,8 @@ impl Value for ProxyPass {
             _ => Box::default(),
         };
         url.host.declare(from, word, load);
-        let said = PassLine::Fixed { url: url.clone(), location };
-        load.registry.of::<ParsedSoFar>().0.of::<Option<PassLine>>().replace(said);
+        let line = PassLine::Fixed { url: url.clone(), location };
+        load.registry.of::<ParsedSoFar>().0.of::<Option<PassLine>>().replace(line);
         Ok(Self::Fixed(url))
     }
 }
@@ -145,17 +144,17 @@ impl Url {
         })
     }
 
-    /// As it was written.
+    /// The text in the configuration.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Whether it says more than where the server is.
+    /// Whether it has a URI part.
     pub(super) fn has_uri(&self) -> bool {
         self.uri.is_some()
     }
 
-    /// What `$proxy_host` is: a port that goes without saying is not said.
+    /// `$proxy_host` and `$proxy_port`: the default port is not part of the host.
     fn host_field(&self) -> (Arc<[u8]>, Arc<[u8]>) {
         let host = &self.host.text;
         if host.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
@@ -179,7 +178,7 @@ impl Url {
         ProxyTarget { group, host, port, uri, uri_is_whole: false, is_tls: self.is_tls }
     }
 
-    /// The same where the URI came out of variables.
+    /// The target for a URL with variables.
     fn whole_target(&self, group: Arc<Group>) -> ProxyTarget {
         let mut target = self.target(group);
         if let Some(uri) = &target.uri {
@@ -191,12 +190,12 @@ impl Url {
         target
     }
 
-    /// One request's own group.
+    /// The target with a group for one request.
     fn passing(&self, addresses: Vec<Address>) -> ProxyTarget {
         self.whole_target(Group::passing(&self.host.text, addresses))
     }
 
-    /// The group that the host names, with a block or without.
+    /// The target with the group that the host names, with or without an `upstream` block.
     fn compile(&self, load: &mut Load<'_>) -> Result<ProxyTarget> {
         let groups = named::all(load)?;
         let group = self.host.find(&groups).expect("every line declares its host");
@@ -204,13 +203,13 @@ impl Url {
     }
 }
 
-/// What follows `http://` or `https://`.
+/// The text after `http://` or `https://`.
 fn after_schema(text: &[u8]) -> &[u8] {
     let start = text.windows(3).position(|three| three == b"://").map_or(0, |at| at + 3);
     &text[start..]
 }
 
-/// Host and URI: a Unix socket's path ends at a colon.
+/// Splits host and URI: a Unix socket's path ends at a colon.
 fn split(text: &[u8]) -> (&[u8], &[u8]) {
     if text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
         return match text[5..].iter().position(|&byte| byte == b':') {
@@ -224,7 +223,7 @@ fn split(text: &[u8]) -> (&[u8], &[u8]) {
 
 /// The backends of a location, found when it is compiled.
 pub(crate) enum ProxyBackend {
-    /// This one.
+    /// This target.
     Fixed(ProxyTarget),
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
@@ -238,12 +237,12 @@ impl ProxyBackend {
         })
     }
 
-    /// Whether no request is passed on over TLS.
+    /// Whether no connection uses TLS.
     pub(super) fn is_never_tls(&self) -> bool {
         matches!(self, Self::Fixed(target) if !target.is_tls)
     }
 
-    /// The group of all requests, if there is one.
+    /// The group; `None` if it depends on the request.
     pub(super) fn fixed_group(&self) -> Option<&Arc<Group>> {
         match self {
             Self::Fixed(target) => Some(&target.group),
@@ -252,7 +251,7 @@ impl ProxyBackend {
     }
 }
 
-/// What a computed backend came to.
+/// The result of a backend with variables.
 pub(crate) enum ComputedTarget {
     Target(ProxyTarget),
     /// A name to be resolved first.
@@ -267,7 +266,7 @@ pub(crate) struct Unresolved {
 }
 
 impl ComputedTarget {
-    /// What `Host` and `$proxy_host` have, and `$proxy_port`.
+    /// The values of `$proxy_host` and `$proxy_port`.
     pub(super) fn host_field(&self) -> (Arc<[u8]>, Arc<[u8]>) {
         match self {
             Self::Target(target) => (target.host.clone(), target.port.clone()),
@@ -277,7 +276,7 @@ impl ComputedTarget {
 }
 
 impl Unresolved {
-    /// Finds its addresses; a failure has been logged.
+    /// Resolves the name; a failure has been logged.
     pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
         let names = &x.location().core.names;
         let addresses = resolve(x, &self.host, self.port, names).await;
@@ -286,7 +285,7 @@ impl Unresolved {
     }
 }
 
-/// Reads the URL that variables gave; `None` has been logged.
+/// Parses an evaluated URL; an error is logged.
 pub(crate) fn evaluate(text: &[u8], groups: &ByName, x: &Exchange) -> Option<ComputedTarget> {
     if !header_text::is_clean(text) {
         let text = Text(text);

@@ -1,6 +1,6 @@
-//! `proxy_redirect`: where a backend sends clients, in the words of this server.
+//! `proxy_redirect`: rewrites the targets of a backend's redirects.
 //!
-//! Unless something else is said, what a location's `proxy_pass` names is its own name again.
+//! By default, the URL of a location's `proxy_pass` is replaced by the location's name.
 
 use conf::{Directive, Load, Result};
 
@@ -37,7 +37,7 @@ impl RuleLine for RedirectRule {
 }
 
 impl RedirectRule {
-    /// The URL of the backend is the location.
+    /// Replaces the URL of the backend by the location.
     fn implied(url: &Url, location: &[u8]) -> Self {
         Self(match url.has_uri() {
             true => RewriteRule::fixed(url.text(), location),
@@ -51,17 +51,17 @@ pub(super) struct Redirects(Vec<RedirectRule>);
 
 impl Redirects {
     pub(super) fn new(
-        said: Option<&RuleLines<RedirectRule>>,
+        lines: Option<&RuleLines<RedirectRule>>,
         pass: &ProxyPass,
         location: &[u8],
     ) -> Self {
-        match (said, pass) {
+        match (lines, pass) {
             (None, ProxyPass::Fixed(url)) => Self(vec![RedirectRule::implied(url, location)]),
-            (said, _) => Self(RuleLines::of(said)),
+            (lines, _) => Self(RuleLines::of(lines)),
         }
     }
 
-    /// The value, from that byte on, by the first line that says something of it.
+    /// The value as rewritten, from that byte on, by the first line that matches.
     pub(super) fn rewritten(&self, x: &mut Exchange, value: &[u8], at: usize) -> Option<Vec<u8>> {
         self.0.iter().find_map(|RedirectRule(rule)| rule.rewritten(x, value, at))
     }
@@ -71,7 +71,7 @@ impl Redirects {
     }
 }
 
-/// Where the URL begins in a value of `Refresh`.
+/// The start of the URL in a value of `Refresh`.
 pub(super) fn url_in(refresh: &[u8]) -> Option<usize> {
     let is_url = |text: &[u8]| text.eq_ignore_ascii_case(b"url=");
     refresh.windows(4).position(is_url).map(|at| at + 4)

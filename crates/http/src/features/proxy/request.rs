@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN};
 
 impl Proxy {
-    /// Writes the head; `None`, with a line in the log: there is nothing to ask for.
+    /// Writes the head; `None`, with a line in the log: the request would be invalid.
     pub(crate) fn write_head(
         &self,
         x: &mut Exchange,
@@ -39,7 +39,7 @@ impl Proxy {
             x.log(Level::Error, format_args!("zero length URI to proxy"));
             return None;
         }
-        // What the client sent has no spaces and no controls, and neither has what was escaped.
+        // Neither the client's text nor escaped text has spaces or control characters.
         if (target.uri_is_whole || !x.request.args.is_empty())
             && header_text::encode_target(out, uri).is_err()
         {
@@ -84,7 +84,7 @@ impl Proxy {
         if let Some(uri) = target.uri.as_deref().filter(|_| target.uri_is_whole) {
             return out.extend_from_slice(uri);
         }
-        // A target without a path would be none: "/" it is, as it has been understood.
+        // A target without a path would be invalid: the normalised "/" is sent instead.
         if target.uri.is_none() && request.uri_unchanged && !request.head.empty_path {
             return out.extend_from_slice(request.text(request.head.target));
         }

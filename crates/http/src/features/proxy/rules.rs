@@ -1,6 +1,6 @@
-//! Lines that say what stands for what in a field of a reply: `proxy_redirect` and its like.
+//! Rules that replace text in a field of a reply: `proxy_redirect` and the like.
 //!
-//! Where nothing matches, nothing is allocated.
+//! A value that no rule matches costs no allocation.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use conf::{Directive, Load, Result, Template, Value, Word};
 use crate::exchange::Exchange;
 use crate::regex::Pattern;
 
-/// Lines, or `off`, beside which no line may stand.
+/// Lines, or a single `off`.
 #[derive(Clone)]
 pub enum RuleLines<T> {
-    /// None, whatever outer blocks say.
+    /// No lines, not even those of outer blocks.
     Off,
-    /// These, in order.
+    /// These lines, in order.
     Are(Vec<T>),
 }
 
-/// One line.
 pub trait RuleLine: Clone {
-    /// How many words there may be.
+    /// The allowed numbers of words.
     const ARGS: RangeInclusive<usize> = 1..=2;
-    /// Reads a line of two words and more.
+    /// Parses a line of two words or more.
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self>;
-    /// Reads a line of one word that is not `off`.
+    /// Parses a line of one word that is not `off`.
     fn parse_word(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
         Err(from.error_at(word, format!("invalid parameter \"{word}\"")))
@@ -61,16 +60,16 @@ fn line<T: RuleLine>(from: &Directive, load: &mut Load<'_>) -> Result<T> {
 }
 
 impl<T: Clone> RuleLines<T> {
-    /// The lines of a directive that may not be there.
-    pub(super) fn of(said: Option<&Self>) -> Vec<T> {
-        match said {
+    /// The lines of an optional directive.
+    pub(super) fn of(lines: Option<&Self>) -> Vec<T> {
+        match lines {
             Some(Self::Are(lines)) => lines.clone(),
             Some(Self::Off) | None => Vec::new(),
         }
     }
 }
 
-/// What is looked for, and what stands for it.
+/// A pattern and its replacement.
 #[derive(Clone)]
 pub struct RewriteRule {
     sought: Sought,
@@ -79,16 +78,16 @@ pub struct RewriteRule {
 
 #[derive(Clone)]
 enum Sought {
-    /// The beginning.
+    /// This beginning of the value.
     Start(Template),
-    /// All of it but a dot at the beginning, in any case.
+    /// The whole value except a leading dot, in any case.
     Domain(Template),
-    /// All of it, if it matches.
+    /// The whole value, if it matches.
     Pattern(Arc<Pattern>),
 }
 
 impl RewriteRule {
-    /// A beginning, or after `~` or `~*` a regular expression.
+    /// A rule for a beginning, or after `~` or `~*` for a regular expression.
     pub(super) fn of_start(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let word = from.arg(0);
         let sought = match &*word.text {
@@ -99,7 +98,7 @@ impl RewriteRule {
         Ok(Self { sought, replacement: Template::compile(from.arg(1), from, load)? })
     }
 
-    /// A domain, or after `~` a regular expression, which never minds capitals.
+    /// A rule for a domain, or after `~` for a regular expression, which ignores case.
     pub(super) fn of_domain(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let (word, other) = (from.arg(0), from.arg(1));
         if let [b'~', text @ ..] = &*word.text {
@@ -114,13 +113,13 @@ impl RewriteRule {
         Ok(Self { sought, replacement: without_dot(other, load)? })
     }
 
-    /// Texts without variables.
+    /// A rule for a beginning, without variables.
     pub(super) fn fixed(start: &[u8], replacement: &[u8]) -> Self {
         let sought = Sought::Start(Template::fixed(start));
         Self { sought, replacement: Template::fixed(replacement) }
     }
 
-    /// The value with what was found, from that byte on, replaced.
+    /// The value with the match, which is searched from that byte on, replaced.
     pub(super) fn rewritten(&self, x: &mut Exchange, value: &[u8], at: usize) -> Option<Vec<u8>> {
         let found = self.find(x, value, at)?;
         let mut out = value[..found.start].to_vec();
@@ -140,7 +139,7 @@ impl RewriteRule {
                 with_text(domain, x, is_same).then_some(at..value.len())
             }
             Sought::Pattern(pattern) => {
-                // One that was given up has been logged.
+                // A match that failed with an error has been logged.
                 let matches = pattern.matches(&value[at..], x).unwrap_or(false);
                 matches.then_some(at..value.len())
             }
@@ -158,7 +157,7 @@ fn pattern(
     Pattern::compile(text, caseless, word, from, load).map(|p| Sought::Pattern(Arc::new(p)))
 }
 
-/// Looks at what a template comes to.
+/// Calls `look` with the text of a template.
 pub(super) fn with_text<T>(
     template: &Template,
     x: &mut Exchange,

@@ -1,4 +1,4 @@
-//! `$proxy_...`: what a backend is asked, and on whose behalf.
+//! `$proxy_...`: properties of the request to a backend.
 
 use wire::Known;
 
@@ -44,7 +44,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     ],
 );
 
-/// Whoever spoke for others before, and the client last.
+/// The addresses that the client has forwarded, and last the client's own.
 fn add_forwarded(x: &mut Exchange, out: &mut Vec<u8>) -> bool {
     for field in x.request.head.fields_of(Known::XForwardedFor) {
         out.extend_from_slice(x.request.text(field.value));

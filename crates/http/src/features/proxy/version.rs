@@ -1,7 +1,7 @@
 //! `proxy_http_version`
 
 conf::words! {
-    /// The version of the protocol that a backend is spoken to in.
+    /// The protocol version of requests to a backend.
     pub enum ProxyHttpVersion {
         /// HTTP/1.0.
         Http10 = "1.0",

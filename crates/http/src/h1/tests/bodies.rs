@@ -69,7 +69,7 @@ async fn stream(x: &mut Exchange) -> Flow {
         match poll_fn(|cx| x.poll_body(cx, &mut piece)).await {
             Ok(0) => break,
             Ok(_) => text.extend_from_slice(&piece),
-            Err(error) => return error.settle(x),
+            Err(error) => return error.into_flow(x),
         }
     }
     answer(x, String::from_utf8_lossy(&text).into_owned())

@@ -1,14 +1,14 @@
-//! How the end of a reply's body is found, and what of the bytes received is the body: sans-IO.
+//! Finds a reply's body and its end in the bytes received: sans-IO.
 
 use observe::{Level, Text};
 use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::response::ReplyBody;
 use wire::reply::{FieldParser, ReplyFieldError, ReplyFieldList};
 
-use super::super::{BackendMessage, Malformed, Taken};
+use super::super::{BackendMessage, DecodedBody, ProtocolError};
 use crate::exchange::Fields;
 
-/// What is left of a body.
+/// The rest of a body.
 pub(super) enum ReplyCoding {
     Length(u64),
     Chunked(ChunkedDecoder),
@@ -18,7 +18,7 @@ pub(super) enum ReplyCoding {
     Ended,
 }
 
-/// Fields after a body, as far as they have come.
+/// Fields after a body, as far as they were received.
 #[derive(Default)]
 pub(super) struct Trailers {
     text: Vec<u8>,
@@ -49,7 +49,7 @@ impl ReplyCoding {
         matches!(self, Self::Ended | Self::Length(0))
     }
 
-    /// How many bytes are surely to come.
+    /// The number of bytes that must follow.
     pub(super) fn left(&self) -> u64 {
         match self {
             Self::Length(left) => *left,
@@ -62,17 +62,17 @@ impl ReplyCoding {
         matches!(self, Self::Chunked(decoder) if decoder.chunk_left() == 0)
     }
 
-    /// Finds the body in `buffer` from `start` on, and moves it together there.
-    /// Of trailers at most so many bytes are read.
+    /// Finds the body in `buffer` from `start` on, and removes the framing in place. Reads at most
+    /// `trailers_max` bytes of trailers.
     pub(super) fn take(
         &mut self,
         buffer: &mut [u8],
         start: usize,
         trailers_max: u32,
-    ) -> Result<Taken, Malformed> {
+    ) -> Result<DecodedBody, ProtocolError> {
         match self {
-            Self::Ended => Ok(Taken::up_to(start)),
-            Self::Close => Ok(Taken::up_to(buffer.len())),
+            Self::Ended => Ok(DecodedBody::up_to(start)),
+            Self::Close => Ok(DecodedBody::up_to(buffer.len())),
             Self::Length(left) => {
                 let received = buffer.len() - start;
                 let taken = usize::try_from(*left).map_or(received, |left| left.min(received));
@@ -85,7 +85,7 @@ impl ReplyCoding {
             Self::Chunked(decoder) => {
                 let (found, end, at) = unchunk(decoder, buffer, start)?;
                 match found {
-                    ChunkPiece::More => Ok(Taken::up_to(end)),
+                    ChunkPiece::More => Ok(DecodedBody::up_to(end)),
                     ChunkPiece::End => {
                         *self = Self::Ended;
                         Ok(ended(end, at < buffer.len(), MORE_THAN_CHUNKS))
@@ -105,24 +105,24 @@ impl ReplyCoding {
         }
     }
 
-    /// Ends the body, up to `end` in the buffer, if all trailers were read of what was received.
+    /// Ends the body, at `end` in the buffer, if the trailers are complete.
     fn end_trailers(
         &mut self,
         read: Option<(usize, Fields)>,
         received: usize,
         end: usize,
         surplus: &'static str,
-    ) -> Taken {
-        let Some((used, fields)) = read else { return Taken::up_to(end) };
+    ) -> DecodedBody {
+        let Some((used, fields)) = read else { return DecodedBody::up_to(end) };
         *self = Self::Ended;
-        Taken { trailers: Some(fields), ..ended(end, used < received, surplus) }
+        DecodedBody { trailers: Some(fields), ..ended(end, used < received, surplus) }
     }
 }
 
-/// The body is complete; `has_surplus`: more came than that, which is worth a line in the log.
-fn ended(end: usize, has_surplus: bool, text: &'static str) -> Taken {
+/// A complete body; `has_surplus`: further bytes were received, which is logged.
+fn ended(end: usize, has_surplus: bool, text: &'static str) -> DecodedBody {
     let line = has_surplus.then(|| BackendMessage { level: Level::Warn, text: text.into() });
-    Taken { end, messages: line.into_iter().collect(), ..Taken::default() }
+    DecodedBody { end, messages: line.into_iter().collect(), ..DecodedBody::default() }
 }
 
 enum ChunkPiece {
@@ -131,16 +131,17 @@ enum ChunkPiece {
     End,
 }
 
-/// Moves the data of chunks together at `start`. Where that ends, and where the body does.
+/// Moves the data of chunks together at `start`. Returns the end of the data, and the end of the
+/// body.
 fn unchunk(
     decoder: &mut ChunkedDecoder,
     buffer: &mut [u8],
     start: usize,
-) -> Result<(ChunkPiece, usize, usize), Malformed> {
+) -> Result<(ChunkPiece, usize, usize), ProtocolError> {
     let (mut at, mut end) = (start, start);
     loop {
         let decoded = decoder.decode(&buffer[at..]);
-        match decoded.map_err(|_| Malformed::from(INVALID_CHUNKED))? {
+        match decoded.map_err(|_| ProtocolError::from(INVALID_CHUNKED))? {
             ChunkDecoded::More => return Ok((ChunkPiece::More, end, buffer.len())),
             ChunkDecoded::Trailers(used) => return Ok((ChunkPiece::Trailers, end, at + used)),
             ChunkDecoded::End(used) => return Ok((ChunkPiece::End, end, at + used)),
@@ -156,8 +157,12 @@ fn unchunk(
 }
 
 impl Trailers {
-    /// Reads on. `Some`: how much of `input` they took, and all of them.
-    fn read(&mut self, input: &[u8], bytes_max: u32) -> Result<Option<(usize, Fields)>, Malformed> {
+    /// Parses more. `Some` when complete: their length in `input`, and the fields.
+    fn read(
+        &mut self,
+        input: &[u8],
+        bytes_max: u32,
+    ) -> Result<Option<(usize, Fields)>, ProtocolError> {
         let (before, bytes_max) = (self.text.len(), bytes_max as usize);
         let room = bytes_max.saturating_sub(before).min(input.len());
         self.text.extend_from_slice(&input[..room]);
@@ -186,12 +191,12 @@ impl Trailers {
 mod tests {
     use super::*;
 
-    /// The body of what comes in pieces of `size`, what is said of it, and its trailers.
-    fn take(body: ReplyBody, input: &str, size: usize) -> Result<String, Malformed> {
+    /// The body of input in pieces of `size`, its messages, and its trailers.
+    fn take(body: ReplyBody, input: &str, size: usize) -> Result<String, ProtocolError> {
         let mut coding = ReplyCoding::of(body, true);
         let mut out = String::new();
         for piece in input.as_bytes().chunks(size) {
-            // Something else stands before it in the buffer.
+            // Other bytes precede it in the buffer.
             let mut buffer = [b"##", piece].concat();
             let taken = coding.take(&mut buffer, 2, 30)?;
             out.push_str(std::str::from_utf8(&buffer[2..taken.end]).unwrap());
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_more_than_there_should_be() {
+    fn surplus_bytes_are_reported() {
         use ReplyBody::{Chunked, Length};
         let table = [
             (Length(2), "abc", 9, format!("ab{MORE_THAN_LENGTH}.")),
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_body() {
+    fn invalid_bodies_are_errors() {
         let table = [
             ("x\r\n", INVALID_CHUNKED),
             ("0\r\na b\r\n\r\n", "upstream sent invalid trailer: \"a\\x20...\""),

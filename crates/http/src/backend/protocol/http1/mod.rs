@@ -1,4 +1,4 @@
-//! HTTP/1 as a client speaks it.
+//! The client's side of HTTP/1.
 
 mod coding;
 
@@ -8,37 +8,37 @@ use wire::http1::response::{ReplyBody, ReplyError, ResponseHeadParser};
 use wire::reply::{ReplyField, ReplyHead};
 
 use super::{
-    Frame, HeadEvent, Malformed, MalformedBody, Protocol, ReplyLength, ReplyReader, Start, Taken,
+    DecodedBody, Frame, HeadEvent, Protocol, ProtocolError, ReplyLength, ReplyReader, Start,
 };
 use coding::ReplyCoding;
 
-/// A request of HTTP/1 and its reply.
+/// A request in HTTP/1 and its reply.
 pub(crate) struct Http1 {
     request: Http1Start,
     /// Bytes of the request's body that were framed.
     framed: u64,
     parser: ResponseHeadParser,
     coding: ReplyCoding,
-    /// Whether the server goes on after this reply, as far as it was read.
-    may_go_on: bool,
+    /// Whether the server keeps the connection, as far as the reply was read.
+    keeps_connection: bool,
     is_switched: bool,
 }
 
-/// What the head of a request says of what follows it.
+/// Properties of a request that its head announces.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Http1Start {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
     /// Whether the body is sent in chunks.
     pub(crate) chunked: bool,
-    /// How long the body is, as far as the head says.
+    /// The length of the body, if the head announces it.
     pub(crate) announced: Option<u64>,
     /// How many bytes of fields after the reply's body are read; `None`: they are skipped.
     pub(crate) trailers_max: Option<u32>,
 }
 
 const CHUNK_END: &[u8] = b"\r\n";
-/// What ends a chunk and the body.
+/// The end of the last chunk and of the body.
 const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
 impl Start for Http1Start {
@@ -52,15 +52,15 @@ impl Start for Http1Start {
             framed: 0,
             parser: ResponseHeadParser::default(),
             coding: ReplyCoding::Ended,
-            may_go_on: false,
+            keeps_connection: false,
             is_switched: false,
         }
     }
 }
 
 impl Http1 {
-    /// Whether the server waits for no more of the request: where a length was said and nothing of
-    /// the body is passed on, it would take the next request for it.
+    /// Whether the whole announced body was framed. If a length is announced but no body sent, the
+    /// server would take the next request for the body.
     fn is_all_framed(&self) -> bool {
         self.request.announced.is_none_or(|length| self.framed == length)
     }
@@ -75,7 +75,7 @@ impl Http1 {
         self.coding = ReplyCoding::of(body, self.request.trailers_max.is_some());
         let is_whole = self.is_all_framed();
         self.is_switched = head.status == 101 && is_whole;
-        self.may_go_on = head.status != 101 && is_whole && !self.parser.closes(head, input);
+        self.keeps_connection = head.status != 101 && is_whole && !self.parser.closes(head, input);
         let body = match body {
             ReplyBody::None => ReplyLength::None,
             ReplyBody::Length(length) => ReplyLength::Known(length),
@@ -103,7 +103,11 @@ impl Protocol for Http1 {
 }
 
 impl ReplyReader for Http1 {
-    fn head(&mut self, input: &mut Vec<u8>, head: &mut ReplyHead) -> Result<HeadEvent, Malformed> {
+    fn head(
+        &mut self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+    ) -> Result<HeadEvent, ProtocolError> {
         let refused = |error| describe(error, input);
         let Some(bytes) = self.parser.parse(head, input).map_err(refused)? else {
             return Ok(HeadEvent::Partial);
@@ -115,13 +119,16 @@ impl ReplyReader for Http1 {
         self.complete(input, head, bytes).map_err(refused)
     }
 
-    fn body(&mut self, buffer: &mut [u8], start: usize) -> Result<Taken, MalformedBody> {
+    fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody {
         let had_ended = self.is_ended();
-        let taken =
-            self.coding.take(buffer, start, self.request.trailers_max.unwrap_or_default())?;
+        let trailers_max = self.request.trailers_max.unwrap_or_default();
+        let decoded = match self.coding.take(buffer, start, trailers_max) {
+            Ok(decoded) => decoded,
+            Err(error) => return DecodedBody::invalid(start, error),
+        };
         let is_surplus = had_ended && start < buffer.len();
-        self.may_go_on &= taken.messages.is_empty() && !is_surplus;
-        Ok(taken)
+        self.keeps_connection &= decoded.messages.is_empty() && !is_surplus;
+        decoded
     }
 
     fn is_ended(&self) -> bool {
@@ -141,7 +148,7 @@ impl ReplyReader for Http1 {
     }
 
     fn may_reuse(&self) -> bool {
-        self.may_go_on && self.coding.is_ended()
+        self.keeps_connection && self.coding.is_ended()
     }
 
     fn switches(&self) -> bool {
@@ -149,8 +156,8 @@ impl ReplyReader for Http1 {
     }
 }
 
-/// What is wrong with a head, in nginx's words.
-pub(in super::super) fn describe(error: ReplyError, input: &[u8]) -> Malformed {
+/// nginx's message for an invalid head.
+pub(in super::super) fn describe(error: ReplyError, input: &[u8]) -> ProtocolError {
     let line = |field: ReplyField| {
         format!("{}: {}", Text(field.name.of(input)), Text(field.value.of(input)))
     };
@@ -200,7 +207,7 @@ mod tests {
         assert_eq!(text(chunked.frame(0, true)), (0, "0\r\n\r\n-".to_owned()));
     }
 
-    /// Whether the connection may go on after the reply, and what the protocol is then.
+    /// Whether the connection may be reused after the reply, and whether it switches protocols.
     fn reuse(request: Http1Start, sent: u64, reply: &str) -> (bool, bool) {
         let mut http1 = request.start();
         http1.frame(sent, true);
@@ -208,12 +215,12 @@ mod tests {
         let Ok(HeadEvent::Complete { bytes, .. }) = http1.head(&mut input, &mut head) else {
             panic!("{reply}")
         };
-        http1.body(&mut input, bytes).unwrap();
+        assert_eq!(http1.body(&mut input, bytes).error, None);
         (http1.may_reuse(), http1.switches())
     }
 
     #[test]
-    fn a_connection_goes_on_after_a_whole_request_and_a_whole_reply() {
+    fn a_connection_is_reused_after_a_complete_request_and_reply() {
         let usual = Http1Start { announced: Some(0), ..Http1Start::default() };
         let table = [
             (usual, 0, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", (true, false)),

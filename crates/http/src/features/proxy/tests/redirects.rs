@@ -4,7 +4,7 @@ use crate::backend::testing::{TestBackend, echoed, echoing};
 use crate::h1::tests::Server;
 use crate::testing::refused;
 
-/// What a location makes of `Location` and `Refresh`.
+/// `Location` and `Refresh` as a location rewrites them.
 fn check(locations: impl Fn(&TestBackend) -> String, rows: &[(&str, &str, &str)]) {
     for name in ["Location", "Refresh"] {
         let backend = echoing(name);
@@ -26,7 +26,7 @@ fn check(locations: impl Fn(&TestBackend) -> String, rows: &[(&str, &str, &str)]
 }
 
 #[test]
-fn the_backend_is_the_location_unless_something_else_is_said() {
+fn by_default_the_location_replaces_the_backend() {
     let locations = |backend: &TestBackend| {
         let address = backend.address();
         format!(
@@ -76,7 +76,7 @@ fn beginnings_patterns_and_variables() {
             ("/", "http://b/two/x", "/b"),
             ("/", "HTTP://b/two/x", "HTTP://b/two/x"),
             ("/", "HTTP://b/three/x", "b"),
-            // One line of its own hides the default, here and inside.
+            // A line of the location replaces the default, also in blocks inside.
             ("/", "http://{}/x", "http://{}/x"),
             ("/inner", "http://one/x", "https://other/x"),
         ],

@@ -1,4 +1,4 @@
-//! What a backend is asked, and which location asks it.
+//! Requests to a backend, and the locations that send them.
 
 use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
@@ -6,7 +6,7 @@ use crate::h1::tests::Server;
 const EMPTY: &str = "HTTP/1.1 200 OK\nContent-Length: 0\n\n";
 
 #[test]
-fn who_leaves_out_the_slash_is_sent_there() {
+fn a_missing_slash_is_redirected() {
     let backend = TestBackend::replying(EMPTY);
     let address = backend.address();
     let server = Server::start(format!(
@@ -53,7 +53,7 @@ fn a_target_without_a_path_is_the_root() {
 }
 
 #[test]
-fn an_error_page_is_asked_for_by_get() {
+fn an_error_page_is_requested_with_get() {
     let backend = TestBackend::replying(EMPTY);
     let address = backend.address();
     let server = Server::start(format!(
@@ -66,7 +66,7 @@ fn an_error_page_is_asked_for_by_get() {
 }
 
 #[test]
-fn nameless_blocks_ask_the_backend_of_their_location() {
+fn unnamed_blocks_use_the_backend_of_their_location() {
     let backend = TestBackend::replying(EMPTY);
     let other = TestBackend::replying(EMPTY);
     let (address, other_address) = (backend.address(), other.address());
@@ -89,7 +89,7 @@ fn nameless_blocks_ask_the_backend_of_their_location() {
 }
 
 #[test]
-fn what_variables_may_name() {
+fn variables_may_name_groups_and_addresses() {
     let backend = TestBackend::replying(EMPTY);
     let (address, port) = (backend.address(), backend.port);
     let server = Server::start(format!(
@@ -104,7 +104,7 @@ fn what_variables_may_name() {
         ("block".to_owned(), "/?to="),
         ("Block/x".to_owned(), "/x"),
         ("block?x=y".to_owned(), "/?x=y"),
-        // No name server is needed for what a line names without variables.
+        // A name without variables needs no resolver.
         (format!("localhost:{port}/z"), "/z"),
     ] {
         server.ask(&format!("GET /?to={to} HTTP/1.0\r\n\r\n"));
@@ -124,8 +124,8 @@ fn what_variables_may_name() {
 }
 
 #[test]
-fn a_server_that_was_promised_more_than_it_was_sent_gets_no_other_request() {
-    // Answers every head, and says which of its connection's it was.
+fn a_connection_with_an_incomplete_body_is_not_reused() {
+    // Answers every head with its number on the connection.
     let backend = TestBackend::playing(|mut peer| {
         let (mut input, mut count) = (Vec::new(), 0);
         while let Some(more) = peer.take() {
@@ -144,7 +144,7 @@ fn a_server_that_was_promised_more_than_it_was_sent_gets_no_other_request() {
         ("", post, "2"),
         ("proxy_pass_request_body off;", post, "1"),
         ("proxy_pass_request_body off; proxy_set_header Content-Length '';", post, "2"),
-        // What follows such a head is the next request to who reads it.
+        // The bytes after such a head are the next request for the server.
         ("proxy_set_header Content-Length '';", post, "1"),
         ("proxy_set_header Content-Length $content_length;", post, "2"),
     ] {

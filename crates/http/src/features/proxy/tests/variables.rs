@@ -6,14 +6,14 @@ use crate::h1::tests::Server;
 const REPLY: &str = "HTTP/1.1 200 OK\nX-A: 1\nx_a: 2\nSet-Cookie: n = v ;x\nSet-Cookie: M=w\n\
                      Content-Length: 3\n\nabc";
 
-/// A server that tells in `e.log`, at the end of a request, what a template came to.
+/// A server that logs the value of a template to `e.log` at the end of a request.
 fn logging(template: &str, locations: &str) -> Server {
     Server::start(format!(
         "log_format f '*0 {template}'; server {{ access_log e.log f; {locations} }}"
     ))
 }
 
-/// What was logged of a request.
+/// The logged value of a request.
 fn logged(server: &Server, request: &str) -> String {
     server.ask(&format!("{request} HTTP/1.0\r\n\r\n"));
     server.logged();
@@ -21,7 +21,7 @@ fn logged(server: &Server, request: &str) -> String {
 }
 
 #[test]
-fn what_came_of_asking() {
+fn variables_describe_the_attempt() {
     let backend = TestBackend::replying(REPLY);
     let (port, closed) = (backend.port, closed_port());
     let server = logging(
@@ -44,7 +44,7 @@ fn what_came_of_asking() {
 }
 
 #[test]
-fn one_after_another_and_one_for_another() {
+fn attempts_are_separated_as_in_nginx() {
     let backend = TestBackend::answering(|request| {
         let redirect = if request.contains("/xar") { "X-Accel-Redirect: /next\n" } else { "" };
         format!("HTTP/1.1 200 OK\n{redirect}Content-Length: 0\n\n")
@@ -62,7 +62,7 @@ fn one_after_another_and_one_for_another() {
     let both = format!("127.0.0.1:{closed}, 127.0.0.1:{port}");
     assert_eq!(logged(&server, "GET /"), format!("{both}|502, 200|u"));
     let log = logged(&server, "GET /xar");
-    // The group remembers who failed.
+    // The group remembers the failed server.
     assert_eq!(log, format!("127.0.0.1:{port} : 127.0.0.1:{port}|200 : 200|u"));
 }
 
@@ -86,7 +86,7 @@ fn times_and_bytes() {
 }
 
 #[test]
-fn what_the_backend_is_told() {
+fn request_variables_reach_the_backend() {
     let backend = TestBackend::replying(REPLY);
     let address = backend.address();
     let server = Server::start(format!(
