@@ -1,4 +1,4 @@
-//! What a run is expected to keep to: `p99<20ms`, `errors<0.1%`, `rate>5k`.
+//! Expectations of a run: `p99<20ms`, `errors<0.1%`, `rate>5k`.
 //!
 //! ```text
 //! quantity relation bound     p99, p99.9, mean, min, max          a time with its unit: 20ms
@@ -8,14 +8,14 @@
 //!                             transfer                            bytes a second: 10M
 //! ```
 //!
-//! Parsing and judging only; what follows from a broken expectation is the caller's.
+//! Only parses and judges; the caller handles broken expectations.
 
 use std::ops::RangeInclusive;
 
 use crate::results::{Judged, Percentile, Results, amounts};
 use crate::units;
 
-/// One of them.
+/// An expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expectation {
     /// As it was written.
@@ -64,7 +64,7 @@ enum Relation {
     Equal,
 }
 
-/// Longest first: each is looked for at one place.
+/// Longest first, because they are tried in order at one position.
 const RELATIONS: [(&str, Relation); 6] = [
     ("<=", Relation::LessOrEqual),
     (">=", Relation::GreaterOrEqual),
@@ -75,7 +75,7 @@ const RELATIONS: [(&str, Relation); 6] = [
 ];
 
 impl Expectation {
-    /// Reads one. An error names the part that is wrong.
+    /// Parses an expectation. An error names the invalid part.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let no_relation =
             || format!("\"{text}\" is not of the form p99<20ms, errors<0.1%, rate>5k");
@@ -88,7 +88,7 @@ impl Expectation {
         Ok(Self { text: text.trim().to_owned(), quantity, relation: *relation, bound })
     }
 
-    /// Whether a run kept to it. What could not be measured was not kept.
+    /// Judges a run. A value that could not be measured breaks the expectation.
     pub(crate) fn judge(&self, results: &Results) -> Judged {
         let measured = self.quantity.measure(results);
         Judged {
@@ -162,7 +162,8 @@ fn statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
         .ok_or_else(|| format!("\"{text}\" is not a status, such as 404 or 5xx"))
 }
 
-/// Unlike elsewhere a time without a unit is none: nobody means `p99<20` to be seconds.
+/// A time in microseconds. Unlike elsewhere, the unit is required, because `p99<20` is not meant in
+/// seconds.
 fn microseconds(text: &str) -> Result<f64, String> {
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("\"{text}\" needs a unit of time, such as {text}ms"));
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
     use crate::results::testing::results;
 
-    /// 1000 requests in ten seconds: 990 replies of 1 to 990 ms, 20 of which are no success.
+    /// 1000 requests in ten seconds: 990 replies of 1 to 990 ms, 20 of which are errors.
     fn measured() -> Results {
         let mut results = results();
         results.elapsed = Duration::from_secs(10);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_and_broken() {
+    fn expectations_are_kept_or_broken() {
         for (kept, broken, shown) in [
             ("p50<500ms", "p50<0.4s", "495.10ms"),
             ("p99.9 >= 989ms", "p99.9 < 100us", "990.21ms"),
@@ -280,7 +281,7 @@ mod tests {
 
     /// A run without a reply has no latency that could be below a bound.
     #[test]
-    fn what_was_not_measured_was_not_kept() {
+    fn an_unmeasured_value_breaks_an_expectation() {
         for text in ["p99<1h", "max>0s", "errors<1%", "status(5xx)<1%"] {
             let judged = Expectation::parse(text).unwrap().judge(&results());
             assert_eq!((judged.kept, judged.measured), (false, None), "{text}");
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_expectations_are_refused() {
         for (text, expected) in [
             ("", "\"\" is not of the form p99<20ms, "),
             ("p99", "\"p99\" is not of the form p99<20ms, "),

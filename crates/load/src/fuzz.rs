@@ -13,7 +13,7 @@ use crate::results::{LoadKind, Results, RunStats, json};
 use crate::settings;
 use crate::target::{LoadTarget, TargetScheme};
 
-/// Whatever is read as results is written as a text that is read as the same.
+/// Results that can be read are written to a text that reads as the same results.
 pub fn load_json(input: &[u8]) {
     let Ok(runs) = json::read(input) else { return };
     let text = json::write(&runs);
@@ -21,9 +21,9 @@ pub fn load_json(input: &[u8]) {
     assert_eq!(json::write(&again), text);
 }
 
-/// Replies are the same in pieces and in one, to a GET and to a HEAD.
+/// Replies are the same in pieces and as a whole, to GET and to HEAD.
 pub fn load_replies(input: &[u8]) {
-    // How much of a head too long is looked at depends on how it comes.
+    // How much of a long head is parsed depends on the pieces.
     if input.len() >= HEAD_MAX {
         return;
     }
@@ -40,18 +40,18 @@ pub fn load_replies(input: &[u8]) {
     }
 }
 
-/// What was heard of a server: each reply with its fields and its body, and how it ended.
+/// The parsed replies of a server with their fields and bodies, and the end.
 #[derive(Debug, Default, PartialEq)]
 struct FuzzReplies {
     replies: Vec<(CompleteReply, ReadFields, Vec<u8>)>,
     is_invalid: bool,
-    /// What it means that nothing more comes, and whether that is in the middle of a reply.
+    /// The reply that the end of the connection completes, and whether the end is within a reply.
     end: Option<(Option<CompleteReply>, bool)>,
 }
 
 type ReadFields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Hears a server as a client does, which keeps what belongs to no complete reply.
+/// Parses replies as a client does, which keeps bytes of incomplete replies.
 fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> FuzzReplies {
     let mut heard = FuzzReplies::default();
     let mut replies = Replies::default();
@@ -69,8 +69,8 @@ fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> FuzzReplies {
                 Ok(BufferSearch::Reply(taken, reply)) => {
                     assert!(taken <= end - at);
                     at += taken;
-                    let said = replies.heard().expect("it listens");
-                    heard.replies.push((reply, said.fields.clone(), said.body.clone()));
+                    let last = replies.heard().expect("it listens");
+                    heard.replies.push((reply, last.fields.clone(), last.body.clone()));
                     if !reply.keep {
                         return heard;
                     }
@@ -83,15 +83,15 @@ fn hear(input: &[u8], to_head: bool, ends: &[usize]) -> FuzzReplies {
     heard
 }
 
-/// What is taken for a URL can be written again, a user with each byte escaped, and nothing of it
-/// could end a line of a request.
+/// An accepted URL can be written again, with each byte of the user escaped, and contains nothing
+/// that could end a line of a request.
 pub fn load_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(target) = LoadTarget::parse(text) else { return };
     assert!(target.path.starts_with('/') && !target.host.is_empty());
     let parts = [&target.path, &target.host, &target.port];
     assert!(parts.iter().all(|part| part.bytes().all(|byte| byte > b' ' && byte != 0x7f)));
-    // Such a host cannot be said without a user before it, which is not kept.
+    // Such a host can only be written after a user, which is not kept.
     if target.scheme == TargetScheme::Http && target.authority().starts_with("unix:") {
         return;
     }
@@ -118,7 +118,7 @@ fn user(target: &LoadTarget) -> String {
     format!("{}:{}@", escaped(user), escaped(&password[1..]))
 }
 
-/// What is taken for an expectation can be judged: a run without a reply, and one with some.
+/// An accepted expectation can judge a run without replies and one with some.
 pub fn load_expect(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(expectation) = Expectation::parse(text) else { return };
@@ -129,7 +129,7 @@ pub fn load_expect(input: &[u8]) {
     assert!(judged.measured.is_some_and(f64::is_finite), "{judged:?}");
 }
 
-/// A run in which everything was counted so often.
+/// A run in which every count is `count`.
 fn fuzzed_run(count: u64) -> Results {
     let mut tally = RunStats { replies: count, bytes: count, unsent: count, ..RunStats::default() };
     if count > 0 {
@@ -154,7 +154,7 @@ fn fuzzed_run(count: u64) -> Results {
     }
 }
 
-/// Starts follow one another, at any rate.
+/// Starts are in order of time, at any rate.
 pub fn load_rate(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(rate) = settings::rate(text) else { return };
@@ -163,7 +163,7 @@ pub fn load_rate(input: &[u8]) {
         let starts: Vec<_> =
             (first.saturating_sub(50)..first + 50).map(|n| rate.start_of(n)).collect();
         for pair in starts.windows(2) {
-            // The last digits are the arithmetic's own.
+            // The last digits are rounding errors.
             let rounding = pair[0].mul_f64(1e-12);
             assert!(pair[1].saturating_add(rounding) >= pair[0], "{rate:?}: {pair:?}");
         }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     type Check = fn(&[u8]);
-    /// Whether a seed is what a target looks for.
+    /// Whether a target accepts a seed.
     type IsUnderstood = fn(&[u8]) -> bool;
 
     const TARGETS: [(&str, Check, IsUnderstood); 5] = [
@@ -192,7 +192,7 @@ mod tests {
         String::from_utf8_lossy(seed).into_owned()
     }
 
-    /// Findings stay fixed without a fuzzer at hand.
+    /// Runs the seeds, so that earlier findings stay fixed without a fuzzer.
     #[test]
     fn seeds_pass() {
         for (name, check, is_understood) in TARGETS {

@@ -1,11 +1,11 @@
-//! Measuring servers: a load generator of wrk's class, and a backend to measure with.
+//! Measures servers: a load generator like wrk, and a backend for tests and measurements.
 //!
 //! ```text
 //! command line -> settings -> run: threads -> a task for each connection -> a tally each
 //!                                    `- schedule                 results: text, JSON, .hlog <-'
 //! ```
 //!
-//! What it is told to send it sends, and what it reports it has seen: nothing is corrected
+//! It sends exactly the requested load, and reports only measured values: nothing is corrected
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
 pub mod backend;
@@ -27,7 +27,7 @@ pub mod units;
 
 pub use command::{CalledAs, CommandError, command};
 
-/// Says something beside the results. Nobody need read it: unlike `eprintln!` it does not panic.
+/// Prints to standard error. Unlike `eprintln!`, it does not panic if that is closed.
 fn tell(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
 }

@@ -1,7 +1,7 @@
 //! Command lines as getopt reads them: `-t50`, `-t 50`, `--threads=50`, `--threads 50`.
 //!
-//! A table says what there is; the text of `--help` is made of it. What the values mean is not
-//! known here.
+//! A table lists the options; the text of `--help` is generated from it. Values are not interpreted
+//! here.
 
 use std::ffi::OsString;
 use std::fmt::{self, Write};
@@ -10,13 +10,13 @@ use conf::suggest;
 
 /// A row of the table.
 pub struct OptionRow {
-    /// Its letter; NUL: it has none.
+    /// Its letter; NUL for none.
     pub short: char,
     /// Its name, without dashes.
     pub long: &'static str,
-    /// What its value is called in the help; empty: it takes none.
+    /// The name of its value in the help; empty if it takes none.
     pub value: &'static str,
-    /// What it does. Further lines are set below the first.
+    /// Its description. Further lines are indented below the first.
     pub help: &'static str,
 }
 
@@ -31,10 +31,10 @@ pub enum OptionPart {
     Rest(String),
 }
 
-/// Why a command line was not understood.
+/// Why a command line is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// There is no such option; with it comes the one that was probably meant.
+    /// An unknown option, and the one that was probably meant.
     Unknown(String, Option<&'static str>),
     /// The option needs a value.
     NoValue(&'static str),
@@ -59,7 +59,7 @@ impl fmt::Display for OptionError {
     }
 }
 
-/// Takes a command line apart.
+/// Parses a command line.
 pub fn read(
     table: &'static [OptionRow],
     words: &[OsString],
@@ -134,7 +134,7 @@ fn read_letters(
     Ok(())
 }
 
-/// Columns before the text of an option.
+/// The columns before the text of an option.
 const INDENT: usize = 26;
 
 /// The table as text, a line for each option.
@@ -148,7 +148,7 @@ pub fn help(table: &[OptionRow]) -> String {
         let name = format!("  {short} --{} {}", choice.long, choice.value);
         for (line, index) in choice.help.lines().zip(0..) {
             let left = if index == 0 { name.as_str() } else { "" };
-            // A name too long for its column has a line of its own.
+            // A name that is too long for its column has a line of its own.
             if left.len() >= INDENT {
                 let _ = writeln!(text, "{left}\n{:INDENT$}{line}", "");
             } else {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_saying_it() {
+    fn options_may_be_written_in_every_way() {
         for line in ["-t50", "-t 50", "--threads=50", "--threads 50"] {
             assert_eq!(said(line), Ok(vec![option("threads", "50")]), "{line}");
         }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_anywhere() {
+    fn words_may_be_anywhere() {
         let expected = vec![
             OptionPart::Word("http://h/".into()),
             option("latency", ""),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_options_are_refused() {
         assert_eq!(said("-x"), Err(OptionError::Unknown("-x".into(), None)));
         let misspelled = OptionError::Unknown("--thread".into(), Some("threads"));
         assert_eq!(
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_is_made_of_the_table() {
+    fn the_help_lists_the_table() {
         let text = help(TABLE);
         let expected = "  -t, --threads N         How many\n";
         assert!(text.starts_with(expected), "{text}");

@@ -1,4 +1,4 @@
-//! Replies found in what a server sends: a machine without a socket.
+//! Parses the replies of a server, without a socket.
 //!
 //! ```text
 //! Head -+-> Length -+-> Head
@@ -14,26 +14,26 @@ use wire::reply::{ReplyField, ReplyHead, ReplyName};
 /// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompleteReply {
-    /// Its status; 0 where there is none.
+    /// Its status; 0 if it has none.
     pub status: u16,
-    /// Whether the connection goes on after it.
+    /// Whether the connection is kept after it.
     pub keep: bool,
 }
 
-/// What was found.
+/// The result of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSearch {
-    /// Nothing complete: so many bytes are done with, and more are to come.
+    /// No complete reply: this many bytes are consumed, and more are needed.
     More(usize),
-    /// A reply that ends so far into the bytes.
+    /// A reply, and its end in the bytes.
     Reply(usize, CompleteReply),
 }
 
-/// What came is not what was asked for.
+/// The received bytes are not a reply to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
-/// Bytes of a reply's head at most.
+/// The longest head of a reply.
 pub const HEAD_MAX: usize = 64 * 1024;
 
 /// The replies of one connection.
@@ -42,14 +42,14 @@ pub struct Replies {
     head: ReplyHead,
     parser: ResponseHeadParser,
     expect: ReplyState,
-    /// What comes back for each request, where it is not HTTP.
+    /// The expected bytes for each request, if it is not HTTP.
     echo: Option<Box<[u8]>>,
     reply: CompleteReply,
-    /// What a script is told of the reply.
+    /// The reply for a script.
     heard: Option<Box<ScriptReply>>,
 }
 
-/// The machine for HTTP.
+/// A parser for HTTP.
 impl Default for Replies {
     fn default() -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Default for Replies {
     }
 }
 
-/// A reply as a script is told of it.
+/// A reply for a script.
 #[derive(Debug, Default)]
 pub struct ScriptReply {
     /// The header fields.
@@ -78,19 +78,19 @@ enum ReplyState {
     Length(u64),
     Chunked(ChunkedDecoder),
     Close,
-    /// The rest of what was sent, of which so many bytes have come back.
+    /// An echo, of which this many bytes were received.
     Echo(usize),
 }
 
 impl Replies {
-    /// Whether somebody wants to know what replies are.
+    /// Sets whether fields and bodies are kept for a script.
     pub fn listen(&mut self, listens: bool) {
         if listens != self.heard.is_some() {
             self.heard = listens.then(Box::default);
         }
     }
 
-    /// Expects these bytes back for each request, instead of HTTP.
+    /// Expects these bytes for each request, instead of HTTP.
     pub fn expect_echo(&mut self, message: &[u8]) {
         if self.echo.as_deref() != Some(message) {
             self.echo = Some(message.into());
@@ -98,7 +98,7 @@ impl Replies {
         self.begin_reply();
     }
 
-    /// Begins anew, on a new connection.
+    /// Restarts, for a new connection.
     pub fn reset(&mut self) {
         self.reset_head();
         self.begin_reply();
@@ -113,13 +113,13 @@ impl Replies {
         self.expect = if self.echo.is_some() { ReplyState::Echo(0) } else { ReplyState::Head };
     }
 
-    /// The last complete reply, where somebody listens.
+    /// The last complete reply, if it is kept for a script.
     pub fn heard(&self) -> Option<&ScriptReply> {
         self.heard.as_deref()
     }
 
-    /// Looks at bytes: those that the last call left, and those that came since. `to_head`: a head
-    /// is all that the reply has.
+    /// Parses bytes: those that the last call left, and new ones. `to_head` if the reply has only a
+    /// head.
     pub fn take(&mut self, input: &[u8], to_head: bool) -> Result<BufferSearch, Invalid> {
         let mut at = 0;
         loop {
@@ -184,13 +184,14 @@ impl Replies {
         }
     }
 
-    /// What the connection's end means: the end of a reply that has no other, or a lack of one.
+    /// Called at the end of the connection. Returns the reply that it completes, if any.
     pub fn end(&mut self) -> Option<CompleteReply> {
         matches!(self.expect, ReplyState::Close)
             .then_some(CompleteReply { keep: false, ..self.reply })
     }
 
-    /// Whether part of a reply has come. `left`: bytes that [`take`](Self::take) did not take.
+    /// Whether part of a reply was received. `left` is the number of bytes that
+    /// [`take`](Self::take) has left.
     pub fn is_within(&self, left: usize) -> bool {
         left > 0
             || match self.expect {
@@ -206,7 +207,7 @@ impl Replies {
             return Ok(()); // The reply is still to come.
         }
         let body = ReplyBody::of(&self.head, head, to_head).or(Err(Invalid))?;
-        self.reply = CompleteReply { status, keep: status != 101 && self.goes_on(head) };
+        self.reply = CompleteReply { status, keep: status != 101 && self.keeps(head) };
         if let Some(heard) = &mut self.heard {
             heard.body.clear();
             let fields = self.head.fields.iter();
@@ -222,9 +223,9 @@ impl Replies {
         Ok(())
     }
 
-    /// Whether the connection does after this reply. That of HTTP/1.0 does where the server says so
+    /// Whether the connection is kept after this reply; with HTTP/1.0, only if the server says so
     /// (RFC 9112, section 9.3).
-    fn goes_on(&self, bytes: &[u8]) -> bool {
+    fn keeps(&self, bytes: &[u8]) -> bool {
         let says = |field: &ReplyField| {
             field.id == ReplyName::Connection
                 && field.value.of(bytes).eq_ignore_ascii_case(b"keep-alive")
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_is_what_was_sent() {
+    fn an_echo_equals_the_request() {
         let mut replies = Replies::default();
         replies.expect_echo(b"message");
         let reply = CompleteReply { status: 0, keep: true };

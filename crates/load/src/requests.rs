@@ -1,6 +1,6 @@
-//! The requests of a run, made once before it starts.
+//! The requests of a run, composed once before it starts.
 //!
-//! A mix is a cycle: each request comes as often in it as its weight says, as evenly as can be.
+//! A mix is a cycle that contains each request as often as its weight, spread evenly.
 
 use wire::base64;
 
@@ -9,31 +9,31 @@ use crate::target::{LoadTarget, TargetScheme};
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedRequest {
-    /// What is sent; over HTTP/2 the body alone.
+    /// The bytes to send; over HTTP/2, only the body.
     pub bytes: Vec<u8>,
-    /// Over HTTP/2 the header fields.
+    /// The header fields, over HTTP/2.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether its reply is a head alone.
+    /// Whether its reply has only a head.
     pub to_head: bool,
 }
 
-/// What is said about all requests.
+/// Settings of all requests.
 #[derive(Clone, Debug, Default)]
 pub struct RequestDefaults {
-    /// The method; empty: GET, or POST with a body.
+    /// The method; if empty, GET, or POST with a body.
     pub method: String,
     /// Header lines: names and values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Whether the server is to close after the reply.
+    /// Whether to ask the server to close after the reply.
     pub close: bool,
-    /// Whether requests are those of HTTP/2.
+    /// Whether requests are sent over HTTP/2.
     pub is_http2: bool,
 }
 
 impl RequestDefaults {
-    /// The method of requests that have no own.
+    /// The default method.
     pub fn method(&self) -> &str {
         match self.method.as_str() {
             "" if self.body.is_empty() => "GET",
@@ -42,12 +42,12 @@ impl RequestDefaults {
         }
     }
 
-    /// Whether nothing is said but perhaps a body.
+    /// Whether nothing is set, except perhaps a body.
     pub fn is_plain(&self) -> bool {
         self.method.is_empty() && self.headers.is_empty()
     }
 
-    /// The header lines of a request to that server: its user and password are one of them.
+    /// The header lines of a request to that server, including its user and password.
     pub fn headers_for(&self, target: &LoadTarget) -> Vec<(String, String)> {
         let mut headers = self.headers.clone();
         if !target.credentials.is_empty() && !self.says("Authorization") {
@@ -135,11 +135,11 @@ pub struct Mix {
     cycle: Vec<u32>,
 }
 
-/// The sum of all weights at most.
+/// The largest sum of all weights.
 pub const WEIGHTS_MAX: u64 = 100_000;
 
 impl Mix {
-    /// Each request with its weight.
+    /// A mix of requests with weights.
     pub fn new(weighted: Vec<(PreparedRequest, u64)>) -> Result<Self, String> {
         let total = weighted.iter().fold(0u64, |sum, (_, weight)| sum.saturating_add(*weight));
         if total == 0 || total > WEIGHTS_MAX {
@@ -150,7 +150,7 @@ impl Mix {
         Ok(Self { requests, cycle: cycle(&weights, total) })
     }
 
-    /// One after the other.
+    /// A mix of requests in their order.
     pub fn in_order(requests: Vec<PreparedRequest>) -> Self {
         let cycle = (0..requests.len() as u32).collect();
         Self { requests, cycle }
@@ -163,7 +163,7 @@ impl Mix {
     }
 }
 
-/// nginx's smooth weighted round robin, once around.
+/// One cycle of nginx's smooth weighted round robin.
 fn cycle(weights: &[u64], total: u64) -> Vec<u32> {
     let divisor = weights.iter().fold(0, |divisor, weight| greatest_common(divisor, *weight));
     let mut current = vec![0i64; weights.len()];
@@ -184,7 +184,7 @@ fn greatest_common(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common(b, a % b) }
 }
 
-/// The requests that a list names, one a line: `/path`, `GET /path`; `#` begins a comment.
+/// Parses a list of requests, one per line: `/path`, `GET /path`; `#` begins a comment.
 pub fn listed(
     text: &str,
     common: &RequestDefaults,
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_is_wrks() {
+    fn a_plain_request_is_that_of_wrk() {
         let common = RequestDefaults::default();
         assert_eq!(text(&common, common.method()), "GET /x HTTP/1.1\r\nHost: h:81\r\n\r\n");
     }
 
     #[test]
-    fn what_is_said_is_not_said_twice() {
+    fn given_headers_replace_defaults() {
         let headers = vec![("host".into(), "other".into()), ("A".into(), "b".into())];
         let common = RequestDefaults {
             headers,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_said_as_a_header() {
+    fn credentials_are_sent_as_a_header() {
         let target = LoadTarget::parse("http://Aladdin:open%20sesame@h/").expect("a URL");
         let request = |common: &RequestDefaults| {
             String::from_utf8(common.request(&target, "GET", "/").bytes).expect("text")

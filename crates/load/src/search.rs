@@ -1,25 +1,25 @@
 //! The highest rate at which a percentile of latency stays below a time.
 //!
-//! A first run in a closed loop says what the server can do at most. From half of that on the rate
-//! doubles while the bound holds, and is halved between the highest that held and the lowest that
-//! did not, until they are close. A rate has failed only if it has failed twice: once may be the
-//! machine's doing.
+//! A first run in a closed loop measures the maximum rate. Beginning at half of it, the rate
+//! doubles while the bound holds; then the interval between the highest rate that held and the
+//! lowest that failed is bisected until they are close. A rate has failed only if it failed twice,
+//! because the machine may have caused one failure.
 
 use std::time::Duration;
 
 use crate::results::{Results, doubts};
 use crate::settings::Goal;
 
-/// The search is over once the lowest rate that failed is so much of the highest that held.
+/// The ratio of the lowest failed rate to the highest one that held, at which the search ends.
 const CLOSE: f64 = 1.05;
-/// It is given up below.
+/// The lowest rate to try.
 const RATE_MIN: f64 = 1.0;
-/// Replies a second that must come, of those asked for.
+/// The least share of the requested rate that replies must reach.
 const REACHED: f64 = 0.98;
-/// Failures that are let pass, of all requests.
+/// The tolerated share of failures.
 const FAILURES_MAX: f64 = 0.001;
 
-/// Which rate is tried next: arithmetic alone.
+/// The state of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Search {
     next: f64,
@@ -29,12 +29,12 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins with that rate.
+    /// Begins with this rate.
     pub(crate) fn new(first: f64) -> Self {
         Self { next: readable(first), held: None, failed: None, was_tried: false }
     }
 
-    /// The rate to try; `None`: it is found, or there is none.
+    /// The next rate to try; `None` at the end of the search.
     pub(crate) fn next(&self) -> Option<f64> {
         let is_close = match (self.held, self.failed) {
             (Some(held), Some(failed)) => failed / held <= CLOSE,
@@ -44,8 +44,8 @@ impl Search {
         (!is_close).then_some(self.next)
     }
 
-    /// How that went.
-    pub(crate) fn learn(&mut self, holds: bool) {
+    /// Records the result of a step.
+    pub(crate) fn record(&mut self, holds: bool) {
         if !holds && !self.was_tried {
             self.was_tried = true;
             return;
@@ -70,35 +70,35 @@ impl Search {
     }
 }
 
-/// The rate in four digits or whole: closer to it than any other that is tried.
+/// Rounds a rate to four digits or a whole number, which is more precise than the search.
 fn readable(rate: f64) -> f64 {
     let scale = 10_f64.powf((3.0 - rate.log10().floor()).max(0.0));
     (rate * scale).round() / scale
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StepVerdict {
     /// The bound holds.
     Holds,
-    /// It does not, or requests failed, or replies did not come as fast as asked for.
+    /// The bound is exceeded, requests failed, or replies were slower than the requested rate.
     Fails(&'static str),
-    /// Nobody knows: the generator was in the way.
+    /// Unknown, because the generator disturbed the measurement.
     Disturbed,
-    /// Nobody knows: it was not over.
+    /// Unknown, because it was interrupted.
     Interrupted,
 }
 
 impl Goal {
-    /// What a run at `rate` says about it.
+    /// Judges a run at `rate`.
     pub(crate) fn judge(&self, results: &Results, rate: f64) -> StepVerdict {
         let tally = &results.tally;
         let failures = (tally.failures() + tally.unsent) as f64;
-        let asked = tally.replies as f64 + failures;
+        let requests = tally.replies as f64 + failures;
         let holds = self.reached(results) <= self.below;
         if results.interrupted {
             StepVerdict::Interrupted
-        } else if asked == 0.0 || failures > asked * FAILURES_MAX {
+        } else if requests == 0.0 || failures > requests * FAILURES_MAX {
             StepVerdict::Fails("requests failed")
         } else if holds && results.replies_per_second() >= rate * REACHED {
             StepVerdict::Holds
@@ -121,20 +121,20 @@ impl Goal {
 mod tests {
     use super::*;
 
-    /// Every rate that is tried, if rates up to `most` hold.
+    /// The rates that are tried if rates up to `most` hold.
     fn tried(first: f64, most: f64) -> (Vec<f64>, Option<f64>) {
         let mut search = Search::new(first);
         let mut rates = Vec::new();
         while let Some(rate) = search.next() {
             rates.push(rate);
-            search.learn(rate <= most);
+            search.record(rate <= most);
             assert!(rates.len() < 100, "it comes to an end");
         }
         (rates, search.found())
     }
 
     #[test]
-    fn it_comes_close_from_both_sides() {
+    fn the_search_converges() {
         for most in [1200.0, 4999.0, 5000.0, 40_000.0] {
             let (rates, found) = tried(5000.0, most);
             let found = found.expect("there is one");
@@ -156,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_is_none() {
+    fn one_failure_is_repeated() {
         let mut search = Search::new(100.0);
-        search.learn(false);
+        search.record(false);
         assert_eq!(search.next(), Some(100.0));
-        search.learn(true);
+        search.record(true);
         assert_eq!((search.found(), search.next()), (Some(100.0), Some(200.0)));
     }
 }

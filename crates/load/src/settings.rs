@@ -1,4 +1,4 @@
-//! The command line of `weir load`, understood.
+//! The parsed command line of `weir load`.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, UdpSocket};
@@ -35,18 +35,18 @@ const REPEAT_MAX: u64 = 1000;
 const RATE_MAX: u64 = 100_000_000;
 const PERCENTILES_MAX: usize = 32;
 
-/// Turns in the time of a run with two servers, ...
+/// The number of turns in a run with two servers, ...
 const TURNS: u32 = 40;
 /// ... unless they would be shorter or longer than this.
 const TURN_MIN: Duration = Duration::from_millis(50);
 const TURN_MAX: Duration = Duration::from_secs(1);
 
-/// Descriptors of a thread besides its connections: epoll, wake-ups and alarms.
+/// Descriptors of a thread in addition to its connections: epoll, wake-ups and alarms.
 const THREAD_DESCRIPTORS: u64 = 6;
 /// Descriptors of everything else.
 const DESCRIPTORS: u64 = 16;
 
-/// A percentile that is to stay below a time.
+/// A bound on a percentile of latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Goal {
     pub(crate) percentile: Percentile,
@@ -58,7 +58,7 @@ pub(crate) struct Goal {
 #[derive(Clone, Debug)]
 pub(crate) struct LoadSettings {
     pub(crate) targets: Vec<LoadTarget>,
-    /// What a script is told.
+    /// The arguments of a script.
     pub(crate) arguments: Vec<String>,
     pub(crate) common: RequestDefaults,
     pub(crate) script: Option<PathBuf>,
@@ -99,7 +99,7 @@ pub(crate) struct ReportParts {
     pub(crate) further: bool,
 }
 
-/// What the command line asks for.
+/// The action that the command line requests.
 #[derive(Debug)]
 pub(crate) enum RequestedRun {
     Load(Box<LoadSettings>),
@@ -167,7 +167,7 @@ impl LoadSettings {
         Ok(())
     }
 
-    /// With a script there is one URL, and what follows is for the script, as with wrk.
+    /// As with wrk, with a script there is one URL, and further words are for the script.
     fn set_urls(&mut self, mut words: Vec<String>) -> Result<(), String> {
         if self.script.is_some() && words.len() > 1 {
             let arguments = words.split_off(1);
@@ -180,7 +180,7 @@ impl LoadSettings {
         Ok(())
     }
 
-    /// A thread without a connection has nothing to do. wrk refuses to start one.
+    /// Limits threads to the number of connections. wrk refuses such a command line.
     fn settle_threads(&mut self, called: CalledAs) -> Result<(), String> {
         if self.connections < self.threads && called == CalledAs::Wrk {
             return Err("number of connections must be >= threads".into());
@@ -296,9 +296,9 @@ impl LoadSettings {
         ]
     }
 
-    /// Whether the connections fit into so many descriptors, which is known before any is opened.
+    /// Checks that the limit of descriptors allows all connections, before any is opened.
     pub(crate) fn check_descriptors(&self, limit: u64) -> Result<(), String> {
-        // Connections for a few requests each are seldom all open at once.
+        // Connections with few requests each are rarely all open at once.
         let needed = match self.per_connection {
             Some(_) => 0,
             None => {
@@ -335,12 +335,12 @@ impl LoadSettings {
         ReportParts { percentiles, further: false }
     }
 
-    /// Where what was measured is kept.
+    /// The files for results.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.json, &self.hlog].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// How long requests are started, as far as it is known before.
+    /// The duration of a run, if it is known before.
     pub(crate) fn duration(&self) -> Option<Duration> {
         self.duration.or_else(|| self.requests.is_none().then_some(DURATION))
     }
@@ -409,7 +409,7 @@ impl LoadSettings {
             if !reaches(from) {
                 return Err(format!("--from: {from} cannot connect to {server}"));
             }
-            // Whether it is one of this machine's.
+            // Checks that it is an address of this machine.
             UdpSocket::bind((*from, 0)).map_err(|error| format!("--from: {from}: {error}"))?;
         }
         Ok(())
@@ -440,7 +440,7 @@ impl LoadSettings {
         }))
     }
 
-    /// A ramp that does not say how long it takes takes the whole time.
+    /// A ramp without a duration takes the whole run.
     fn in_time(&self, rate: RateSchedule) -> RateSchedule {
         let is_ramp = rate.from != rate.to;
         match rate.over.is_zero() && is_ramp {
@@ -526,7 +526,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((token(name)?, value.to_owned()))
 }
 
-/// A name as HTTP has them (RFC 9110, section 5.6.2).
+/// A token of HTTP (RFC 9110, section 5.6.2).
 fn token(text: &str) -> Result<String, String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_token) {

@@ -1,8 +1,7 @@
-//! Where requests go: a URL taken apart, and the address behind its name.
+//! The target of requests: a parsed URL, and the addresses of its host.
 //!
 //! `http://host:port/path?query`, the same with `https`, `http://unix:/path/to/socket:/path` in
-//! nginx's notation, and `tcp://host:port`, `udp://host:port` for servers that send back what they
-//! get.
+//! nginx's notation, and `tcp://host:port`, `udp://host:port` for echo servers.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,21 +13,21 @@ use net::Address;
 /// A server and the requested path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadTarget {
-    /// The whole of it, as it was written, but for a password.
+    /// The URL as it was written, without a password.
     pub url: String,
-    /// `user:password`; empty: there is no user.
+    /// `user:password`; empty without a user.
     pub credentials: Vec<u8>,
-    /// What is spoken.
+    /// The protocol.
     pub scheme: TargetScheme,
     /// The host's name or address without brackets; the path of a Unix socket.
     pub host: String,
-    /// The port, as written; empty: none was.
+    /// The port, as written; empty if there is none.
     pub port: String,
     /// Path and query, which begin with a slash.
     pub path: String,
 }
 
-/// What is spoken with a server.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetScheme {
     /// HTTP over TCP.
@@ -37,14 +36,14 @@ pub enum TargetScheme {
     Https,
     /// HTTP over a Unix socket.
     Unix,
-    /// Bytes that come back, over TCP.
+    /// An echo server over TCP.
     Tcp,
-    /// Datagrams that come back.
+    /// An echo server over UDP.
     Udp,
 }
 
 impl TargetScheme {
-    /// Whether the server sends back what it gets.
+    /// Whether it is an echo server.
     pub fn is_echo(self) -> bool {
         matches!(self, Self::Tcp | Self::Udp)
     }
@@ -55,11 +54,11 @@ impl TargetScheme {
     }
 }
 
-/// How long a server may take to accept the connection that is only to see whether it is there.
+/// The timeout of the connection that checks whether a server is reachable.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
 impl LoadTarget {
-    /// Takes a URL apart.
+    /// Parses a URL.
     pub fn parse(url: &str) -> Result<Self, String> {
         let shown = without_password(url);
         let wrong = |what: &str| format!("\"{shown}\" is not a valid URL: {what}");
@@ -111,7 +110,7 @@ impl LoadTarget {
         })
     }
 
-    /// Whether both are the same server, reached the same way.
+    /// Whether both are the same server with the same protocol.
     pub fn is_with(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
     }
@@ -123,7 +122,7 @@ impl LoadTarget {
         self.port.parse().unwrap_or(default)
     }
 
-    /// What the field `Host` says of it.
+    /// The value of the field `Host`.
     pub fn authority(&self) -> String {
         let host = match self.scheme {
             TargetScheme::Unix => "localhost",
@@ -133,7 +132,7 @@ impl LoadTarget {
         if self.port.is_empty() { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// The addresses it has.
+    /// The addresses of the host.
     pub fn addresses(&self) -> Result<Vec<Address>, String> {
         if self.scheme == TargetScheme::Unix {
             return Ok(vec![Address::Unix(PathBuf::from(&self.host))]);
@@ -145,7 +144,7 @@ impl LoadTarget {
         Ok(addresses.into_iter().map(Address::Ip).collect())
     }
 
-    /// The first of its addresses that accepts a connection.
+    /// The first address that accepts a connection.
     pub fn reachable(&self) -> Result<Address, String> {
         let mut failed = format!("unable to resolve {}: no address", self.host);
         for address in self.addresses()? {
@@ -166,12 +165,12 @@ impl LoadTarget {
     }
 }
 
-/// Whether there was a connection: nobody else could have reset it at once.
+/// Whether the error implies that a connection was established: only a server can reset it.
 fn has_stood(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionReset
 }
 
-/// The URL for people and files, which need not know a password.
+/// The URL without its password, for output and files.
 fn without_password(url: &str) -> String {
     let parts = || {
         let (scheme, rest) = url.split_once("://")?;
@@ -183,7 +182,7 @@ fn without_password(url: &str) -> String {
     parts().unwrap_or_else(|| url.to_owned())
 }
 
-/// What the user's part of a URL says, decoded (RFC 3986, section 3.2.1; RFC 7617, section 2).
+/// The decoded user and password of a URL (RFC 3986, section 3.2.1; RFC 7617, section 2).
 fn credentials(text: &str) -> Result<Vec<u8>, &'static str> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url() {
+    fn invalid_urls_are_refused() {
         for url in [
             "h",
             "http://",
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_two_pages() {
+    fn urls_of_one_server_are_recognised() {
         let target = |url| LoadTarget::parse(url).expect("a URL");
         assert!(target("http://h/a").is_with(&target("http://h:80/b")));
         assert!(!target("http://h/a").is_with(&target("http://h:81/a")));
@@ -340,13 +339,13 @@ mod tests {
     }
 
     #[test]
-    fn who_resets_at_once_is_there() {
+    fn a_server_that_resets_is_reachable() {
         assert!(has_stood(&io::ErrorKind::ConnectionReset.into()));
         assert!(!has_stood(&io::ErrorKind::ConnectionRefused.into()));
     }
 
     #[test]
-    fn nobody_there() {
+    fn connection_refused() {
         let error = LoadTarget::parse("http://127.0.0.1:1/").expect("a URL").reachable();
         let error = error.expect_err("nobody listens there");
         assert!(error.starts_with("unable to connect to 127.0.0.1:1: "), "{error}");

@@ -1,4 +1,4 @@
-//! What the command line says about TLS, and a description of what was agreed on.
+//! The options of TLS, and a description of the negotiated session.
 
 use net::tls::{
     ClientTls, ClientTlsPlan, ClientTransport, Credential, CredentialError, ServerTrust,
@@ -8,11 +8,11 @@ use wire::tls::{CipherList, GroupList, TlsGroup, TlsSuite, parse_tls13_suites};
 
 use crate::target::{LoadTarget, TargetScheme};
 
-/// Bytes of plaintext in a record.
+/// The most bytes of plaintext in a record.
 const RECORD_MAX: usize = 1 << 14;
 
-/// What is offered unless `--groups` says otherwise. The key share is that of the first group,
-/// which all servers have; post-quantum groups have to be asked for.
+/// The groups that are offered by default. The key share is for the first group, which all servers
+/// support; post-quantum groups have to be requested.
 const GROUPS: [TlsGroup; 3] = [TlsGroup::X25519, TlsGroup::Secp256r1, TlsGroup::Secp384r1];
 
 const HTTP_1_1: &[u8] = b"http/1.1";
@@ -85,7 +85,7 @@ impl TlsOptions {
         Ok(())
     }
 
-    /// What connections to a server are secured with; `None`: they are not.
+    /// The transport of connections to a server; `None` without TLS.
     pub(crate) fn transport(
         &self,
         target: &LoadTarget,
@@ -101,7 +101,7 @@ impl TlsOptions {
     }
 
     fn plan(&self, is_http2: bool) -> Result<ClientTlsPlan, String> {
-        // Cipher suites of one version only leave the other one out.
+        // Cipher suites of only one version exclude the other.
         let has_tls12 = match self.version {
             Some(version) => version == TlsVersion::Tls12,
             None => self.suites_1_2.is_some() || self.suites_1_3.is_none(),

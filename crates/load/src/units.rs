@@ -1,4 +1,4 @@
-//! Numbers and times as people write them on a command line: `10k`, `1.5M`, `500ms`, `2m`.
+//! Numbers and times on a command line: `10k`, `1.5M`, `500ms`, `2m`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub fn count(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("\"{text}\" is not a number, such as 400, 10k or 1M"))
 }
 
-/// A number of bytes: `512`, `4k`, `1m`, where a k is 1024.
+/// A number of bytes: `512`, `4k`, `1m`, where k is 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let scale = |unit: &str| match unit {
         "" => Some(1.0),
@@ -32,7 +32,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("\"{text}\" is not a size, such as 512, 4k or 1m"))
 }
 
-/// A time: `2s`, `500ms`, `100us`, `1m`, `2h`; a plain number counts seconds.
+/// A time: `2s`, `500ms`, `100us`, `1m`, `2h`; a plain number is in seconds.
 pub fn time(text: &str) -> Result<Duration, String> {
     let scale = |unit: &str| match unit {
         "us" => Some(1e-6),
@@ -60,12 +60,12 @@ pub fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("\"{text}\" is not a share, such as 1% or 0.01"))
 }
 
-/// Every whole number up to here is exact in a double.
+/// The largest number up to which every whole number is exact in a double.
 const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
 /// Ten years.
 const TIME_MAX_S: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
 
-/// A decimal number, not negative, and its unit, which may stand apart.
+/// A non-negative decimal number and its unit, with an optional space between them.
 fn scaled(text: &str, scale: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -5,16 +5,16 @@ use std::ops::Range;
 use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
 use wire::http1::framing::BodyLength;
 
-/// A body on its way.
+/// The part of a body that is still to come.
 pub(super) enum RemainingBody {
-    /// So many bytes.
+    /// A number of bytes.
     Length(u64),
     /// Chunks.
     Chunks(ChunkedDecoder),
 }
 
 impl RemainingBody {
-    /// All of a body.
+    /// The whole of a body.
     pub(super) fn of(body: BodyLength) -> Self {
         match body {
             BodyLength::None => Self::Length(0),
@@ -31,7 +31,7 @@ impl RemainingBody {
         }
     }
 
-    /// Where bytes of the body lie in the input, and how much of it is used up then.
+    /// The range of body bytes in the input, and the number of consumed bytes.
     pub(super) fn next(&mut self, input: &[u8]) -> Result<(Range<usize>, usize), InvalidChunked> {
         match self {
             Self::Length(length) => {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_where_the_next_request_begins() {
+    fn a_body_ends_where_the_next_request_begins() {
         assert_eq!(read(BodyLength::None, b"GET"), (vec![], 0));
         assert_eq!(read(BodyLength::Length(3), b"abcGET"), (b"abc".to_vec(), 3));
         let chunks = b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\nGET";

@@ -10,7 +10,7 @@ use net::{Datagrams, Stream, buffers};
 use super::place::ServedAddress;
 use super::stats::Count;
 
-/// A UDP datagram is no longer.
+/// The longest UDP datagram.
 const DATAGRAM_MAX: usize = 64 * 1024;
 
 /// Serves a connection to its end.
@@ -18,7 +18,7 @@ pub(super) async fn serve(fd: OwnedFd, place: Rc<ServedAddress>) {
     let counts = place.counts();
     counts.add(Count::Accepted, 1);
     let mut buffer = buffers::lend();
-    // Whoever is gone needs no more bytes.
+    // The client may be gone, which does not matter.
     let _ = send_back(Stream::new(fd), &mut buffer, &place).await;
     buffers::give_back(buffer);
     counts.add(Count::Closed, 1);

@@ -1,6 +1,6 @@
-//! A connection as bytes: heads and bodies come out of it, replies go into it.
+//! A connection as bytes: reads heads and bodies, writes replies.
 //!
-//! What they mean is not known here. A buffer is held only while there are bytes in it.
+//! It does not interpret them. A buffer is held only while there are bytes in it.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -21,7 +21,7 @@ use super::reply::{BackendReply, PIECES_MAX};
 pub(super) enum EarlyEnd {
     /// The other end is gone.
     Gone,
-    /// What it sent is not HTTP, or too much: the status says so.
+    /// The other end sent something that is not HTTP, or too much; with the status of the reply.
     Refused(u16),
 }
 
@@ -33,32 +33,32 @@ impl From<io::Error> for EarlyEnd {
 
 impl From<HeadError> for EarlyEnd {
     fn from(error: HeadError) -> Self {
-        // nginx's own 494 says which of its pages is meant.
+        // 494 is nginx's own status; clients are sent 431.
         Self::Refused(if error.status() == 494 { 431 } else { error.status() })
     }
 }
 
-/// How much of a reply is written, and how fast.
+/// The part of a reply to write, and its rate.
 #[derive(Clone, Copy)]
 pub(super) struct ReplyPart {
     /// Its end.
     pub(super) upto: u64,
-    /// The head's, ...
+    /// The end of the head, ...
     pub(super) head: u64,
-    /// ... after which so many bytes go out in a second; `None`: all that the other end takes.
+    /// ... after which this many bytes per second are written; `None` for no limit.
     pub(super) trickle: Option<u64>,
 }
 
-/// What trickles goes out in so many writes a second, if there are as many bytes.
+/// The number of writes per second of a trickling reply, if there are as many bytes.
 const DRIPS: u64 = 20;
 
 impl ReplyPart {
-    /// All up to there, at once.
+    /// Everything up to `upto`, at once.
     pub(super) fn at_once(upto: u64) -> Self {
         Self { upto, head: 0, trickle: None }
     }
 
-    /// How far the next write goes.
+    /// The end of the next write.
     fn next(self, at: u64) -> u64 {
         match self.trickle {
             Some(_) if at < self.head => self.head.min(self.upto),
@@ -67,7 +67,7 @@ impl ReplyPart {
         }
     }
 
-    /// When it is due, since the reply began; `None`: now.
+    /// When it is due, from the beginning of the reply; `None` for now.
     fn due(self, at: u64) -> Option<Duration> {
         let rate = self.trickle.filter(|_| at > self.head)?;
         Some(Duration::from_secs_f64((at - self.head) as f64 / rate as f64))
@@ -77,12 +77,12 @@ impl ReplyPart {
 /// A connection.
 pub(super) struct BackendLink {
     stream: Stream,
-    /// What has arrived, and how far it is used up.
+    /// The received bytes, and how many of them are consumed.
     received: Vec<u8>,
     at: usize,
-    /// The head that was read last. It speaks of [`BackendLink::input`] until that is used.
+    /// The last head. Its offsets refer to [`BackendLink::input`] until that is consumed.
     pub(super) head: RequestHead,
-    /// There is one from the first wait on.
+    /// Created at the first wait.
     alarm: Option<Alarm>,
 }
 
@@ -94,17 +94,17 @@ impl BackendLink {
         Self { stream, received: Vec::new(), at: 0, head: RequestHead::default(), alarm: None }
     }
 
-    /// What has arrived and is not used up.
+    /// The received bytes that are not consumed.
     pub(super) fn input(&self) -> &[u8] {
         &self.received[self.at..]
     }
 
-    /// So much of it is used up.
-    pub(super) fn use_up(&mut self, length: usize) {
+    /// Consumes input.
+    pub(super) fn consume(&mut self, length: usize) {
         self.at += length;
     }
 
-    /// Waits for a head; how long it is, or `None` at the end of the connection.
+    /// Waits for a head. Returns its length, or `None` at the end of the connection.
     pub(super) async fn read_head(&mut self) -> Result<Option<usize>, EarlyEnd> {
         self.head.reset();
         let (mut parser, limits) = (RequestHeadParser::default(), HeadLimits::default());
@@ -123,7 +123,7 @@ impl BackendLink {
         }
     }
 
-    /// Reads a body to its end, and hands out its bytes.
+    /// Reads a body to its end, and passes its bytes on.
     pub(super) async fn read_body(
         &mut self,
         framing: &RequestFraming,
@@ -144,8 +144,8 @@ impl BackendLink {
         Ok(())
     }
 
-    /// Writes a part of a reply and reports how many bytes were sent. `at_last` comes before the
-    /// last of it is written: the other end may act on it before this one is told.
+    /// Writes a part of a reply and returns the number of bytes sent. `at_last` is called before
+    /// the last byte is written, because the other end may act on it before this call returns.
     pub(super) async fn send(
         &mut self,
         reply: &BackendReply,
@@ -173,7 +173,7 @@ impl BackendLink {
         Ok(())
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub(super) async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let pieces = [IoSlice::new(bytes)];
@@ -182,7 +182,7 @@ impl BackendLink {
         Ok(())
     }
 
-    /// Sends back whatever comes, until the other end closes. `went` is told how many bytes did.
+    /// Echoes input until the other end closes. `went` is called with numbers of bytes.
     pub(super) async fn send_back(&mut self, mut went: impl FnMut(u64)) -> io::Result<()> {
         loop {
             while self.at < self.received.len() {
@@ -198,12 +198,12 @@ impl BackendLink {
         }
     }
 
-    /// Says that nothing more is written.
+    /// Shuts down writing.
     pub(super) async fn end(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.stream.poll_shutdown(cx)).await
     }
 
-    /// Resets the connection, when it is dropped.
+    /// Makes dropping the connection a reset.
     pub(super) fn reset(&self) -> io::Result<()> {
         self.stream.reset_on_close()
     }
@@ -213,15 +213,15 @@ impl BackendLink {
         let alarm = match &mut self.alarm {
             Some(alarm) => alarm,
             none => {
-                let told = |error: &io::Error| complain(&format!("an alarm: {error}"));
-                none.insert(Alarm::new().inspect_err(told)?)
+                let report = |error: &io::Error| complain(&format!("an alarm: {error}"));
+                none.insert(Alarm::new().inspect_err(report)?)
             }
         };
         alarm.wait_until(at).await;
         Ok(())
     }
 
-    /// Reads more behind what is there; 0 is the end.
+    /// Reads more input; returns 0 at the end.
     async fn read(&mut self) -> io::Result<usize> {
         if self.at == self.received.len() {
             buffers::give_back(std::mem::take(&mut self.received));
@@ -236,7 +236,7 @@ impl BackendLink {
         } else if self.received.len() == self.received.capacity() {
             self.received.drain(..self.at);
             self.at = 0;
-            // Nothing, unless all of it is one head, which ends somewhere: it has its limits.
+            // The buffer only grows within a head, whose length is limited.
             self.received.reserve(1);
         }
         let read = self.stream.poll_read(cx, &mut self.received);

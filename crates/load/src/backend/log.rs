@@ -1,7 +1,7 @@
-//! A line for each request, to compare with what a load generator says.
+//! A line for each request, to compare with the results of a load generator.
 //!
-//! Times are microseconds since 1970: the wall clock's at the start, counted on by the clock that
-//! never jumps. Each thread collects lines and writes them before it sleeps.
+//! Times are microseconds since 1970: the wall clock's time at the start plus that of the monotonic
+//! clock. Each thread collects lines and writes them before it sleeps.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -11,31 +11,31 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::complain;
 
-/// Bytes of lines that are written though there is more to do.
+/// The most bytes of lines to collect.
 const COLLECTED_MAX: usize = 64 * 1024;
 
 /// One thread's end of the file.
 pub(super) struct ThreadLog {
     file: File,
-    /// A moment by both clocks.
+    /// The same time by both clocks.
     moment: (Instant, u64),
     lines: RefCell<Vec<u8>>,
 }
 
 /// The outcome of a request.
 pub(super) struct LogEntry<'l> {
-    /// Its head was complete.
+    /// When its head was complete.
     pub(super) arrived: Instant,
-    /// The reply's first byte was about to be written, or the connection closed instead.
+    /// When the reply's first byte was about to be written, or the connection was closed instead.
     pub(super) begun: Instant,
-    /// The last was.
+    /// When its last byte was about to be written.
     pub(super) written: Instant,
-    /// 0: there was no reply.
+    /// The status; 0 without a reply.
     pub(super) status: u16,
-    /// Bytes of the reply, its head included.
+    /// Bytes of the reply, including its head.
     pub(super) bytes: u64,
     /// Method and target.
-    pub(super) asked: &'l str,
+    pub(super) request: &'l str,
 }
 
 impl ThreadLog {
@@ -58,8 +58,8 @@ impl ThreadLog {
         let mut lines = self.lines.borrow_mut();
         let times = [line.arrived, line.begun, line.written].map(|at| self.unix_us(at));
         let [arrived, begun, written] = times;
-        let LogEntry { status, bytes, asked, .. } = line;
-        let written = writeln!(lines, "{arrived} {begun} {written} {status} {bytes} {asked}");
+        let LogEntry { status, bytes, request, .. } = line;
+        let written = writeln!(lines, "{arrived} {begun} {written} {status} {bytes} {request}");
         debug_assert!(written.is_ok(), "memory takes all");
         if lines.len() >= COLLECTED_MAX {
             drop(lines);
@@ -87,7 +87,7 @@ impl ThreadLog {
 
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().append(true).create(true).open(path)?;
-    // A pipe or a terminal is as it is.
+    // Only files are truncated, not pipes or terminals.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }

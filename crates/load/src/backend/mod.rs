@@ -1,6 +1,6 @@
 //! `weir backend`: a backend for tests and measurements.
 //!
-//! It answers as its options say: normally, late, incorrectly or not at all, and counts requests.
+//! It answers as its options print: normally, late, incorrectly or not at all, and counts requests.
 //! It is cheap: its replies are prepared in advance. Deliberately absent: files, routes, TLS.
 //!
 //! ```text
@@ -9,9 +9,9 @@
 
 mod body;
 mod echo;
+mod faults;
 mod link;
 mod log;
-mod misfortune;
 mod pause;
 mod place;
 mod pool;
@@ -37,12 +37,12 @@ use place::{BackendShared, ServedAddress};
 use settings::BackendSettings;
 use sockets::{OpenAddress, Sort, ThreadSocket};
 
-/// Descriptors that there is room for from the beginning. More is no error.
+/// Descriptors to reserve from the start. More are not an error.
 const DESCRIPTORS: u64 = 16 * 1024;
-/// How long nothing is accepted where there are no descriptors left.
+/// The pause of accepting when there are no descriptors left.
 const RELIEF: Duration = Duration::from_millis(100);
 
-/// What `--version` or `--help` print.
+/// The text of `--version` or `--help`.
 fn answer(arguments: &[OsString]) -> String {
     match arguments.iter().any(|word| word == "-v" || word == "--version") {
         true => format!("weir backend {}\n", env!("CARGO_PKG_VERSION")),
@@ -53,9 +53,9 @@ fn answer(arguments: &[OsString]) -> String {
 /// Runs the backend with these arguments until a signal ends it.
 pub fn run(arguments: &[OsString]) -> Result<(), String> {
     let Some(settings) = BackendSettings::read(arguments)? else {
-        return say(&answer(arguments));
+        return print(&answer(arguments));
     };
-    // Blocked here, they are so in every thread that is started.
+    // Signals that are blocked here are blocked in every thread.
     let ends = signals::Signals::take(&[signals::SIGINT, signals::SIGTERM])
         .map_err(|error| format!("signalfd(): {error}"))?;
     let _ = net::process::raise_open_files_limit();
@@ -65,7 +65,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
     let names: Vec<_> = open.iter().map(|open| open.name.clone()).collect();
     let backend = Arc::new(BackendShared::new(settings, names.clone()));
     let crew = start(&backend, &open, log.as_ref())?;
-    names.iter().try_for_each(|name| say(&format!("listening on {name}\n")))?;
+    names.iter().try_for_each(|name| print(&format!("listening on {name}\n")))?;
     wait_for_end(ends)?;
     for (orders, thread) in crew {
         orders.send(());
@@ -76,14 +76,14 @@ pub fn run(arguments: &[OsString]) -> Result<(), String> {
     Ok(())
 }
 
-/// A line is there for whoever waits for it at once.
-fn say(text: &str) -> Result<(), String> {
+/// Prints to standard output, without buffering.
+fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout();
-    let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    said.map_err(|error| format!("standard output: {error}"))
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    printed.map_err(|error| format!("standard output: {error}"))
 }
 
-/// What goes wrong while it runs.
+/// Reports an error at run time.
 fn complain(text: &str) {
     crate::tell(&format!("weir: backend: {text}\n"));
 }
@@ -99,7 +99,7 @@ fn wait_for_end(ends: signals::Signals) -> Result<(), String> {
     waited.map_err(|error| format!("epoll: {error}"))
 }
 
-/// A thread, and how it is told to end.
+/// A thread, and the channel to end it.
 type BackendThread = (MailboxSender<()>, JoinHandle<()>);
 
 fn start(
@@ -125,7 +125,7 @@ fn start(
     Ok(crew)
 }
 
-/// A thread's part: every address, until it is told to end.
+/// Runs a thread: serves every address until it is told to end.
 async fn work(
     backend: Arc<BackendShared>,
     thread: usize,
@@ -146,7 +146,7 @@ async fn work(
     orders.next().await;
 }
 
-/// Serves whatever comes in by a socket.
+/// Serves the connections or datagrams of a socket.
 async fn attend(socket: ThreadSocket, place: Rc<ServedAddress>) {
     let result = match socket.sort {
         Sort::Udp => match Datagrams::new(socket.fd) {

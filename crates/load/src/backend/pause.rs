@@ -16,27 +16,27 @@ pub(super) struct Pause {
     first_us: AtomicU64,
 }
 
-/// There was no request yet.
+/// Before the first request.
 const NONE: u64 = u64::MAX;
 
 impl Pause {
-    /// A pause of `length` in every `every`, which is longer.
+    /// A pause of `length` in every period of `every`, which is longer.
     pub(super) fn new(length: Duration, every: Duration) -> Self {
         let (length_us, every_us) = (length.as_micros() as u64, every.as_micros() as u64);
         debug_assert!(length_us < every_us, "settings refuse it");
         Self { length_us, every_us, origin: Instant::now(), first_us: AtomicU64::new(NONE) }
     }
 
-    /// A request has come.
+    /// Records a request.
     pub(super) fn note(&self, arrived: Instant) {
         if self.first_us.load(Ordering::Relaxed) == NONE {
             let us = self.since_origin(arrived);
-            // Whoever is first, is.
+            // Another thread may have been first.
             let _ = self.first_us.compare_exchange(NONE, us, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// Time begins again with the next request.
+    /// Restarts the schedule with the next request.
     pub(super) fn reset(&self) {
         self.first_us.store(NONE, Ordering::Relaxed);
     }
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_second_of_ten() {
+    fn the_pause_is_the_last_part_of_a_period() {
         let pause = Pause::new(ms(1000), ms(10_000));
         let first = pause.origin + ms(500);
         assert_eq!(pause.end(first), None, "no request yet");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_again() {
+    fn a_reset_restarts_the_schedule() {
         let pause = Pause::new(ms(1), ms(10));
         pause.note(pause.origin);
         pause.reset();

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::faults::RequestRandom;
 use super::log::ThreadLog;
-use super::misfortune::Luck;
 use super::pool::{PoolFull, WorkerPool};
 use super::reply::{BackendReply, ReplyContents, RequestFormat};
 use super::settings::BackendSettings;
@@ -15,15 +15,15 @@ use super::stats::{Count, Port, Stats, ThreadCounters};
 pub(super) struct BackendShared {
     pub(super) settings: BackendSettings,
     pub(super) stats: Stats,
-    /// By address; empty: nobody waits for a worker.
+    /// Pools by address; empty if requests need no worker.
     pools: Vec<WorkerPool>,
     answer: ContentVariants,
     error: ContentVariants,
-    /// Requests that chance was asked about.
+    /// The number of requests that random numbers were drawn for.
     drawn: AtomicU64,
 }
 
-/// One content, as each kind of client gets it: by `is_11` and `keeps`.
+/// The replies of one content for each kind of client, by `is_11` and `keeps`.
 struct ContentVariants([[BackendReply; 2]; 2]);
 
 impl ContentVariants {
@@ -37,7 +37,7 @@ impl BackendShared {
     /// A backend with these addresses.
     pub(super) fn new(mut settings: BackendSettings, names: Vec<String>) -> Self {
         let content = settings.content.take().expect("settings are complete");
-        let error = settings.dress(ReplyContents::status(settings.error_status));
+        let error = settings.apply_to(ReplyContents::status(settings.error_status));
         let pools = settings.pool.map(|size| {
             let line_max = settings.pool_queue.map_or(usize::MAX, |max| max as usize);
             names.iter().map(|_| WorkerPool::new(size, line_max)).collect()
@@ -62,17 +62,17 @@ impl BackendShared {
         &self.error.0[usize::from(client.is_11)][usize::from(client.keeps)]
     }
 
-    /// The chances of the next request.
-    pub(super) fn luck(&self) -> Luck {
-        // Where nothing is left to chance no thread waits for another here.
+    /// The random numbers of the next request.
+    pub(super) fn random(&self) -> RequestRandom {
+        // Without faults, threads share no counter here.
         let number = match self.settings.has_chances() {
             true => self.drawn.fetch_add(1, Ordering::Relaxed),
             false => 0,
         };
-        Luck::of(self.settings.seed, number)
+        RequestRandom::of(self.settings.seed, number)
     }
 
-    /// Everything from the beginning.
+    /// Resets counters and schedules.
     pub(super) fn reset(&self) {
         self.stats.reset();
         self.drawn.store(0, Ordering::Relaxed);
@@ -104,12 +104,12 @@ impl ServedAddress {
 pub(super) struct RequestInProgress {
     place: Rc<ServedAddress>,
     has_worker: bool,
-    /// How many were in progress with it when it came.
+    /// The number of requests in progress when it arrived, including itself.
     number: u64,
 }
 
 impl RequestInProgress {
-    /// A request has come.
+    /// Begins a request.
     pub(super) fn begin(place: &Rc<ServedAddress>) -> Self {
         place.counts().add(Count::Requests, 1);
         place.backend.stats.level.rise();
@@ -117,7 +117,8 @@ impl RequestInProgress {
         Self { place: place.clone(), has_worker: false, number }
     }
 
-    /// Waits until it is served, where not all are at once; answers how many are with it.
+    /// Waits for a worker, if there is a pool. Returns the number of requests being served,
+    /// including this one.
     pub(super) async fn be_served(&mut self) -> Result<u64, PoolFull> {
         let Some(pool) = self.place.backend.pools.get(self.place.port) else {
             return Ok(self.number);

@@ -19,22 +19,22 @@ pub(super) struct WorkerPool {
 #[derive(Default)]
 struct PoolState {
     used: u64,
-    /// Who waits is told how many are served when it is.
+    /// Waiting requests, each of which receives the number of requests being served.
     line: VecDeque<MailboxSender<u64>>,
 }
 
-/// The line is full.
+/// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PoolFull;
 
 impl WorkerPool {
-    /// So many workers, and so many that may wait.
+    /// A pool of `size` workers, with a queue of at most `line_max` requests.
     pub(super) fn new(size: u64, line_max: usize) -> Self {
         Self { size, line_max, state: Mutex::default() }
     }
 
-    /// Waits for a worker; answers how many are at work with it. Whoever gets one gives it back.
-    /// Not to be dropped while it waits: its worker would be lost.
+    /// Waits for a worker. Returns the number of busy workers, including this one. The caller has
+    /// to give it back. Dropping the future while it waits would lose a worker.
     pub(super) async fn take(&self) -> Result<u64, PoolFull> {
         let mut waiting = {
             let mut state = self.lock();
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_is_served_in_turn() {
+    fn waiting_requests_are_served_in_order() {
         net::run(async {
             let pool = Rc::new(WorkerPool::new(2, 3));
             let served = Rc::new(RefCell::new(Vec::new()));

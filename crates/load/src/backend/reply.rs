@@ -1,7 +1,7 @@
-//! A reply as bytes, made once and sent many times.
+//! A reply as bytes, composed once and sent many times.
 //!
-//! A small one is one piece. A large one is a head, one block over and over, and a tail: its length
-//! costs no memory.
+//! A small reply is one piece. A large one is a head, a block that is repeated, and a tail, so that
+//! its length costs no memory.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 use wire::status_text;
 
-/// Pieces in one write at most.
+/// The most pieces in one write.
 pub(super) const PIECES_MAX: usize = 16;
-/// A reply up to here is one piece.
+/// The longest reply that is one piece.
 const JOINED_MAX: u64 = 16 * 1024;
-/// Bytes of the block that bodies of a given size are made of, and of their chunks.
+/// The length of the block that bodies of a given size repeat, and of their chunks.
 const BLOCK: usize = 26 * 2520;
 
 /// The contents of replies.
@@ -24,35 +24,35 @@ pub(super) struct ReplyContents {
     pub(super) status: u16,
     /// `Name: value`
     pub(super) headers: Vec<String>,
-    /// The body's bytes; they are repeated, or cut off, to its length.
+    /// The body's bytes, repeated or cut to its length.
     pub(super) block: Arc<[u8]>,
-    /// Bytes of the body.
+    /// The length of the body.
     pub(super) length: u64,
-    /// Whether HTTP/1.1 gets the body in chunks.
+    /// Whether the body is chunked for HTTP/1.1.
     pub(super) chunked: bool,
 }
 
 impl ReplyContents {
-    /// A body of these bytes.
+    /// A reply with these bytes as its body.
     pub(super) fn of(bytes: impl Into<Arc<[u8]>>) -> Self {
         let block = bytes.into();
         let length = block.len() as u64;
         Self { status: 200, headers: Vec::new(), block, length, chunked: false }
     }
 
-    /// A body of that length: the letters from a to z, over and over.
+    /// A reply with a body of that length: the letters from a to z, repeated.
     pub(super) fn pattern(length: u64) -> Self {
         let block: Arc<[u8]> = (b'a'..=b'z').cycle().take(BLOCK).collect();
         Self { length, ..Self::of(block) }
     }
 
-    /// A status and nothing but its name.
+    /// A reply with a status, and its name as the body.
     pub(super) fn status(status: u16) -> Self {
         Self { status, ..Self::of(format!("{}\n", phrase(status).trim_end()).into_bytes()) }
     }
 }
 
-/// `200 OK`; of a status that has no name the number, and the blank that belongs behind it.
+/// `200 OK`; for a status without a name, the number and a space.
 fn phrase(status: u16) -> String {
     status_text(status).map_or_else(|| format!("{status} "), str::to_owned)
 }
@@ -60,9 +60,9 @@ fn phrase(status: u16) -> String {
 /// The request that a reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestFormat {
-    /// Speaks HTTP/1.1, not HTTP/1.0.
+    /// Whether it is HTTP/1.1, not HTTP/1.0.
     pub(super) is_11: bool,
-    /// Means to send another request.
+    /// Whether the client keeps the connection.
     pub(super) keeps: bool,
 }
 
@@ -70,10 +70,10 @@ pub(super) struct RequestFormat {
 pub(super) struct BackendReply {
     /// Status.
     pub(super) status: u16,
-    /// Whether its end is the connection's.
+    /// Whether the connection is closed after it.
     pub(super) closes: bool,
     head_length: u64,
-    /// The head, and where it is small everything else.
+    /// The head; the whole reply if it is small.
     first: Vec<u8>,
     block: Arc<[u8]>,
     repeated: u64,
@@ -81,9 +81,9 @@ pub(super) struct BackendReply {
 }
 
 impl BackendReply {
-    /// The reply with this content to such a client.
+    /// Composes the reply with this content for a kind of client.
     pub(super) fn new(content: &ReplyContents, client: RequestFormat) -> Self {
-        // RFC 9112, section 6.3: these never have one.
+        // These never have a body (RFC 9112, section 6.3).
         let has_body = !matches!(content.status, 204 | 304);
         let framing = match (has_body, content.chunked, client.is_11) {
             (false, ..) => BodyFraming::NoBody,
@@ -109,12 +109,12 @@ impl BackendReply {
         reply
     }
 
-    /// Bytes of all.
+    /// The length of the reply.
     pub(super) fn length(&self) -> u64 {
         self.repeated_to() + self.tail.len() as u64
     }
 
-    /// The middle of the body, or where there is none, of the head; to HEAD there never is.
+    /// The middle of the body, or of the head if there is no body, as for HEAD.
     pub(super) fn middle(&self, is_to_head: bool) -> u64 {
         match self.length() - self.head_length {
             body if body > 0 && !is_to_head => self.head_length + body / 2,
@@ -122,13 +122,13 @@ impl BackendReply {
         }
     }
 
-    /// Its end, which for HEAD is that of the head.
+    /// The end of the reply; for HEAD, the end of the head.
     pub(super) fn end(&self, is_to_head: bool) -> u64 {
         if is_to_head { self.head_length } else { self.length() }
     }
 
-    /// A part of the reply, or as much of its beginning as there is room for; answers how many
-    /// pieces and bytes that is.
+    /// Fills `room` with pieces of a part of the reply, as far as it has room. Returns the number
+    /// of pieces and bytes.
     pub(super) fn pieces<'r>(
         &'r self,
         part: Range<u64>,
@@ -144,7 +144,7 @@ impl BackendReply {
         (count, at - part.start)
     }
 
-    /// The bytes from there to the end of the piece they are in.
+    /// The bytes from `at` to the end of their piece.
     fn from(&self, at: u64) -> &[u8] {
         let (first, repeated_to) = (self.first.len() as u64, self.repeated_to());
         if at < first {
@@ -162,7 +162,7 @@ impl BackendReply {
         self.first.len() as u64 + self.repeated
     }
 
-    /// A block becomes a whole chunk; what does not fill one stands in the tail.
+    /// Makes each block a chunk; a shorter rest is in the tail.
     fn cut_in_chunks(&mut self) {
         let plain = std::mem::replace(&mut self.block, [].into());
         let chunk =
@@ -193,13 +193,13 @@ impl BackendReply {
     }
 }
 
-/// How the end of a body is found.
+/// How the client finds the end of a body.
 #[derive(PartialEq)]
 enum BodyFraming {
     NoBody,
     Length(u64),
     Chunks,
-    /// It ends with the connection: HTTP/1.0 has no chunks.
+    /// By the end of the connection, because HTTP/1.0 has no chunks.
     Close,
 }
 
@@ -235,7 +235,7 @@ mod tests {
 
     const MODERN: RequestFormat = RequestFormat { is_11: true, keeps: true };
 
-    /// All of a reply, written `most` bytes at a time.
+    /// A reply up to `upto`, written `most` bytes at a time.
     fn written(reply: &BackendReply, upto: u64, most: u64) -> Vec<u8> {
         let mut all = Vec::new();
         while (all.len() as u64) < upto {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together_again() {
+    fn chunked_bodies_are_decoded_to_the_same_bytes() {
         let block = BLOCK as u64;
         for length in [0, 1, 70_000, block, 3 * block] {
             let content = ReplyContents { chunked: true, ..ReplyContents::pattern(length) };
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn gigabytes_cost_nothing() {
+    fn large_bodies_cost_no_memory() {
         let reply = BackendReply::new(&ReplyContents::pattern(100 << 30), MODERN);
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
         let last = reply.length() - 3;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_no_body_is_in_the_head() {
+    fn the_middle_without_a_body_is_in_the_head() {
         let reply = BackendReply::new(&ReplyContents::of(*b""), MODERN);
         assert!((1..reply.end(true)).contains(&reply.middle(false)));
         let to_head = BackendReply::new(&ReplyContents::of(*b"body"), MODERN).middle(true);

@@ -1,8 +1,8 @@
-//! A connection that speaks HTTP/1: a request is read and counted, costs what it is to cost, and
-//! is answered.
+//! Serves an HTTP/1 connection: a request is read and counted, takes its configured time, and is
+//! answered.
 //!
-//! The client is not watched meanwhile: few backends notice a disconnect, and a request in progress
-//! here counts as one for a limiting proxy too.
+//! The client is not watched meanwhile, because few backends notice a disconnect, and a limiting
+//! proxy should count a request as long as it is in progress here.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use wire::http1::framing::{BodyLength, RequestFraming};
 use wire::http1::request::HeadError;
 use wire::{Known, Method, Slice, Version};
 
+use super::faults::{RequestEnd, RequestRandom};
 use super::link::{BackendLink, EarlyEnd, ReplyPart};
 use super::log::LogEntry;
-use super::misfortune::{Luck, RequestEnd};
 use super::place::{RequestInProgress, ServedAddress};
 use super::reply::{BackendReply, ReplyContents, RequestFormat};
 use super::stats::Count;
 
-/// Bytes of a body that is sent back.
+/// The longest body to echo.
 const ECHO_MAX: usize = 64 * 1024 * 1024;
 
 /// Serves a connection to its end.
@@ -37,19 +37,19 @@ struct ServedConnection {
     place: Rc<ServedAddress>,
     /// Requests so far.
     requests: u64,
-    /// It only looks at the counts, and is in none.
+    /// Whether it only reads the counters, and is not counted.
     is_observer: bool,
 }
 
-/// A request whose head has arrived.
+/// A request whose head was received.
 struct ReceivedHead {
     arrived: Instant,
     client: RequestFormat,
     is_head: bool,
     framing: RequestFraming,
-    /// Method and target, where they are logged.
+    /// Method and target, if they are logged.
     line: String,
-    /// All of the head, where it is sent back.
+    /// The whole head, if it is sent back.
     head: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ struct ReceivedHead {
 #[derive(Default)]
 struct ReceivedBody {
     length: u64,
-    /// Its bytes, where they are sent back.
+    /// Its bytes, if they are sent back.
     echoed: Option<Vec<u8>>,
 }
 
@@ -68,15 +68,15 @@ impl ServedConnection {
             self.requests += 1;
             let path = self.link.head.path.of(self.link.input());
             goes_on = match path {
-                b"/_stats" => self.tell(length, false).await?,
-                b"/_stats/reset" => self.tell(length, true).await?,
+                b"/_stats" => self.send_counts(length, false).await?,
+                b"/_stats/reset" => self.send_counts(length, true).await?,
                 _ => {
                     let turn = RequestInProgress::begin(&self.place);
-                    let protocol = self.protocol_asked_for();
-                    let asked = self.take_head(length)?;
+                    let protocol = self.requested_protocol();
+                    let received_head = self.take_head(length)?;
                     match protocol {
-                        Some(protocol) => self.switch(&asked, &protocol, turn).await?,
-                        None => self.answer(asked, turn).await?,
+                        Some(protocol) => self.switch(&received_head, &protocol, turn).await?,
+                        None => self.answer(received_head, turn).await?,
                     }
                 }
             };
@@ -98,7 +98,7 @@ impl ServedConnection {
         let framing = RequestFraming::of(head, input, false)?;
         let text = |part: Slice| String::from_utf8_lossy(part.of(input));
         let is_11 = head.version >= Version::HTTP_11;
-        let asked = ReceivedHead {
+        let received_head = ReceivedHead {
             arrived: Instant::now(),
             client: RequestFormat { is_11, keeps: framing.keep_alive },
             is_head: head.method == Method::Head,
@@ -112,25 +112,25 @@ impl ServedConnection {
                 false => Vec::new(),
             },
         };
-        self.link.use_up(length);
-        Ok(asked)
+        self.link.consume(length);
+        Ok(received_head)
     }
 
-    /// What the client wants to switch to, where that is wanted here.
-    fn protocol_asked_for(&self) -> Option<Vec<u8>> {
+    /// The protocol that the client wants to switch to, if `--upgrade` is set.
+    fn requested_protocol(&self) -> Option<Vec<u8>> {
         let field = self.link.head.field(Known::Upgrade)?;
         let is_wanted = self.place.backend.settings.upgrade;
         is_wanted.then(|| field.value.of(self.link.input()).to_vec())
     }
 
-    /// Switches protocols, and sends back what comes until the end; no request follows.
+    /// Switches protocols, and echoes input until the end; no request follows.
     async fn switch(
         &mut self,
-        asked: &ReceivedHead,
+        received_head: &ReceivedHead,
         protocol: &[u8],
         turn: RequestInProgress,
     ) -> Result<bool, EarlyEnd> {
-        self.read_body(&asked.framing).await?;
+        self.read_body(&received_head.framing).await?;
         let begun = self.now_if_logged();
         let lines = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ";
         let head = [lines, protocol, b"\r\n\r\n"].concat();
@@ -140,7 +140,7 @@ impl ServedConnection {
         let counts = place.counts();
         counts.add_status(101);
         counts.add(Count::Sent, head.len() as u64);
-        self.note(asked, begun, 101, head.len() as u64);
+        self.note(received_head, begun, 101, head.len() as u64);
         let went = |bytes| {
             counts.add(Count::Received, bytes);
             counts.add(Count::Sent, bytes);
@@ -149,40 +149,40 @@ impl ServedConnection {
         Ok(false)
     }
 
-    /// Answers a request; whether the connection goes on.
+    /// Answers a request. Returns whether the connection is kept.
     async fn answer(
         &mut self,
-        mut asked: ReceivedHead,
+        mut received_head: ReceivedHead,
         mut turn: RequestInProgress,
     ) -> Result<bool, EarlyEnd> {
         let place = self.place.clone();
         let (backend, settings) = (&*place.backend, &place.backend.settings);
         if let Some(pause) = &settings.pause {
-            pause.note(asked.arrived);
+            pause.note(received_head.arrived);
         }
-        let mut luck = backend.luck();
-        let received = self.read_body(&asked.framing).await?;
+        let mut random = backend.random();
+        let received = self.read_body(&received_head.framing).await?;
         let Ok(number) = turn.be_served().await else {
-            self.note(&asked, self.now_if_logged(), 0, 0);
+            self.note(&received_head, self.now_if_logged(), 0, 0);
             return Ok(false);
         };
-        self.work(number, &mut luck).await?;
-        let fate = settings.misfortunes.fate(&mut luck);
+        self.work(number, &mut random).await?;
+        let outcome = settings.faults.outcome(&mut random);
         let own;
         let body = match settings.whoami {
-            true => Some(whoami(std::mem::take(&mut asked.head), received.length)),
+            true => Some(whoami(std::mem::take(&mut received_head.head), received.length)),
             false => received.echoed,
         };
-        let reply = match (fate, body) {
-            (RequestEnd::Error, _) => backend.error(asked.client),
-            (_, None) => backend.answer(asked.client),
+        let reply = match (outcome, body) {
+            (RequestEnd::Error, _) => backend.error(received_head.client),
+            (_, None) => backend.answer(received_head.client),
             (_, Some(body)) => {
                 let content = ReplyContents { status: settings.status, ..ReplyContents::of(body) };
-                own = BackendReply::new(&settings.dress(content), asked.client);
+                own = BackendReply::new(&settings.apply_to(content), received_head.client);
                 &own
             }
         };
-        self.finish(&asked, fate, reply, turn).await
+        self.finish(&received_head, outcome, reply, turn).await
     }
 
     /// Reads a body to its end.
@@ -208,10 +208,10 @@ impl ServedConnection {
         Ok(received)
     }
 
-    /// Takes its time.
-    async fn work(&mut self, number: u64, luck: &mut Luck) -> Result<(), EarlyEnd> {
+    /// Spends the configured time.
+    async fn work(&mut self, number: u64, random: &mut RequestRandom) -> Result<(), EarlyEnd> {
         let settings = &self.place.backend.settings;
-        let time = settings.work.time(number, luck) + settings.misfortunes.delay(luck);
+        let time = settings.work.time(number, random) + settings.faults.delay(random);
         if !time.is_zero() {
             self.link.wait_until(Instant::now() + time).await?;
         }
@@ -222,25 +222,25 @@ impl ServedConnection {
         Ok(())
     }
 
-    /// Sends the reply, or as much of it as fate has it.
+    /// Sends the reply, or the part of it that the outcome demands.
     async fn finish(
         &mut self,
-        asked: &ReceivedHead,
-        fate: RequestEnd,
+        received_head: &ReceivedHead,
+        outcome: RequestEnd,
         reply: &BackendReply,
         turn: RequestInProgress,
     ) -> Result<bool, EarlyEnd> {
         let begun = self.now_if_logged();
-        let upto = match fate {
+        let upto = match outcome {
             RequestEnd::Disconnect | RequestEnd::Reset => {
-                if fate == RequestEnd::Reset {
+                if outcome == RequestEnd::Reset {
                     self.link.reset()?;
                 }
-                self.note(asked, begun, 0, 0);
+                self.note(received_head, begun, 0, 0);
                 return Ok(false);
             }
-            RequestEnd::Cut => reply.middle(asked.is_head),
-            RequestEnd::Answer | RequestEnd::Error => reply.end(asked.is_head),
+            RequestEnd::Cut => reply.middle(received_head.is_head),
+            RequestEnd::Answer | RequestEnd::Error => reply.end(received_head.is_head),
         };
         let counts = self.place.counts();
         counts.add_status(reply.status);
@@ -252,14 +252,14 @@ impl ServedConnection {
         let trickle = self.place.backend.settings.trickle;
         let part = ReplyPart { upto, head: reply.end(true), trickle };
         let done = self.link.send(reply, part, || drop(turn), went).await;
-        self.note(asked, begun, reply.status, sent);
+        self.note(received_head, begun, reply.status, sent);
         done?;
-        Ok(fate != RequestEnd::Cut && !reply.closes)
+        Ok(outcome != RequestEnd::Cut && !reply.closes)
     }
 
-    /// Answers a request about the counts, which is not among them.
-    async fn tell(&mut self, length: usize, resets: bool) -> Result<bool, EarlyEnd> {
-        let asked = self.take_head(length)?;
+    /// Answers a request for the counters, which is not counted.
+    async fn send_counts(&mut self, length: usize, resets: bool) -> Result<bool, EarlyEnd> {
+        let received_head = self.take_head(length)?;
         if self.requests == 1 {
             self.is_observer = true;
             self.place.counts().take_back(Count::Accepted);
@@ -269,18 +269,18 @@ impl ServedConnection {
         }
         let headers = vec!["Content-Type: application/json".to_owned()];
         let json = self.place.backend.stats.json().into_bytes();
-        // A body that came with it is not read.
-        let keeps = asked.client.keeps && asked.framing.body == BodyLength::None;
+        // A body of the request is not read.
+        let keeps = received_head.client.keeps && received_head.framing.body == BodyLength::None;
         let reply = BackendReply::new(
             &ReplyContents { headers, ..ReplyContents::of(json) },
-            RequestFormat { keeps, ..asked.client },
+            RequestFormat { keeps, ..received_head.client },
         );
-        let all = ReplyPart::at_once(reply.end(asked.is_head));
+        let all = ReplyPart::at_once(reply.end(received_head.is_head));
         self.link.send(&reply, all, || (), |_| ()).await?;
         Ok(keeps)
     }
 
-    /// Answers what is not a request.
+    /// Answers an invalid request.
     async fn refuse(&mut self, status: u16) -> Result<(), EarlyEnd> {
         let reply = BackendReply::new(
             &ReplyContents::status(status),
@@ -305,10 +305,11 @@ impl ServedConnection {
         self.place.log.is_some().then(Instant::now)
     }
 
-    fn note(&self, asked: &ReceivedHead, begun: Option<Instant>, status: u16, bytes: u64) {
+    fn note(&self, received_head: &ReceivedHead, begun: Option<Instant>, status: u16, bytes: u64) {
         if let (Some(log), Some(begun)) = (&self.place.log, begun) {
-            let (arrived, written) = (asked.arrived, Instant::now());
-            log.add(&LogEntry { arrived, begun, written, status, bytes, asked: &asked.line });
+            let (arrived, written) = (received_head.arrived, Instant::now());
+            let request = &*received_head.line;
+            log.add(&LogEntry { arrived, begun, written, status, bytes, request });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command line, and what it asks for.
+//! The command line of the backend.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use net::Address;
 
-use super::misfortune::{Misfortunes, RequestEnd};
+use super::faults::{FaultInjection, RequestEnd};
 use super::pause::Pause;
 use super::reply::ReplyContents;
 use super::stats::STATUS_END;
@@ -19,7 +19,7 @@ use crate::units;
 const LISTEN: &str = "127.0.0.1:8081";
 /// The default body.
 const BODY: &str = "Hello, world!\n";
-/// Threads at most.
+/// The most threads.
 const THREADS_MAX: u64 = 1024;
 
 /// The parsed command line.
@@ -29,31 +29,31 @@ pub(super) struct BackendSettings {
     pub(super) tcp_echo: Vec<Address>,
     pub(super) udp_echo: Vec<Address>,
     pub(super) threads: usize,
-    /// The reply; with `echo` its body is the request's.
+    /// The reply; with `--echo`, its body is that of the request.
     pub(super) content: Option<ReplyContents>,
     pub(super) echo: bool,
     /// The body describes the request.
     pub(super) whoami: bool,
-    /// Whoever asks for another protocol gets it, and its bytes back.
+    /// Whether clients may switch protocols; their bytes are then echoed.
     pub(super) upgrade: bool,
-    /// Bytes of a body in a second.
+    /// Bytes of a body per second.
     pub(super) trickle: Option<u64>,
     pub(super) status: u16,
     pub(super) error_status: u16,
     pub(super) headers: Vec<String>,
     pub(super) chunked: bool,
     pub(super) work: RequestCost,
-    /// How many requests are served at once, and how many may wait.
+    /// The most requests to serve at once, and the most that may wait.
     pub(super) pool: Option<u64>,
     pub(super) pool_queue: Option<u64>,
-    pub(super) misfortunes: Misfortunes,
+    pub(super) faults: FaultInjection,
     pub(super) seed: u64,
     pub(super) pause: Option<Pause>,
     pub(super) log: Option<PathBuf>,
 }
 
 impl BackendSettings {
-    /// Reads the command line; `None`: it asks for help or the version.
+    /// Parses the command line. `None` if it asks for help or the version.
     pub(super) fn read(words: &[OsString]) -> Result<Option<Self>, String> {
         let mut settings = Self { threads: 1, status: 200, error_status: 500, ..Self::default() };
         for said in options::read(TABLE, words).map_err(|refused| refused.to_string())? {
@@ -71,7 +71,7 @@ impl BackendSettings {
     }
 
     fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let misfortunes = &mut self.misfortunes;
+        let faults = &mut self.faults;
         match name {
             "listen" => self.listen.push(address(value)?),
             "tcp-echo" => self.tcp_echo.push(address(value)?),
@@ -96,11 +96,11 @@ impl BackendSettings {
             "spin" => self.work.spin = units::count(value)?,
             "pool" => self.pool = Some(units::count(value)?),
             "pool-queue" => self.pool_queue = Some(units::count(value)?),
-            "error" => misfortunes.shares.push((units::share(value)?, RequestEnd::Error)),
-            "disconnect" => misfortunes.shares.push((units::share(value)?, RequestEnd::Disconnect)),
-            "reset" => misfortunes.shares.push((units::share(value)?, RequestEnd::Reset)),
-            "cut" => misfortunes.shares.push((units::share(value)?, RequestEnd::Cut)),
-            "delay" => misfortunes.delays.push(delay(value)?),
+            "error" => faults.shares.push((units::share(value)?, RequestEnd::Error)),
+            "disconnect" => faults.shares.push((units::share(value)?, RequestEnd::Disconnect)),
+            "reset" => faults.shares.push((units::share(value)?, RequestEnd::Reset)),
+            "cut" => faults.shares.push((units::share(value)?, RequestEnd::Cut)),
+            "delay" => faults.delays.push(delay(value)?),
             "seed" => self.seed = units::count(value)?,
             "pause" => self.pause = Some(pause(value)?),
             "log" => self.log = Some(value.into()),
@@ -129,7 +129,7 @@ impl BackendSettings {
         if self.pool_queue.is_some() && self.pool.is_none() {
             return Err("--pool-queue requires --pool".into());
         }
-        let Misfortunes { shares, delays } = &self.misfortunes;
+        let FaultInjection { shares, delays } = &self.faults;
         let sums = [shares.iter().map(|one| one.0).sum(), delays.iter().map(|one| one.0).sum()];
         if sums.iter().any(|sum: &f64| *sum > 1.0 + 1e-9) {
             return Err("the shares add up to more than 100 %".into());
@@ -138,12 +138,12 @@ impl BackendSettings {
             self.listen.push(address(LISTEN)?);
         }
         let content = self.content.take().unwrap_or_else(|| ReplyContents::of(BODY.as_bytes()));
-        self.content = Some(self.dress(ReplyContents { status: self.status, ..content }));
+        self.content = Some(self.apply_to(ReplyContents { status: self.status, ..content }));
         Ok(self)
     }
 
-    /// Gives a reply the headers and the coding that all have.
-    pub(super) fn dress(&self, content: ReplyContents) -> ReplyContents {
+    /// Applies the headers and the coding of all replies.
+    pub(super) fn apply_to(&self, content: ReplyContents) -> ReplyContents {
         const TYPE: &str = "Content-Type";
         let mut headers = self.headers.clone();
         if !headers.iter().any(|line| is_named(line, TYPE)) {
@@ -152,9 +152,9 @@ impl BackendSettings {
         ReplyContents { headers, chunked: self.chunked, ..content }
     }
 
-    /// Whether anything is left to chance.
+    /// Whether random numbers are needed.
     pub(super) fn has_chances(&self) -> bool {
-        let Misfortunes { shares, delays } = &self.misfortunes;
+        let FaultInjection { shares, delays } = &self.faults;
         let sleeps_vary = self.work.sleep.is_some_and(|(least, most)| least < most);
         sleeps_vary || !shares.is_empty() || !delays.is_empty()
     }
@@ -236,7 +236,7 @@ fn delay(text: &str) -> Result<(f64, Duration), String> {
 fn pause(text: &str) -> Result<Pause, String> {
     let (length, every) = text.split_once('/').ok_or("expected TIME/PERIOD, such as 1s/10s")?;
     let (length, every) = (units::time(length)?, units::time(every)?);
-    // Whole microseconds are what the schedule counts.
+    // The schedule counts whole microseconds.
     if length.as_micros() < every.as_micros() {
         Ok(Pause::new(length, every))
     } else {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said() {
+    fn defaults_are_set() {
         let settings = read("").unwrap();
         assert_eq!(settings.listen, [address("8081").unwrap()]);
         assert_eq!(settings.content.unwrap().headers, ["Content-Type: text/plain"]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_seeds_need() {
+    fn options_are_parsed() {
         let settings = read("-l 8000 --sleep 0..1s --spin 10000000").unwrap();
         assert_eq!(settings.work.sleep, Some((ms(0), ms(1000))));
         assert_eq!((settings.work.spin, settings.threads), (10_000_000, 1));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_options_are_refused() {
         for line in [
             "word",
             "--listen here",

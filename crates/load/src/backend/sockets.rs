@@ -9,10 +9,10 @@ use net::{Address, Datagrams, SocketOptions};
 use super::complain;
 use super::settings::BackendSettings;
 
-/// Connections that may wait to be accepted, as far as the system lets them.
+/// The backlog of listening sockets, which the system may limit.
 const BACKLOG: i32 = 4096;
 
-/// What is spoken.
+/// The protocol of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Http,
@@ -24,7 +24,7 @@ pub(super) enum Sort {
 
 /// An address with its sockets.
 pub(super) struct OpenAddress {
-    /// As it is told: `http://127.0.0.1:8081`.
+    /// Its URL: `http://127.0.0.1:8081`.
     pub(super) name: String,
     sort: Sort,
     address: Address,
@@ -37,7 +37,7 @@ pub(super) struct ThreadSocket {
     pub(super) fd: OwnedFd,
 }
 
-/// Opens all that the settings name.
+/// Opens the sockets of all addresses in the settings.
 pub(super) fn open(settings: &BackendSettings) -> Result<Vec<OpenAddress>, String> {
     let of = |sort, addresses: &[Address]| {
         let open = |address: &Address| OpenAddress::new(sort, address, settings.threads);
@@ -71,7 +71,7 @@ impl OpenAddress {
         Ok(Self { name, sort, address, sockets })
     }
 
-    /// The socket of a thread. One that there is only one of is everybody's if it accepts.
+    /// The socket of a thread. A single listening socket is shared by all threads.
     pub(super) fn share(&self, thread: usize) -> Result<Option<ThreadSocket>, String> {
         let own = self.sockets.get(thread);
         let socket = own.or(self.sockets.first().filter(|_| self.sort != Sort::Udp));
@@ -80,7 +80,7 @@ impl OpenAddress {
         Ok(fd.map(|fd| ThreadSocket { sort: self.sort, fd }))
     }
 
-    /// Takes the file of a Unix socket away.
+    /// Removes the file of a Unix socket.
     pub(super) fn close(&self) {
         if let Err(error) = self.address.unlink() {
             complain(&format!("{}: {error}", self.address));
@@ -95,7 +95,7 @@ fn listen(address: &Address, threads: usize) -> Result<(Address, Vec<OwnedFd>), 
         opened.map_err(|failed| format!("{}: {}", failed.what, failed.error))
     };
     let first = open(address, true)?;
-    // Port 0 has become another.
+    // The system has replaced port 0.
     let address = own(&first)?;
     let mut sockets = vec![first];
     if matches!(address, Address::Ip(_)) {

@@ -10,18 +10,18 @@ use std::sync::{Mutex, PoisonError};
 /// One past the highest status.
 pub(super) const STATUS_END: usize = 600;
 
-/// What is counted beside the replies by status, which have the numbers from 100 on.
+/// Counters other than those of replies by status, which have the numbers from 100 on.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
     /// Connections accepted.
     Accepted,
-    /// Of these, those that are over.
+    /// Connections closed.
     Closed,
-    /// Requests whose heads have arrived; datagrams.
+    /// Requests whose heads were received; datagrams.
     Requests,
-    /// Bytes of request bodies; all that came, where it is sent back.
+    /// Bytes of request bodies; all received bytes of echo connections.
     Received,
-    /// Bytes sent, heads included.
+    /// Bytes sent, including heads.
     Sent,
 }
 
@@ -34,17 +34,17 @@ impl ThreadCounters {
         Self([const { AtomicU64::new(0) }; STATUS_END])
     }
 
-    /// More of something.
+    /// Increases a counter.
     pub(super) fn add(&self, what: Count, more: u64) {
         self.set(what as usize, |now| now + more);
     }
 
-    /// One less of something.
+    /// Decreases a counter by one.
     pub(super) fn take_back(&self, what: Count) {
         self.set(what as usize, |now| now.wrapping_sub(1));
     }
 
-    /// A reply.
+    /// Counts a reply.
     pub(super) fn add_status(&self, status: u16) {
         self.set(usize::from(status), |now| now + 1);
     }
@@ -55,7 +55,7 @@ impl ThreadCounters {
     }
 }
 
-/// How many there are at once, and were at most.
+/// A current number and its maximum.
 #[derive(Default)]
 pub(super) struct Gauge {
     now: AtomicU64,
@@ -63,7 +63,7 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// One more; answers how many there are with it.
+    /// Adds one. Returns the new number.
     pub(super) fn rise(&self) -> u64 {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         if now > self.highest.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ impl Gauge {
         now
     }
 
-    /// One less.
+    /// Subtracts one.
     pub(super) fn fall(&self) {
         self.now.fetch_sub(1, Ordering::SeqCst);
     }
@@ -89,18 +89,18 @@ pub(super) struct Port {
     /// Requests in progress.
     pub(super) level: Gauge,
     threads: Vec<ThreadCounters>,
-    /// What was there at the last reset.
+    /// The counters at the last reset.
     before: Mutex<Vec<u64>>,
 }
 
 impl Port {
-    /// An address, and how many threads serve it.
+    /// The counters of an address that `threads` threads serve.
     pub(super) fn new(name: String, threads: usize) -> Self {
         let threads = (0..threads).map(|_| ThreadCounters::new()).collect();
         Self { name, level: Gauge::default(), threads, before: Mutex::new(vec![0; STATUS_END]) }
     }
 
-    /// What that thread counts.
+    /// The counters of a thread.
     pub(super) fn counts(&self, thread: usize) -> &ThreadCounters {
         &self.threads[thread]
     }
@@ -127,7 +127,7 @@ impl Port {
     }
 }
 
-/// All addresses, and what they have in common.
+/// The counters of all addresses.
 #[derive(Default)]
 pub(super) struct Stats {
     /// The addresses.
@@ -150,7 +150,7 @@ impl Stats {
         json.push_str(",\"ports\":{");
         for (port, index) in self.ports.iter().zip(0..) {
             let comma = if index == 0 { "" } else { "," };
-            // A path may hold what JSON has signs for; Rust's way to quote is close enough to its.
+            // Rust's quoting of paths is close enough to that of JSON.
             let _ = write!(json, "{comma}\n{:?}:{{", port.name);
             port.summary().write(&mut json);
             json.push('}');
@@ -159,7 +159,7 @@ impl Stats {
         json
     }
 
-    /// The total in words.
+    /// The total as text.
     pub(super) fn text(&self) -> String {
         let total = self.total();
         let mut text = format!(
@@ -185,7 +185,7 @@ impl Stats {
     }
 }
 
-/// What is told.
+/// A summary of counters.
 struct StatsSummary {
     sums: Vec<u64>,
     open: u64,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reset_what_is_open_is_open() {
+    fn a_reset_keeps_open_connections_counted() {
         let stats = stats();
         let counts = stats.ports[0].counts(0);
         counts.add(Count::Accepted, 3);

@@ -1,4 +1,4 @@
-//! What became of `--expect`: judged, shown, and turned into the end of the program.
+//! `--expect`: judges runs, shows the results, and sets the exit code.
 
 use super::CommandError;
 use crate::expect::Expectation;
@@ -9,7 +9,7 @@ pub(super) fn judge(expectations: &[Expectation], results: &Results) -> Vec<Judg
     expectations.iter().map(|expectation| expectation.judge(results)).collect()
 }
 
-/// A line for each; nothing without any.
+/// A line for each expectation; empty without any.
 pub(super) fn text(judged: &[Judged]) -> String {
     let width = judged.iter().map(|one| one.expectation.chars().count()).max();
     let Some(width) = width else { return String::new() };
@@ -20,7 +20,7 @@ pub(super) fn text(judged: &[Judged]) -> String {
     format!("Expectations:\n{}", judged.iter().map(line).collect::<String>())
 }
 
-/// Success, unless one was broken in any run.
+/// An error if any run has broken an expectation.
 pub(super) fn verdict(runs: &[Results]) -> Result<(), CommandError> {
     let is_broken = |run: &&Results| run.judged.iter().any(|judged| !judged.kept);
     let broken = runs.iter().filter(is_broken).count();
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_its_line() {
+    fn each_expectation_has_its_line() {
         let expected = "\
 Expectations:
   kept    rate>50  measured 100.00 requests/s
@@ -63,7 +63,7 @@ Expectations:
     }
 
     #[test]
-    fn one_that_is_broken_is_enough() {
+    fn one_broken_expectation_is_an_error() {
         let (good, bad) = (run(&["rate>50"]), run(&["rate>50", "rate>200"]));
         assert_eq!(verdict(&[run(&[])]), Ok(()));
         assert_eq!(verdict(&[good.clone(), good.clone()]), Ok(()));

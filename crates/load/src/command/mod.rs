@@ -1,8 +1,7 @@
 //! `weir load` from its command line to its last line of output.
 //!
-//! Results go to standard output: wrk's text, percentiles, what became of expectations. What
-//! explains them, and what is shown while it runs, goes to standard error. Called as `wrk` it
-//! prints what wrk prints, and nothing else.
+//! Results go to standard output: wrk's text, percentiles, expectations. Notes and progress go to
+//! standard error. Called as `wrk`, it prints only what wrk prints.
 
 mod expected;
 mod searching;
@@ -24,7 +23,7 @@ use crate::run::{self, FinishedRun};
 use crate::settings::{LoadSettings, RequestedRun};
 use crate::tell;
 
-/// Descriptors of threads and their alarms, and some to spare.
+/// Descriptors of threads and their alarms, and some in reserve.
 const DESCRIPTORS: u64 = 4096;
 
 /// How the program was called.
@@ -41,7 +40,7 @@ pub enum CalledAs {
 pub enum CommandError {
     /// The command line is wrong, or the run was not possible, or had no reply.
     Error(String),
-    /// The run was possible, and did not keep to what was expected of it.
+    /// The run has broken an expectation.
     Broken(String),
 }
 
@@ -68,7 +67,7 @@ impl From<String> for CommandError {
     }
 }
 
-/// Does what the words after the name say. An error is said by whoever called.
+/// Runs the command with these arguments. The caller prints errors.
 pub fn command(words: &[OsString], called: CalledAs) -> Result<(), CommandError> {
     if let Some((_, rest)) = words.split_first().filter(|(first, _)| *first == "compare") {
         return Ok(print(&compare::run(rest)?)?);
@@ -89,7 +88,7 @@ fn usage() -> String {
 }
 
 fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
-    // It may be allowed to; whether it has to is seen next.
+    // May fail; the limit is checked next.
     let _ = net::process::raise_open_files_limit();
     settings.check_descriptors(net::process::open_files_limit().0.unwrap_or(u64::MAX))?;
     if let Some(against) = &settings.against {
@@ -101,7 +100,7 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     }
     let plan = settings.plan()?;
     settings.files().try_for_each(try_file)?;
-    // Where there is no room for some to spare, there are none to spare.
+    // May fail; the reserve is not necessary.
     let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
     let mut kept = Vec::new();
     let done = match settings.search {
@@ -114,9 +113,9 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     done
 }
 
-/// Whether what is to be kept can be: nobody wants to know after an hour that it cannot.
+/// Checks that a results file can be written, before a long run.
 fn try_file(path: &Path) -> Result<(), String> {
-    // Whoever reads a pipe would take this for its end.
+    // The reader of a pipe would take closing it for the end.
     let is_pipe = path.metadata().is_ok_and(|file| file.file_type().is_fifo());
     if is_output(path) || is_pipe {
         return Ok(());
@@ -125,7 +124,7 @@ fn try_file(path: &Path) -> Result<(), String> {
     opened.map(|_| ()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs as often as it is told to, and shows each run.
+/// Runs `--repeat` times, and shows each run.
 fn measure(
     settings: &LoadSettings,
     plan: &RunPlan,
@@ -141,7 +140,7 @@ fn measure(
         finished.results.judged = expected::judge(&settings.expectations, &finished.results);
         let results = &finished.results;
         kept.push(results.clone());
-        // Before all that can still go wrong.
+        // First, because later steps may fail.
         let saved = save(settings, kept, is_file);
         if !is_brief(settings, called) || results.tally.replies > 0 {
             show(settings, &wrk::closing(results, &report.percentiles))?;
@@ -149,7 +148,7 @@ fn measure(
         show(settings, &expected::text(&results.judged))?;
         let said = finished.say_done();
         if called == CalledAs::Load && !settings.quiet {
-            // Not there where programs read that expect wrk's last line to be the last.
+            // Not on standard output: programs expect wrk's last line to be the last.
             tell(&format!("\n{}", notes::notes(results, report.further)));
         }
         saved.and(said)?;
@@ -163,12 +162,12 @@ fn measure(
     expected::verdict(kept)
 }
 
-/// Whether only results are shown, if there are any: wrk says more, and so do we as wrk.
+/// Whether only results are shown. Called as wrk, the program prints as much as wrk.
 fn is_brief(settings: &LoadSettings, called: CalledAs) -> bool {
     settings.quiet && called == CalledAs::Load
 }
 
-/// A run, with a line for each of its seconds on standard error, or a view where it is a terminal.
+/// Runs, with a line for each second on standard error, or a live view on a terminal.
 fn watched(
     settings: &LoadSettings,
     plan: &RunPlan,
@@ -193,7 +192,7 @@ fn watched(
     finished
 }
 
-/// Writes what is to be kept in such places: all runs so far, and the latencies of the last.
+/// Writes the results files that `place` selects: all runs so far, and the latencies of the last.
 fn save(settings: &LoadSettings, kept: &[Results], place: fn(&Path) -> bool) -> Result<(), String> {
     let Some(last) = kept.last() else { return Ok(()) };
     if let Some(path) = settings.json.as_deref().filter(|path| place(path)) {
@@ -205,7 +204,7 @@ fn save(settings: &LoadSettings, kept: &[Results], place: fn(&Path) -> bool) -> 
     Ok(())
 }
 
-/// Whether what is to be kept goes to standard output: whole, and once.
+/// Whether a results file is standard output, which is written once.
 fn is_output(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -230,7 +229,7 @@ fn answered(results: &Results) -> Result<(), String> {
     Ok(())
 }
 
-/// Where programs read standard output, people read standard error, unless they want it quiet.
+/// Prints to standard error if programs read standard output, unless `--quiet` is set.
 fn show(settings: &LoadSettings, text: &str) -> Result<(), String> {
     match (settings.files().any(is_output), settings.quiet) {
         (false, _) => print(text)?,
@@ -240,7 +239,7 @@ fn show(settings: &LoadSettings, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Nobody may be reading any more; that ends it.
+/// Prints to standard output. A closed pipe ends the program.
 fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())

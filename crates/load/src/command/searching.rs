@@ -1,4 +1,4 @@
-//! `--search`: rates are tried one after the other, and each step is shown.
+//! `--search`: tries rates one after the other, and shows each step.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::run::schedule::RateSchedule;
 use crate::search::{Search, StepVerdict};
 use crate::settings::{Goal, LoadSettings};
 
-/// Steps that are repeated because the generator was in the way.
+/// The most steps to repeat because the generator disturbed them.
 const DISTURBED_MAX: u32 = 5;
 
-/// Looks for the highest rate.
+/// Searches for the highest rate.
 pub(super) fn search(
     settings: &LoadSettings,
     plan: &RunPlan,
@@ -42,9 +42,9 @@ pub(super) fn search(
             break;
         }
         steps.count(&verdict);
-        // What says nothing about the server is asked again, but not for ever.
+        // A disturbed step is repeated, but not for ever.
         if verdict != StepVerdict::Disturbed || steps.disturbed > DISTURBED_MAX {
-            search.learn(verdict == StepVerdict::Holds);
+            search.record(verdict == StepVerdict::Holds);
         }
     }
     let percentile = goal.percentile;
@@ -56,11 +56,11 @@ pub(super) fn search(
     show(settings, &(found + &steps.doubt()))
 }
 
-/// Steps of most searches: the rates to try are halved down to a twentieth, and a rate that fails
-/// is tried twice.
+/// The number of steps of most searches: the interval of rates is halved until it is 5 % wide, and
+/// a rate that fails is tried twice.
 const STEPS: std::ops::RangeInclusive<u32> = 8..=15;
 
-/// What to expect of a search whose steps take so long.
+/// The estimated duration of a search, by that of a step.
 fn estimate(step: Duration) -> String {
     // One more measures the closed loop.
     let time = |steps: u32| match (step * (steps + 1)).as_secs_f64() {
@@ -110,7 +110,7 @@ fn step(results: &Results, rate: f64, goal: Goal, verdict: &StepVerdict) -> Stri
     )
 }
 
-/// How many steps there were, and how many of them say nothing about the server.
+/// The number of steps, and of those that were disturbed.
 #[derive(Default)]
 struct Steps {
     all: u32,
@@ -123,7 +123,7 @@ impl Steps {
         self.disturbed += u32::from(*verdict == StepVerdict::Disturbed);
     }
 
-    /// What is to be said where most of them were disturbed.
+    /// The warning if most steps were disturbed.
     fn doubt(&self) -> String {
         if self.disturbed * 2 <= self.all {
             return String::new();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_it_may_take() {
+    fn the_duration_is_estimated() {
         let text = |seconds| estimate(Duration::from_secs_f64(seconds));
         let expected = "Usually 8 to 15 steps of 0.5s (4s to 8s), more on a busy machine.\n";
         assert_eq!(text(0.5), expected);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_repeated_where_most_steps_had_it() {
+    fn a_warning_is_printed_if_most_steps_were_disturbed() {
         let mut steps = Steps::default();
         steps.count(&StepVerdict::Disturbed);
         steps.count(&StepVerdict::Holds);

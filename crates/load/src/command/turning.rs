@@ -11,7 +11,7 @@ use crate::settings::LoadSettings;
 use crate::target::LoadTarget;
 use crate::tell;
 
-/// Runs both, and shows and keeps what was measured. Expectations are those of B.
+/// Runs both, shows and saves the results. Expectations apply to B.
 pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), CommandError> {
     let (plans, blocks) = settings.plans_in_turns(against)?;
     let _ = net::process::reserve_descriptors(plans[0].connections * 2 + DESCRIPTORS);

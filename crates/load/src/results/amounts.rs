@@ -7,16 +7,16 @@ struct Units {
     above: &'static [&'static str],
 }
 
-// wrk knows one unit more of each, but never gets to it: two hours are 120m.
+// wrk has one more unit of each, which it never reaches: two hours are 120m.
 const MICROSECONDS: Units = Units { base: "us", scale: 1000.0, above: &["ms"] };
 const SECONDS: Units = Units { base: "s", scale: 60.0, above: &["m"] };
 const BYTES: Units = Units { base: "", scale: 1024.0, above: &["K", "M", "G", "T"] };
 const COUNT: Units = Units { base: "", scale: 1000.0, above: &["k", "M", "G", "T"] };
 
-/// At this share of the next unit wrk goes over to it: 850us are 0.85ms.
+/// The share of the next unit from which wrk uses it: 850us are 0.85ms.
 const NEXT_UNIT_AT: f64 = 0.85;
 
-/// A time measured: `1.23ms`.
+/// A measured time: `1.23ms`.
 pub(crate) fn time_us(microseconds: f64) -> String {
     if microseconds >= 1e6 {
         write(microseconds / 1e6, &SECONDS, 2)
@@ -25,7 +25,7 @@ pub(crate) fn time_us(microseconds: f64) -> String {
     }
 }
 
-/// A time asked for, in whole units: `30s`, `2m`.
+/// A configured time, in whole units: `30s`, `2m`.
 pub(crate) fn time_s(seconds: f64) -> String {
     write(seconds, &SECONDS, 0)
 }
@@ -56,9 +56,9 @@ fn write(mut amount: f64, units: &Units, decimals: usize) -> String {
 mod tests {
     use super::*;
 
-    /// What wrk's own functions give for the same numbers (src/units.c, compiled for this).
+    /// Results of wrk's own functions (src/units.c) for the same numbers.
     #[test]
-    fn as_wrk_writes_them() {
+    fn amounts_have_the_format_of_wrk() {
         let times = [
             (0.0, "0.00us"),
             (849.99, "849.99us"),
@@ -71,8 +71,8 @@ mod tests {
             (7_200_000_000.0, "120.00m"),
         ];
         times.iter().for_each(|(us, text)| assert_eq!(time_us(*us), *text));
-        let asked = [(1.0, "1s"), (50.0, "50s"), (51.0, "1m"), (150.0, "2m"), (7200.0, "120m")];
-        asked.iter().for_each(|(s, text)| assert_eq!(time_s(*s), *text));
+        let times = [(1.0, "1s"), (50.0, "50s"), (51.0, "1m"), (150.0, "2m"), (7200.0, "120m")];
+        times.iter().for_each(|(s, text)| assert_eq!(time_s(*s), *text));
         let sizes = [
             (0.0, "0.00"),
             (870.0, "870.00"),

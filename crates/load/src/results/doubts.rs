@@ -1,31 +1,31 @@
-//! Whether the figures are the server's, or those of the generator that measured it.
+//! Reasons to doubt the figures: the generator, not the server, may have limited them.
 //!
-//! It judges its own work only; what the network or the machine did is not known here.
+//! Only the generator's own work is judged, not the network or the machine.
 
 use super::{LoadKind, Results, amounts};
 
-/// A thread on a CPU for more than this share of a second answers late: what it measures then is
-/// its own queue.
+/// A thread that uses a CPU for more than this share of a second is late, and measures its own
+/// queue.
 pub const BUSY_MAX: f64 = 0.9;
 
-/// Starts may be late by this, the accuracy that latencies are given with, ...
+/// The tolerated lateness of starts, which is the accuracy of latencies, ...
 pub const LATENESS_MAX_US: f64 = 1000.0;
-/// ... or by this share of a long p99 latency, in which it is not seen, ...
+/// ... or this share of a long p99 latency, in which it is invisible, ...
 pub const LATENESS_SEEN_FROM: f64 = 0.01;
-/// ... but never by so much of a short one that the most of it is lateness, since latency counts
-/// from the intended start.
+/// ... but less than this share of a short one: latency counts from the intended start, so most of
+/// it would be lateness.
 pub const LATENESS_MOST_FROM: f64 = 0.5;
 
-/// A reason to take the figures for the generator's.
+/// A reason to doubt the figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// What was seen.
+    /// The observation.
     pub what: String,
     /// What to do about it.
     pub remedy: &'static str,
 }
 
-/// All there are of a run.
+/// All reasons to doubt a run.
 pub fn doubts(results: &Results) -> Vec<Doubt> {
     [busy(results), late(results)].into_iter().flatten().collect()
 }
@@ -64,7 +64,7 @@ mod tests {
     use crate::results::testing::results;
 
     #[test]
-    fn a_busy_thread() {
+    fn a_busy_thread_is_a_doubt() {
         let mut results = results();
         results.busiest_thread = 0.9;
         assert_eq!(doubts(&results), []);
@@ -72,7 +72,7 @@ mod tests {
         assert!(doubts(&results)[0].what.starts_with("its busiest thread used a CPU for 97 % "));
     }
 
-    /// p99 of lateness and of latency, and whether that is too late.
+    /// The p99 of lateness and of latency, and whether the starts are too late.
     const LATE: [(u64, u64, bool); 8] = [
         (999, 10_000, false),
         (1001, 10_000, true),
@@ -85,7 +85,7 @@ mod tests {
     ];
 
     #[test]
-    fn late_starts() {
+    fn late_starts_are_a_doubt() {
         for (lateness, latency, expected) in LATE {
             let mut results = results();
             results.tally.lateness_us.record(lateness).unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reply_no_latency_is_short() {
+    fn lateness_without_replies_is_a_doubt() {
         let mut results = results();
         results.pace = LoadKind::Open { from: 10.0, to: 10.0 };
         results.tally.lateness_us.record(300).unwrap();

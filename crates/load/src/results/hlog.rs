@@ -1,8 +1,8 @@
 //! The log of interval histograms (`.hlog`) that the tools around HdrHistogram read.
 //!
-//! An interval for each second, latencies in microseconds; the column of maxima, which is for
-//! people, is in milliseconds as everywhere, its divisor said in a comment. Errors and rates have
-//! no place in the format.
+//! It has an interval for each second, with latencies in microseconds. The column of maxima, which
+//! is for people, is in milliseconds, with the divisor in a comment. The format cannot contain
+//! errors and rates.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,14 +11,14 @@ use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 
 use super::Results;
 
-/// Microseconds to the milliseconds in which maxima are shown.
+/// Microseconds per millisecond, the unit of maxima.
 const MAX_VALUE_DIVISOR: f64 = 1000.0;
 
-/// Columns, as HdrHistogram's own writer heads them.
+/// The heading of columns, as HdrHistogram's own writer has it.
 const LEGEND: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// The log as text. An error is the serialiser's, for counts that the format cannot hold.
+/// The log as text. Serialising counts that exceed the format is an error.
 pub fn hlog(results: &Results) -> Result<String, String> {
     let mut log = Vec::new();
     write(results, &mut log).map_err(|error| format!("no .hlog was written: {error}"))?;
@@ -36,7 +36,7 @@ fn write(results: &Results, log: &mut Vec<u8>) -> Result<(), Box<dyn std::error:
         .begin_log_with(log, &mut serializer)?;
     log.extend_from_slice(LEGEND.as_bytes());
 
-    // The writer has no legend of its own, so a second one goes on below it.
+    // The writer writes no legend, so another writer continues after it.
     let mut intervals = IntervalLogWriterBuilder::new()
         .with_max_value_divisor(MAX_VALUE_DIVISOR)
         .begin_log_with(log, &mut serializer)?;
@@ -60,7 +60,7 @@ mod tests {
     use crate::results::testing::{moments, results};
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_written_log_is_read_back() {
         let mut results = results();
         results.began_unix_ms = 1_700_000_000_250;
         results.seconds = moments([(1.0, 3, 120), (2.5, 5, 70_000), (3.0, 0, 1)]);
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(intervals, expected);
     }
 
-    /// Start and length in milliseconds, the maximum shown, and count and maximum in truth.
+    /// Start and length in milliseconds, the shown maximum, and the real count and maximum.
     fn interval(entry: &LogEntry<'_>) -> (u128, u128, f64, u64, u64) {
         let LogEntry::Interval(interval) = entry else { panic!("{entry:?}") };
         let bytes = base64(interval.encoded_histogram());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_is_as_others_write_it() {
+    fn the_head_has_the_usual_format() {
         let log = hlog(&results()).unwrap();
         let expected = "\
 #[weir load http://127.0.0.1:8080/: latency in microseconds]

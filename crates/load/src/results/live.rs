@@ -1,16 +1,16 @@
-//! A run while it runs: one line for each second, or a view that is drawn again in place.
+//! The progress of a run: one line for each second, or a view that is redrawn in place.
 //!
-//! Strings only. Whether there is a terminal, how wide it is, and the writing are the caller's.
+//! It only produces strings. The caller knows the terminal and its width, and writes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Errors, Second, StatusCounts, amounts};
 
-/// What has to be remembered between one second and the next.
+/// State between two seconds.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// The seconds that the run is to take, if that is known.
+    /// The duration of the run in seconds, if it is known.
     total: Option<f64>,
     last_at: f64,
     /// Errors and statuses since the start.
@@ -21,20 +21,20 @@ pub struct Live {
     drawn: usize,
 }
 
-/// Seconds that the view looks back.
+/// The seconds of history in the view.
 const HISTORY_MAX: usize = 60;
-/// Columns of the view beside its history.
+/// The columns of the view without its history.
 const BESIDE_HISTORY: usize = 40;
-/// Kinds of errors that are named: the most frequent.
+/// The most kinds of errors to name.
 const KINDS_MAX: usize = 4;
 
 impl Live {
-    /// A run that is to take so long, if that is known.
+    /// The progress of a run with this duration, if it is known.
     pub fn new(total: Option<Duration>) -> Self {
         Self { total: total.map(|time| time.as_secs_f64()), ..Self::default() }
     }
 
-    /// The next second as a line.
+    /// The line for the next second.
     pub fn line(&mut self, second: &Second) -> String {
         let (rate, failures) = self.count(second);
         let latency = latency(second);
@@ -46,9 +46,9 @@ impl Live {
         format!("{at:7.1}s {rate:>11.2} requests/s {failures:>7} errors   {latency}{kinds}\n")
     }
 
-    /// The next second as what the terminal is to be sent: the view in place of the last one.
+    /// The bytes for the terminal that replace the view by that of the next second.
     pub fn view(&mut self, second: &Second, columns: usize) -> String {
-        // There are terminals that have never been told how wide they are.
+        // Some terminals do not know their width.
         if columns == 0 {
             return self.line(second);
         }
@@ -68,7 +68,7 @@ impl Live {
         ];
         let mut text = self.up();
         for line in &lines {
-            // A line that wraps would be two to go up by.
+            // A line that wraps would count as two when the cursor goes up.
             text.extend(line.chars().take(columns.saturating_sub(1)));
             text += "\x1b[K\n";
         }
@@ -85,7 +85,7 @@ impl Live {
         }
     }
 
-    /// Takes the view away, for what comes after the run.
+    /// Removes the view, for output after the run.
     pub fn clear(&mut self) -> String {
         let text = match self.drawn {
             0 => String::new(),
@@ -102,7 +102,7 @@ impl Live {
         }
     }
 
-    /// The second's rate and failures, which count from now on.
+    /// Counts a second. Returns its rate and failures.
     fn count(&mut self, second: &Second) -> (f64, u64) {
         let length = second.at - self.last_at;
         let rate = if length > 0.0 { second.tally.replies as f64 / length } else { 0.0 };
@@ -116,7 +116,7 @@ impl Live {
         (rate, second.tally.failures())
     }
 
-    /// The last seconds as bars between nothing and the highest rate among them.
+    /// The last seconds as bars, relative to the highest rate among them.
     fn history(&self, width: usize) -> String {
         const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let seen = self.rates.iter().skip(self.rates.len().saturating_sub(width));

@@ -1,7 +1,7 @@
-//! What was measured, and the ways to show it.
+//! The results of runs, and their output formats.
 //!
-//! Threads count for themselves into a [`RunStats`]; at the end they are added up. Every latency is
-//! in microseconds, from the moment the request should have started to the last byte of its reply.
+//! Each thread counts into its own [`RunStats`]; they are added up at the end. Every latency is in
+//! microseconds, from the intended start of a request to the last byte of its reply.
 
 pub(crate) mod amounts;
 pub mod compare;
@@ -33,106 +33,106 @@ pub use statuses::StatusCounts;
 pub use tls_stats::{AgreedTls, TlsStats};
 pub use turns::{ComparedSide, MeasuredTurn, TurnBlock, Turns};
 
-/// What one thread has seen, or all of them together.
+/// The counts of one thread, or of all threads.
 #[derive(Clone, Debug)]
 pub struct RunStats {
     /// Complete replies, whatever their status.
     pub replies: u64,
-    /// Bytes received, heads included.
+    /// Bytes received, including heads.
     pub bytes: u64,
     /// Replies by their status.
     pub statuses: StatusCounts,
     /// Latencies of complete replies.
     pub latency_us: Histogram<u64>,
-    /// Replies a second of each thread, looked at ten times a second.
+    /// Replies per second of each thread, sampled ten times a second.
     pub rate: Histogram<u64>,
-    /// Open loop: how long after its time a request was sent though a connection was free for it.
+    /// Open loop: how late requests were sent although a connection was free.
     pub lateness_us: Histogram<u64>,
-    /// Open loop: requests whose time had come and which were never sent.
+    /// Open loop: requests that were due and never sent.
     pub unsent: u64,
-    /// What went wrong.
+    /// Errors.
     pub errors: Errors,
-    /// Handshakes, where there were any.
+    /// TLS handshakes.
     pub tls: TlsStats,
 }
 
-/// Requests and connections that went wrong, each counted once, as what it is.
+/// Failed requests and connections, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errors {
     /// Connections refused.
     pub refused: u64,
-    /// Connections that failed otherwise: no route, no address, no port left.
+    /// Connections that failed for other reasons: no route, no address, no port left.
     pub unreachable: u64,
     /// TLS handshakes that failed.
     pub handshake: u64,
-    /// Connections reset while a request was on its way or waited for its reply.
+    /// Connections reset while a request was being sent or waited for its reply.
     pub reset: u64,
     /// Connections that the server closed before the first byte of a reply.
     pub closed: u64,
     /// Replies that ended too early.
     pub short: u64,
-    /// Replies that are not HTTP, or not what was asked for.
+    /// Replies that are not HTTP, or not replies to the request.
     pub invalid: u64,
-    /// Requests that could not be written for another reason.
+    /// Requests that could not be written for other reasons.
     pub write: u64,
     /// Requests without a complete reply in time.
     pub timeout: u64,
 }
 
-/// A second of a run, as it is shown while it runs.
+/// A second of a run, for showing progress.
 #[derive(Clone, Debug)]
 pub struct Second {
-    /// Seconds since the start, at its end.
+    /// Its end, in seconds since the start.
     pub at: f64,
-    /// What was counted in it.
+    /// Its counts.
     pub tally: RunStats,
 }
 
-/// Which kind of load it was.
+/// The kind of load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadKind {
-    /// Every connection sends its next request when it has the last one's reply.
+    /// Every connection sends a request after the reply to the last one.
     Closed,
-    /// Requests start by the clock, whatever the server does: from so many a second to so many.
+    /// Requests start by the clock, whatever the server does, at a constant or growing rate.
     Open {
-        /// Requests a second at the start.
+        /// Requests per second at the start.
         from: f64,
-        /// Requests a second at the end.
+        /// Requests per second at the end.
         to: f64,
     },
 }
 
-/// What is kept of a second when a run is over.
+/// The summary of a second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moment {
-    /// Seconds since the start, at its end.
+    /// Its end, in seconds since the start.
     pub at: f64,
     /// Complete replies.
     pub replies: u64,
-    /// Requests that failed, those with a bad status among them.
+    /// Failed requests, including those with an error status.
     pub errors: u64,
-    /// The mean of latencies in microseconds.
+    /// The mean latency in microseconds.
     pub mean_us: f64,
-    /// Their median.
+    /// The median latency.
     pub p50_us: u64,
-    /// What 99 of 100 stay below.
+    /// The 99th percentile of latency.
     pub p99_us: u64,
-    /// The highest.
+    /// The highest latency.
     pub max_us: u64,
-    /// All of them, in HdrHistogram's packed form; nothing where a file was read.
+    /// All latencies, in HdrHistogram's packed format; empty if read from a file.
     pub packed: Vec<u8>,
 }
 
-/// A run, complete.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// What was asked for, as it was written.
+    /// The requested URLs, as they were written.
     pub urls: Vec<String>,
-    /// Threads.
+    /// The number of threads.
     pub threads: u64,
-    /// Connections.
+    /// The number of connections.
     pub connections: u64,
-    /// The time it was to take; `None`: as long as its requests take.
+    /// The intended duration; `None` if a number of requests was given.
     pub duration: Option<Duration>,
     /// The kind of load.
     pub pace: LoadKind,
@@ -140,30 +140,30 @@ pub struct Results {
     pub began_unix_ms: u64,
     /// How long it took.
     pub elapsed: Duration,
-    /// All threads together.
+    /// The counts of all threads.
     pub tally: RunStats,
     /// Second by second.
     pub seconds: Vec<Moment>,
-    /// The CPU time that the generator took for it, all threads together.
+    /// The CPU time of the generator, of all threads.
     pub cpu: Duration,
-    /// The share of a second that the busiest thread was on a CPU, where it was most; of the whole
-    /// run, if that is shorter.
+    /// The highest share of a second that a thread used a CPU; of the whole run, if that is
+    /// shorter.
     pub busiest_thread: f64,
-    /// Whether somebody ended it before its time.
+    /// Whether it was interrupted.
     pub interrupted: bool,
-    /// Whether it kept to what was expected of it; empty where nothing was, and of a file.
+    /// The judged expectations; empty if there were none, or if read from a file.
     pub judged: Vec<Judged>,
 }
 
-/// An expectation, and what became of it.
+/// A judged expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// As it was written.
+    /// The expectation, as it was written.
     pub expectation: String,
-    /// Whether the run kept to it.
+    /// Whether the run has kept it.
     pub kept: bool,
-    /// The value that was measured: microseconds, requests, a percentage of requests, requests a
-    /// second or bytes a second. `None`: there was nothing to measure.
+    /// The measured value: microseconds, requests, a percentage of requests, requests per second or
+    /// bytes per second. `None` if it could not be measured.
     pub measured: Option<f64>,
     /// The same as text.
     pub shown: String,

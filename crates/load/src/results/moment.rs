@@ -1,7 +1,7 @@
-//! From a second to what is kept of it: a few numbers, and its latencies, packed.
+//! Summarises a second: a few numbers, and its packed latencies.
 //!
-//! A histogram of a second takes a hundred kilobytes, a packed one a few hundred bytes or
-//! thousands: a run of hours stays small.
+//! The histogram of a second takes a hundred kilobytes, a packed one a few hundred or thousand
+//! bytes, so that a run of hours stays small.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
@@ -32,7 +32,7 @@ impl Moment {
     }
 }
 
-/// What has no place in the format is nothing: a count beyond 2⁶³.
+/// Packs latencies. A count beyond 2⁶³, which exceeds the format, gives nothing.
 fn pack(latencies: &Histogram<u64>) -> Vec<u8> {
     let mut packed = Vec::new();
     let written = V2Serializer::new().serialize(latencies, &mut packed);

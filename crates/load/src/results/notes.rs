@@ -1,15 +1,15 @@
-//! What has to be known to read the figures, and what wrk's text has no place for.
+//! Notes on the figures, and figures that wrk's text does not contain.
 //!
-//! Said to people, after wrk's text; nothing reads it back.
+//! They are printed for people after wrk's text, and never parsed.
 
 use super::{Doubt, Errors, LoadKind, Results, RunStats, TlsStats, amounts, doubts};
 
-/// Columns that the names of a list take.
+/// The columns of names in a list.
 const NAMES: usize = 34;
-/// Different statuses that are listed one by one.
+/// The most statuses to list.
 const STATUSES_MAX: usize = 20;
 
-/// All that is to be said about a run; `further` for percentiles beyond wrk's.
+/// All notes on a run; `further` for percentiles beyond wrk's.
 pub fn notes(results: &Results, further: bool) -> String {
     let mut parts = Vec::new();
     if results.interrupted {
@@ -79,7 +79,7 @@ fn open(results: &Results, from: f64, to: f64) -> String {
     text + &line("the generator's own lateness", &late)
 }
 
-/// Those beyond wrk's.
+/// The percentiles beyond wrk's.
 fn percentiles(tally: &RunStats) -> String {
     let latency = &tally.latency_us;
     let value = |value: u64| amounts::time_us(value as f64);
@@ -90,7 +90,7 @@ fn percentiles(tally: &RunStats) -> String {
     text + &line("max", &value(latency.max()))
 }
 
-/// Every kind by its name, those that occurred.
+/// The kinds of errors that occurred, by name.
 pub(super) fn errors(tally: &RunStats) -> String {
     let Errors { refused, unreachable, handshake, reset, closed, short, invalid, write, timeout } =
         tally.errors;
@@ -118,7 +118,7 @@ pub(super) fn errors(tally: &RunStats) -> String {
     format!("Errors, each counted once:\n{text}")
 }
 
-/// What connections agreed on, and how long it took; and why the first one did not.
+/// The negotiated TLS sessions, the time of handshakes, and the error of the first failed one.
 fn tls(tls: &TlsStats) -> Option<String> {
     let mut text = String::new();
     for agreed in &tls.agreed {
@@ -137,7 +137,7 @@ fn tls(tls: &TlsStats) -> Option<String> {
     (!text.is_empty()).then(|| format!("TLS handshakes:\n{text}"))
 }
 
-/// Every status that was received, where some are neither 200 nor listed as errors.
+/// All received statuses, if some are neither 200 nor listed as errors.
 fn statuses(tally: &RunStats) -> Option<String> {
     let codes = tally.statuses.codes();
     if tally.statuses.within(&(100..=399)) == tally.statuses.within(&(200..=200)) {
@@ -164,12 +164,12 @@ mod tests {
     use crate::results::testing::results;
 
     #[test]
-    fn a_closed_loop_says_so() {
+    fn a_closed_loop_is_noted() {
         assert_eq!(notes(&results(), false), CLOSED);
     }
 
     #[test]
-    fn an_open_loop() {
+    fn an_open_loop_is_noted() {
         let mut results = results();
         results.pace = LoadKind::Open { from: 100.0, to: 100.0 };
         results.tally.replies = 995;
@@ -191,7 +191,7 @@ Latency counts from the scheduled start of a request and includes waiting for a 
     }
 
     #[test]
-    fn every_error_by_its_name() {
+    fn errors_are_named() {
         let mut results = results();
         for (n, (_, count)) in (1..).zip(results.tally.errors.named_mut()) {
             *count = n;
@@ -223,7 +223,7 @@ Errors, each counted once:
     }
 
     #[test]
-    fn handshakes() {
+    fn handshakes_are_described() {
         let mut results = results();
         let tls = &mut results.tally.tls;
         tls.count("TLSv1.3, X25519".into(), false);
@@ -240,7 +240,7 @@ TLS handshakes:
     }
 
     #[test]
-    fn statuses_without_an_error() {
+    fn statuses_that_are_no_errors_are_listed() {
         let mut results = results();
         results.tally.statuses.add(200, 5);
         assert_eq!(notes(&results, false), CLOSED);
@@ -254,7 +254,7 @@ Replies by status:
     }
 
     #[test]
-    fn statuses_without_an_end() {
+    fn the_list_of_statuses_is_limited() {
         let mut results = results();
         (350..450).for_each(|status| results.tally.statuses.add(status, 2));
         let text = notes(&results, false);
@@ -266,7 +266,7 @@ Replies by status:
     }
 
     #[test]
-    fn interrupted_and_doubted() {
+    fn interruptions_and_doubts_are_noted() {
         let mut results = results();
         results.interrupted = true;
         results.elapsed = Duration::from_millis(2500);
@@ -279,7 +279,7 @@ Replies by status:
     }
 
     #[test]
-    fn further_percentiles() {
+    fn further_percentiles_are_listed() {
         let mut results = results();
         for (value, count) in [(100, 9989), (200, 9), (300, 1), (1500, 1)] {
             results.tally.latency_us.record_n(value, count).unwrap();

@@ -1,18 +1,18 @@
-//! A percentile: read from a word, and read off a histogram.
+//! A percentile: parsed from a word, and its value in a histogram.
 
 use std::fmt;
 
 use hdrhistogram::Histogram;
 
-/// More than 0, and 100 at most.
+/// More than 0, and at most 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentile(f64);
 
-/// Further digits are dropped.
+/// The precision; further digits are dropped.
 const DECIMALS: f64 = 1e6;
 
 impl Percentile {
-    /// The one that is the maximum.
+    /// The percentile of the maximum.
     pub const MAX: Self = Self(100.0);
 
     /// `99`, `99.9`.
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn invalid_percentiles_are_refused() {
         for text in ["", "0", "0.00000001", "101", "-1", "+1", "1e1", "inf", "NaN", "9.9.9"] {
             assert!(Percentile::parse(text).is_err(), "{text}");
         }

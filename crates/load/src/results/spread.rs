@@ -1,20 +1,20 @@
-//! How the values of a histogram lie: their mean, and how far from it.
+//! The mean and the standard deviation of a histogram.
 
 use hdrhistogram::Histogram;
 
 /// Mean and standard deviation of recorded values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The mean; 0 of nothing.
+    /// The mean; 0 without values.
     pub mean: f64,
-    /// The standard deviation of a sample (n - 1); 0 of fewer than two values.
+    /// The standard deviation of a sample (n - 1); 0 with fewer than two values.
     pub stdev: f64,
-    /// The share, 0 to 1, that lies within one standard deviation of the mean; NaN of nothing.
+    /// The share, 0 to 1, within one standard deviation of the mean; NaN without values.
     pub within: f64,
 }
 
 impl Spread {
-    /// Each value counts as the middle of those that the histogram cannot tell from it.
+    /// Each value counts as the middle of its bucket.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         let count = histogram.len() as f64;
         let values = || {
@@ -44,14 +44,14 @@ mod tests {
     }
 
     #[test]
-    fn by_hand() {
+    fn the_spread_is_that_computed_by_hand() {
         // Squares of 3, 1, 1 and 5: 36, over 3.
         let expected = Spread { mean: 5.0, stdev: 12.0_f64.sqrt(), within: 0.75 };
         assert_eq!(spread(&[2, 4, 4, 10]), expected);
     }
 
     #[test]
-    fn of_one_and_of_none() {
+    fn one_value_and_no_value_have_a_spread() {
         assert_eq!(spread(&[7]), Spread { mean: 7.0, stdev: 0.0, within: 1.0 });
         let none = spread(&[]);
         assert_eq!((none.mean, none.stdev, none.within.is_nan()), (0.0, 0.0, true));

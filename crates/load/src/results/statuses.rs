@@ -2,14 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-/// How many replies had which status.
+/// The number of replies by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts {
-    /// Each status that was received with its count, in order. Servers send a handful of
-    /// different ones, so a list is faster than a table, and its length has a limit: a status has
-    /// three digits.
+    /// Received statuses with their counts, in order. Servers send few different ones, so a list is
+    /// faster than a table. Its length is limited, because a status has three digits.
     codes: Vec<(u16, u64)>,
-    /// Replies whose exact status is not known, by class: files of older versions have no more.
+    /// Replies of which only the class is known, from files of older versions.
     classes: [u64; CLASSES],
 }
 
@@ -22,7 +21,7 @@ impl StatusCounts {
         self.add(status, 1);
     }
 
-    /// Counts so many replies with one status.
+    /// Counts `more` replies with one status.
     pub fn add(&mut self, status: u16, more: u64) {
         match self.codes.iter_mut().find(|(code, _)| *code == status) {
             Some((_, count)) => *count += more,
@@ -33,12 +32,12 @@ impl StatusCounts {
         }
     }
 
-    /// Counts so many replies of which only the class is known.
+    /// Counts `more` replies of which only the class is known.
     pub fn add_class(&mut self, class: usize, more: u64) {
         self.classes[class] += more;
     }
 
-    /// Adds what another thread has counted, or another run.
+    /// Adds the counts of another thread or run.
     pub fn add_all(&mut self, other: &Self) {
         other.codes.iter().for_each(|(code, count)| self.add(*code, *count));
         for (sum, more) in self.classes.iter_mut().zip(other.classes) {
@@ -46,37 +45,37 @@ impl StatusCounts {
         }
     }
 
-    /// Each status that was received with its count, in order.
+    /// Received statuses with their counts, in order.
     pub fn codes(&self) -> &[(u16, u64)] {
         &self.codes
     }
 
-    /// Replies by the first digit of their status, 1 to 5; others at 0.
+    /// Replies by the first digit of their status, 1 to 5; others in class 0.
     pub fn classes(&self) -> [u64; CLASSES] {
         let mut classes = self.classes;
         self.codes.iter().for_each(|(code, count)| classes[class(*code)] += count);
         classes
     }
 
-    /// Replies whose status lies between these two.
+    /// Replies with a status in this range.
     pub fn within(&self, statuses: &RangeInclusive<u16>) -> u64 {
         let within = self.codes.iter().filter(|(code, _)| statuses.contains(code));
         within.map(|(_, count)| count).sum()
     }
 
-    /// Replies with a status of 400 or more, or with one that no class has.
+    /// Replies with a status of 400 or more, or in no class.
     pub fn bad(&self) -> u64 {
         let [others, _, _, _, client, server] = self.classes();
         others + client + server
     }
 
-    /// Those of them whose exact status is known.
+    /// Such replies whose exact status is known.
     pub fn bad_codes(&self) -> impl Iterator<Item = (u16, u64)> {
         self.codes.iter().copied().filter(|(code, _)| matches!(class(*code), 0 | 4 | 5))
     }
 }
 
-/// The class of a status; 0 where it has none.
+/// The class of a status; 0 for none.
 pub(super) fn class(status: u16) -> usize {
     match usize::from(status / 100) {
         class if class < CLASSES => class,

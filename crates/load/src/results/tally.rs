@@ -1,4 +1,4 @@
-//! Tallies and errors: empty, added up, and what follows from their counts.
+//! Tallies and errors: empty ones, sums, and derived figures.
 
 use hdrhistogram::Histogram;
 
@@ -7,7 +7,7 @@ use super::{Errors, Results, RunStats, StatusCounts, TlsStats};
 /// Significant digits of histograms.
 const DIGITS: u8 = 3;
 
-/// A histogram that grows with its values, as all those of a tally do.
+/// A histogram that grows with its values, as used in tallies.
 pub(super) fn histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("a number of digits that it has")
 }
@@ -29,7 +29,7 @@ impl Default for RunStats {
 }
 
 impl RunStats {
-    /// Adds what another thread has seen, or another run.
+    /// Adds the counts of another thread or run.
     pub fn add(&mut self, other: &Self) {
         self.replies += other.replies;
         self.bytes += other.bytes;
@@ -46,38 +46,38 @@ impl RunStats {
         self.tls.add(&other.tls);
     }
 
-    /// Replies with a status of 400 or more, or with one that no class has.
+    /// Replies with a status of 400 or more, or in no class.
     pub fn bad_statuses(&self) -> u64 {
         self.statuses.bad()
     }
 
-    /// Requests that have ended, one way or another.
+    /// Requests that have ended, successfully or not.
     pub fn requests(&self) -> u64 {
         self.replies + self.errors.sum()
     }
 
-    /// Requests and connections that did not end in a reply of 1xx to 3xx.
+    /// Requests and connections without a reply of 1xx to 3xx.
     pub fn failures(&self) -> u64 {
         self.errors.sum() + self.bad_statuses()
     }
 }
 
 impl Errors {
-    /// Adds what another thread has seen.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         for ((_, sum), (_, more)) in self.named_mut().into_iter().zip(other.named()) {
             *sum += more;
         }
     }
 
-    /// All of them.
+    /// The sum of all kinds.
     pub fn sum(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
 
-    /// Every kind by its name.
+    /// All kinds by name.
     pub fn named(&self) -> [(&'static str, u64); 9] {
-        // The one list of names is that of `named_mut`.
+        // `named_mut` has the only list of names.
         let mut copy = *self;
         copy.named_mut().map(|(name, count)| (name, *count))
     }
@@ -98,17 +98,17 @@ impl Errors {
 }
 
 impl Results {
-    /// Replies a second, over the whole run.
+    /// Replies per second, over the whole run.
     pub fn replies_per_second(&self) -> f64 {
         self.per_second(self.tally.replies)
     }
 
-    /// Bytes received a second, over the whole run.
+    /// Bytes received per second, over the whole run.
     pub fn bytes_per_second(&self) -> f64 {
         self.per_second(self.tally.bytes)
     }
 
-    /// How many a second such a count is, over the whole run.
+    /// A count per second, over the whole run.
     pub(super) fn per_second(&self, count: u64) -> f64 {
         match self.elapsed.as_secs_f64() {
             0.0 => 0.0,

@@ -1,10 +1,10 @@
-//! Results to test with.
+//! Results for tests.
 
 use std::time::Duration;
 
 use super::{LoadKind, Moment, Results, RunStats, Second};
 
-/// A closed loop of ten seconds in which nothing was counted.
+/// An empty closed loop of ten seconds.
 pub(crate) fn results() -> Results {
     Results {
         urls: vec!["http://127.0.0.1:8080/".into()],
@@ -23,17 +23,17 @@ pub(crate) fn results() -> Results {
     }
 }
 
-/// A second of so many replies, which all took as long.
+/// A second with a number of replies that all have the same latency.
 pub(super) fn second(at: f64, replies: u64, latency_us: u64) -> Second {
     let mut tally = RunStats { replies, ..RunStats::default() };
-    // Recording a value no times would make it the highest.
+    // Recording a value zero times would set the maximum.
     if replies > 0 {
         tally.latency_us.record_n(latency_us, replies).unwrap();
     }
     Second { at, tally }
 }
 
-/// What is kept of such seconds.
+/// The summaries of such seconds.
 pub(super) fn moments(seconds: impl IntoIterator<Item = (f64, u64, u64)>) -> Vec<Moment> {
     let moment = |(at, replies, us)| Moment::from(&second(at, replies, us));
     seconds.into_iter().map(moment).collect()

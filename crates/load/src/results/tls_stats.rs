@@ -1,24 +1,24 @@
-//! Handshakes of TLS: how many, what was agreed on, how long they took.
+//! TLS handshakes: their number, the negotiated sessions, their duration.
 
 use hdrhistogram::Histogram;
 
 use super::tally::histogram;
 
-/// Different agreements that are counted one by one; later ones count as the last.
+/// The most different sessions to count; later ones count as the last.
 const AGREED_MAX: usize = 8;
 
-/// What one thread has seen of TLS, or all of them together.
+/// The handshakes of one thread, or of all threads.
 #[derive(Clone, Debug)]
 pub struct TlsStats {
-    /// Handshakes by what they agreed on.
+    /// Handshakes by negotiated session.
     pub agreed: Vec<AgreedTls>,
-    /// How long connections took to open, with their handshake.
+    /// The time of opening connections, including the handshake.
     pub connect_us: Histogram<u64>,
-    /// Why the first handshake failed, of those that did.
+    /// The error of the first failed handshake.
     pub first_error: Option<String>,
 }
 
-/// What handshakes agreed on, and how many did.
+/// A negotiated session, and its number of handshakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgreedTls {
     /// Version, cipher suite, group, application protocol.
@@ -42,7 +42,7 @@ impl TlsStats {
         self.add_agreed(&AgreedTls { what, full, resumed });
     }
 
-    /// Adds what another thread has seen.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         other.agreed.iter().for_each(|agreed| self.add_agreed(agreed));
         self.connect_us.add(&other.connect_us).expect("a histogram that grows");

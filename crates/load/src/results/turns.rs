@@ -1,4 +1,4 @@
-//! What was measured of two servers that took turns.
+//! The results of two servers that took turns.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ pub enum ComparedSide {
 /// A turn of a server.
 #[derive(Clone, Debug)]
 pub struct MeasuredTurn {
-    /// Whose.
+    /// The server.
     pub side: ComparedSide,
-    /// Replies a second.
+    /// Replies per second.
     pub rate: f64,
-    /// Everything else; `at`: its end, in seconds since the run began.
+    /// Its other figures; `at` is its end, in seconds since the run began.
     pub moment: Moment,
 }
 
 /// Four turns, two of each server: ABBA or BAAB.
 #[derive(Clone, Debug)]
 pub struct TurnBlock {
-    /// In their order.
+    /// The turns in order.
     pub turns: Vec<MeasuredTurn>,
 }
 
-/// A run of two servers, complete.
+/// The results of a run of two servers.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// How long a turn is.
+    /// The length of a turn.
     pub turn: Duration,
-    /// All turns of A together, and all of B.
+    /// The sums of A's turns and of B's.
     pub sides: [Results; 2],
-    /// Those that were completed.
+    /// The completed blocks.
     pub blocks: Vec<TurnBlock>,
 }

@@ -1,11 +1,11 @@
-//! wrk's text, for the scripts that read it: byte for byte wrk's form.
+//! wrk's output, byte for byte, for scripts that parse it.
 //!
-//! As of wrk 4.1.0 on x86-64; 4.2.0 prints the same (their sources differ in nothing that is
-//! printed). What wrk cannot say is not said here but in [`notes`](super::notes).
+//! It is that of wrk 4.1.0 on x86-64, which 4.2.0 did not change. Everything that wrk does not
+//! print is in [`notes`](super::notes).
 //!
-//! Some numbers behind the text are not wrk's. It adds latencies that it has not measured, a guess
-//! at what a stalled connection would have seen; here is what was measured. Its percentiles are
-//! one value further on where the rank is whole, and its ties round as 80-bit numbers do.
+//! Some numbers are not those of wrk. It adds latencies that it has not measured, as an estimate
+//! for stalled connections; here only measured ones count. Its percentiles are one value higher if
+//! the rank is an integer, and it rounds ties as 80-bit numbers do.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 
 use super::{Errors, Percentile, Results, Spread, amounts};
 
-/// The two lines before a run. Without a duration, which wrk always has, none is named.
+/// The two lines before a run. They contain the duration if there is one; wrk always has one.
 pub fn opening(
     urls: &[String],
     threads: u64,
@@ -29,7 +29,7 @@ pub fn opening(
     format!("Running {time}test @ {url}{more}\n  {threads} threads and {connections} connections\n")
 }
 
-/// wrk takes whole seconds only; others are written out rather than rounded.
+/// A configured time. wrk only has whole seconds; others are written with decimals.
 fn asked(time: Duration) -> String {
     if time.subsec_nanos() == 0 {
         amounts::time_s(time.as_secs_f64())
@@ -41,7 +41,7 @@ fn asked(time: Duration) -> String {
 /// The percentiles of wrk's `--latency`.
 pub const PERCENTILES: [&str; 4] = ["50", "75", "90", "99"];
 
-/// What follows a run, with these percentiles of its latency.
+/// The text after a run, with these percentiles of latency.
 pub fn closing(results: &Results, percentiles: &[Percentile]) -> String {
     let tally = &results.tally;
     let mut text = thread_stats(results);
@@ -93,7 +93,7 @@ fn latency_distribution(latency_us: &Histogram<u64>, percentiles: &[Percentile])
     text
 }
 
-/// wrk's four kinds of errors stand for our eight; without any there is no line.
+/// The line of errors, in wrk's four kinds; empty without any.
 fn socket_errors(errors: &Errors) -> String {
     let Errors { refused, unreachable, handshake, reset, closed, short, invalid, write, timeout } =
         errors;
@@ -105,8 +105,8 @@ fn socket_errors(errors: &Errors) -> String {
     format!("  Socket errors: connect {connect}, read {read}, write {write}, timeout {timeout}\n")
 }
 
-/// Digits are aligned, so a unit of one letter is followed by a blank, and none by two; what is
-/// wider loses its end: `1000.00ms` in a column of eight is `1000.00m`.
+/// A cell with aligned digits: a unit of one letter is followed by one space, no unit by two. A
+/// wider text is cut: `1000.00ms` in a column of eight is `1000.00m`.
 fn cell(text: &str, width: usize) -> String {
     let letters = text.chars().rev().take(2).filter(char::is_ascii_alphabetic).count();
     let blanks = 2 - letters;

@@ -1,4 +1,4 @@
-//! A client: one connection at a time, one turn after the other.
+//! A client: one connection at a time, one turn at a time.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -14,31 +14,30 @@ use super::pace::{PaceClient, SendPermit};
 use super::thread::ThreadShared;
 use crate::script::ScriptError;
 
-/// How long a client waits after it could not connect: a server that is down is not hammered, and
-/// the client's CPU is not burnt.
+/// The pause of a client after a failed connection, to spare the server and the CPU.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct LoadClient {
     shared: Rc<ThreadShared>,
-    seat: Rc<PaceClient>,
+    client: Rc<PaceClient>,
     opener: Opener,
     link: ClientLink,
     timer: Timer,
 }
 
-/// Why a turn was not taken to its end.
+/// Why a turn failed.
 enum TurnError {
-    /// It could not be begun, or not be finished.
+    /// The connection or a request failed.
     Failure(RunFailure),
-    /// The script did not say what to send.
+    /// The script failed.
     Script(ScriptError),
 }
 
 impl LoadClient {
-    /// The `number`th of all threads' clients.
+    /// Client `number`, counted over all threads.
     pub(super) fn new(shared: Rc<ThreadShared>, address: Rc<Address>, number: u64) -> Self {
         Self {
-            seat: shared.pace.seat(),
+            client: shared.pace.add_client(),
             opener: Opener::new(Rc::clone(&shared), address, number),
             link: ClientLink::default(),
             timer: Timer::new(),
@@ -46,7 +45,7 @@ impl LoadClient {
         }
     }
 
-    /// Takes turns until it is stopped.
+    /// Runs turns until it is stopped.
     pub(super) async fn run(mut self) {
         if self.shared.plan.per_connection.is_none() {
             self.set_timer();
@@ -70,11 +69,11 @@ impl LoadClient {
         }
     }
 
-    /// Waits for a turn. A connection that the server closes meanwhile is opened anew when it is
-    /// needed, as any client would.
+    /// Waits for a turn. A connection that the server closes meanwhile is reopened when it is
+    /// needed.
     async fn turn(&mut self) -> SendPermit {
         poll_fn(|cx| {
-            let turn = self.shared.pace.poll_turn(&self.seat, cx);
+            let turn = self.shared.pace.poll_turn(&self.client, cx);
             if turn.is_pending() {
                 self.link.watch(cx);
             }
@@ -83,9 +82,9 @@ impl LoadClient {
         .await
     }
 
-    /// A turn: its requests are sent, and their replies counted.
+    /// Runs a turn: sends its requests and counts their replies.
     async fn take(&mut self, turn: SendPermit) -> Result<(), TurnError> {
-        // What comes before the request is the script's time and the server's.
+        // Time before the request is that of the script and the server.
         if let Some(intended) = turn.intended.filter(|_| turn.in_time) {
             self.shared.is_late(intended.elapsed());
         }
@@ -94,19 +93,19 @@ impl LoadClient {
         let mut begun = turn.intended.unwrap_or_else(Instant::now);
         if !self.link.is_open() {
             self.reopen().await.map_err(TurnError::Failure)?;
-            // Connections that stay open are opened aside, as wrk does.
+            // As in wrk, the time of opening a persistent connection does not count.
             if turn.intended.is_none() && self.shared.plan.per_connection.is_none() {
                 begun = Instant::now();
             }
         }
         self.exchange(begun, turn.requests).await?;
-        if self.shared.plan.per_connection.is_some_and(|most| self.link.asked() >= most) {
+        if self.shared.plan.per_connection.is_some_and(|most| self.link.requests() >= most) {
             self.link.close();
         }
         Ok(())
     }
 
-    /// As long as the script says.
+    /// Waits for the script's delay.
     async fn pause(&self) -> Result<(), TurnError> {
         if let Some(script) = &self.shared.script {
             let delay = script.delay().map_err(TurnError::Script)?;
@@ -120,7 +119,7 @@ impl LoadClient {
     async fn exchange(&mut self, begun: Instant, requests: u64) -> Result<(), TurnError> {
         let exchange = self.link.begin(&self.shared, begun, requests);
         let mut exchange = exchange.map_err(TurnError::Script)?;
-        // Every round answers a request.
+        // Every iteration answers a request.
         while let LinkProgress::Unanswered =
             self.poll_exchange(&mut exchange).await.map_err(TurnError::Failure)?
         {
@@ -142,8 +141,8 @@ impl LoadClient {
         .await
     }
 
-    /// Opens a connection within the time of a turn. One for few requests does not wait until it
-    /// stands: the first of them finds out. With TLS it has to.
+    /// Opens a connection within the time of a turn. With `--requests-per-connection`, it does not
+    /// wait until a connection without TLS is established: the first request finds out.
     async fn reopen(&mut self) -> Result<(), RunFailure> {
         if self.shared.plan.per_connection.is_none() || self.opener.is_secure() {
             return self.open().await;
@@ -158,7 +157,7 @@ impl LoadClient {
         Ok(())
     }
 
-    /// Counts what went wrong: it costs the requests on their way, or those that were to be.
+    /// Counts a failure, for the requests in progress or those that were not sent.
     fn fail(&mut self, failure: RunFailure, not_begun: u64) {
         let lost = match self.link.close() {
             0 => not_begun,
@@ -172,7 +171,7 @@ impl LoadClient {
     }
 }
 
-/// Without a server the client pauses.
+/// Pauses if a connection failed.
 pub(super) async fn rest_after(failure: RunFailure) {
     if failure.is_of_connect() {
         net::sleep(CONNECT_PAUSE).await;

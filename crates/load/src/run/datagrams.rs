@@ -1,7 +1,7 @@
-//! A client that sends datagrams and gets them back.
+//! A client of an echo server over UDP.
 //!
-//! One is on its way at a time. What comes back late, after its time was up, is not taken for the
-//! next one: the socket is a new one then.
+//! It sends one datagram at a time. After a timeout it uses a new socket, so that a late reply is
+//! not mistaken for the next one.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,12 +18,12 @@ use super::failure::RunFailure;
 use super::pace::PaceClient;
 use super::thread::ThreadShared;
 
-/// Bytes of a datagram at most.
+/// The longest datagram.
 const DATAGRAM_MAX: usize = 65_536;
 
 pub(super) struct DatagramClient {
     shared: Rc<ThreadShared>,
-    seat: Rc<PaceClient>,
+    client: Rc<PaceClient>,
     server: SocketAddr,
     from: Option<SocketAddr>,
     timer: Timer,
@@ -31,11 +31,11 @@ pub(super) struct DatagramClient {
 }
 
 impl DatagramClient {
-    /// The `number`th of all threads' clients; none for a server without an IP address.
+    /// Client `number`, counted over all threads; `None` for a server without an IP address.
     pub(super) fn new(shared: Rc<ThreadShared>, address: &Address, number: u64) -> Option<Self> {
         let Address::Ip(server) = *address else { return None };
         Some(Self {
-            seat: shared.pace.seat(),
+            client: shared.pace.add_client(),
             from: shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0)),
             server,
             timer: Timer::new(),
@@ -44,12 +44,12 @@ impl DatagramClient {
         })
     }
 
-    /// Takes turns until it is stopped.
+    /// Runs turns until it is stopped.
     pub(super) async fn run(mut self) {
         self.shared.pace.done();
         let mut socket = None;
         loop {
-            let turn = poll_fn(|cx| self.shared.pace.poll_turn(&self.seat, cx)).await;
+            let turn = poll_fn(|cx| self.shared.pace.poll_turn(&self.client, cx)).await;
             let begun = turn.intended.unwrap_or_else(Instant::now);
             if turn.intended.is_some() && turn.in_time {
                 self.shared.is_late(begun.elapsed());
@@ -80,7 +80,7 @@ impl DatagramClient {
         };
         let shared = Rc::clone(&self.shared);
         let sent = &shared.plan.mix.at(shared.next_number()).bytes;
-        // The kernel tells of a closed port at the next call.
+        // The kernel reports a closed port at the next call.
         socket.send(sent).map_err(|error| of_datagram(&error, RunFailure::Write))?;
         self.timer.set(shared.plan.timeout_ms());
         let received = {

@@ -1,4 +1,4 @@
-//! The main state of a script: it sets up the threads before a run, and has the last word after.
+//! The main state of a script: it sets up the threads before a run, and reports after it.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -17,7 +17,7 @@ impl Director {
         Ok(Self(Script::load(&plan.name, &plan.source, &plan.target)?))
     }
 
-    /// Shows it a thread, and has that begin, in wrk's order: one thread after the other.
+    /// Calls `setup` for a thread and begins it; as in wrk, one thread after the other.
     pub(super) fn begin(
         &self,
         thread: &MailboxSender<ThreadOrder>,
@@ -28,7 +28,7 @@ impl Director {
         Remote(thread.clone()).ask(move |script| script.init(&arguments))?
     }
 
-    /// Shows it what was measured.
+    /// Calls `done` with the results.
     pub(super) fn done(&self, results: &Results) -> Result<(), ScriptError> {
         let (tally, errors) = (&results.tally, &results.tally.errors);
         let summary = ScriptSummary {
@@ -45,7 +45,7 @@ impl Director {
     }
 }
 
-/// A thread, from outside. It answers between its start and its first connection, and at its end.
+/// A thread, as other threads see it. It answers before its first connection and after its end.
 struct Remote(MailboxSender<ThreadOrder>);
 
 impl Remote {
@@ -55,7 +55,7 @@ impl Remote {
     ) -> Result<T, ScriptError> {
         let (answer, answered) = mpsc::sync_channel(1);
         self.0.send(ThreadOrder::Ask(Box::new(move |script| {
-            // Who has asked waits for it.
+            // The caller waits for the answer.
             let _ = answer.send(question(script));
         })));
         answered.recv().map_err(|_| ScriptError::new("the thread has ended"))

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and how it is counted.
+//! Failures of requests, and how they are counted.
 
 use std::io::{self, ErrorKind};
 
@@ -18,7 +18,7 @@ pub(super) enum RunFailure {
 }
 
 impl RunFailure {
-    /// A connection that could not be opened.
+    /// The failure of opening a connection.
     pub(super) fn of_connect(error: &io::Error) -> Self {
         match error.kind() {
             ErrorKind::ConnectionRefused => Self::Refused,
@@ -27,7 +27,7 @@ impl RunFailure {
         }
     }
 
-    /// A connection that could not be opened, or on which no keys were agreed on.
+    /// The failure of opening a connection or of its handshake.
     pub(super) fn of_secure_connect(error: &io::Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::Other => Self::Handshake,
@@ -35,7 +35,7 @@ impl RunFailure {
         }
     }
 
-    /// A request that could not be written.
+    /// The failure of writing a request.
     pub(super) fn of_write(error: &io::Error) -> Self {
         match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Self::Reset,
@@ -43,12 +43,12 @@ impl RunFailure {
         }
     }
 
-    /// Whether there is no server to connect to.
+    /// Whether connecting failed.
     pub(super) fn is_of_connect(self) -> bool {
         matches!(self, Self::Refused | Self::Unreachable | Self::Handshake)
     }
 
-    /// Counts it for so many requests.
+    /// Counts it for a number of requests.
     pub(super) fn count(self, requests: u64, errors: &mut Errors) {
         let count = match self {
             Self::Refused => &mut errors.refused,

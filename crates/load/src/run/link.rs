@@ -1,4 +1,4 @@
-//! A client's connection: requests out, replies in, whatever comes first.
+//! A client's connection: sends requests and receives replies at the same time.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -15,54 +15,54 @@ use crate::requests::PreparedRequest;
 use crate::script::ScriptError;
 use crate::target::TargetScheme;
 
-/// Reads before the others have their turn: a server may send without an end.
+/// The most reads before other clients get their turn, because a server may send without end.
 const READS_MAX: usize = 64;
 
-/// See above. It is kept from one connection to the next.
+/// A client's link, which is reused for one connection after the other.
 #[derive(Default)]
 pub(super) struct ClientLink {
     stream: Option<Stream>,
     replies: Replies,
-    /// Bytes received that belong to no complete reply yet.
+    /// Received bytes of incomplete replies.
     input: Vec<u8>,
     /// The requests without a reply.
     pending: VecDeque<UnansweredRequest>,
-    /// Requests that have been sent on this connection.
-    asked: u64,
+    /// The number of requests sent on this connection.
+    requests: u64,
 }
 
 /// A request without a reply.
 struct UnansweredRequest {
-    /// Whether its reply is a head alone.
+    /// Whether its reply has only a head.
     to_head: bool,
-    /// Its bytes; 0 where a script made it, and it cannot be sent again.
+    /// Its length; 0 if a script made it, so that it cannot be sent again.
     length: usize,
 }
 
-/// How far requests have come.
+/// The progress of requests.
 pub(super) enum LinkProgress {
-    /// All are answered.
+    /// All requests are answered.
     Done,
-    /// The server has said with a reply that it closes the connection. The others are to be sent
-    /// again, on a new one (RFC 9112 section 9.3.2).
+    /// A reply has announced that the server closes the connection. The other requests have to be
+    /// sent again on a new one (RFC 9112 section 9.3.2).
     Unanswered,
 }
 
-/// Requests on their way.
+/// Requests in progress.
 pub(super) struct PendingRequests {
-    /// When they should have started.
+    /// Their intended start.
     begun: Instant,
     output: OutgoingBytes,
     written: usize,
-    /// Whether others may send first: nobody answers at once.
+    /// Whether other clients may send first, because a reply takes time.
     may_yield: bool,
 }
 
-/// What is sent.
+/// The bytes to send.
 enum OutgoingBytes {
-    /// One request of the mix, by its number: it may be large, and nobody needs a copy.
+    /// A request of the mix, by its number, because it may be large and needs no copy.
     Mixed(u64),
-    /// What was put together.
+    /// Composed bytes.
     Made(Vec<u8>),
 }
 
@@ -77,7 +77,7 @@ impl ClientLink {
         self.stream = Some(stream);
     }
 
-    /// Drops the connection, and what was on its way. How many requests that costs.
+    /// Drops the connection. Returns the number of requests that were in progress.
     pub(super) fn close(&mut self) -> u64 {
         self.disconnect();
         let lost = self.pending.len() as u64;
@@ -87,30 +87,30 @@ impl ClientLink {
 
     fn disconnect(&mut self) {
         self.stream = None;
-        self.asked = 0;
+        self.requests = 0;
         self.replies.reset();
         buffers::give_back(std::mem::take(&mut self.input));
     }
 
-    /// Makes the requests without a reply ready to be sent on a new connection.
+    /// Prepares unanswered requests for a new connection.
     pub(super) fn resume(&self, exchange: &mut PendingRequests, shared: &ThreadShared) {
         let unanswered: usize = self.pending.iter().map(|request| request.length).sum();
         exchange.written = exchange.output.bytes(shared).len() - unanswered;
     }
 
-    /// Requests that this connection has served.
-    pub(super) fn asked(&self) -> u64 {
-        self.asked
+    /// The number of requests of this connection.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
     }
 
-    /// Closes if the server has closed, or says what nobody asked for.
+    /// Closes if the server has closed, or says what nobody requests for.
     pub(super) fn watch(&mut self, cx: &mut Context<'_>) {
         if self.stream.as_mut().is_some_and(|stream| stream.poll_disturbed(cx).is_ready()) {
             self.close();
         }
     }
 
-    /// Makes so many requests ready to be sent.
+    /// Prepares requests for sending.
     pub(super) fn begin(
         &mut self,
         shared: &ThreadShared,
@@ -125,7 +125,7 @@ impl ClientLink {
             let bytes = output.bytes(shared);
             self.replies.expect_echo(&bytes[..bytes.len() / self.pending.len()]);
         }
-        Ok(PendingRequests { begun, output, written: 0, may_yield: self.asked == 0 })
+        Ok(PendingRequests { begun, output, written: 0, may_yield: self.requests == 0 })
     }
 
     fn scripted(
@@ -164,8 +164,8 @@ impl ClientLink {
         self.pending.push_back(UnansweredRequest { to_head, length });
     }
 
-    /// Writes and reads at once: a server may answer before it has read everything. Ready when
-    /// every request has its reply, or the connection is over.
+    /// Writes and reads, because a server may answer before it has read everything. Ready when
+    /// every request has its reply, or the connection has ended.
     pub(super) fn poll(
         &mut self,
         exchange: &mut PendingRequests,
@@ -173,15 +173,15 @@ impl ClientLink {
         cx: &mut Context<'_>,
     ) -> Poll<Result<LinkProgress, RunFailure>> {
         let unwritable = self.write(exchange, shared, cx).err();
-        // The kernel is asked for the reply once the others have sent, too: then it may be there,
-        // and a connection for one request never enters an epoll set.
+        // The kernel is requests for the reply once the others have sent, too: then it may be
+        // there, and a connection for one request never enters an epoll set.
         if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        // What the server had to say is read even if it takes no more.
+        // Replies are read even if nothing more can be written.
         match (self.poll_replies(exchange, shared, cx), unwritable) {
-            // The kernel tells only once how a connection has ended: to the write.
+            // The kernel reports the end of a connection only once, here to the write.
             (
                 Poll::Ready(Err(RunFailure::Closed | RunFailure::Reset)) | Poll::Pending,
                 Some(failure),
@@ -201,7 +201,7 @@ impl ClientLink {
             let Some(stream) = &mut self.stream else { return Err(RunFailure::Closed) };
             match stream.poll_write(cx, &[IoSlice::new(&bytes[exchange.written..])]) {
                 Poll::Ready(Ok(written)) => exchange.written += written,
-                Poll::Ready(Err(error)) if self.asked == 0 && exchange.written == 0 => {
+                Poll::Ready(Err(error)) if self.requests == 0 && exchange.written == 0 => {
                     return Err(RunFailure::of_connect(&error));
                 }
                 Poll::Ready(Err(error)) => return Err(RunFailure::of_write(&error)),
@@ -227,7 +227,7 @@ impl ClientLink {
                 return Poll::Ready(Ok(progress));
             }
         }
-        // The others have their turn, and so has the clock.
+        // Other clients and the clock get their turn.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -280,7 +280,7 @@ impl ClientLink {
             (true, _) => {
                 let is_confused = keep && !self.input.is_empty();
                 if is_confused {
-                    // What nobody asked for costs no request, but is no HTTP either.
+                    // What nobody requests for costs no request, but is no HTTP either.
                     RunFailure::Invalid.count(1, &mut shared.tally.borrow_mut().errors);
                 }
                 let is_written = exchange.written == exchange.output.bytes(shared).len();
@@ -308,7 +308,7 @@ impl ClientLink {
 
     fn count(&mut self, reply: CompleteReply, begun: Instant, now: Instant, shared: &ThreadShared) {
         self.pending.pop_front();
-        self.asked += 1;
+        self.requests += 1;
         shared.replied(reply.status, begun, now);
         if let (Some(script), Some(heard)) = (&shared.script, self.replies.heard()) {
             match script.hear(reply.status, heard) {

@@ -29,25 +29,25 @@ use plan::RunPlan;
 use seconds::SecondCounts;
 use thread::{Ended, News, ThreadOrder};
 
-/// What ends a run before its time.
+/// The signals that interrupt a run.
 const ENDING: &[signals::SignalNumber] = &[SIGINT, SIGTERM];
 
-/// From the moment when all connections stand to the first request.
+/// The time from the last established connection to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
 /// A run that has ended.
 pub struct FinishedRun {
-    /// What it came to.
+    /// Its results.
     pub results: Results,
-    /// Why it ended before its time: a script that failed.
+    /// The error of a failed script, which ended it.
     pub failed: Option<String>,
     director: Option<Director>,
-    /// They have the threads' states live on.
+    /// Keeps the script states of threads alive.
     _orders: Vec<MailboxSender<ThreadOrder>>,
 }
 
 impl FinishedRun {
-    /// Lets the script say the last word. One that does not come to an end can be interrupted.
+    /// Calls `done` of the script. An endless one can be interrupted.
     pub fn say_done(&self) -> Result<(), String> {
         let Some(director) = &self.director else { return Ok(()) };
         signals::unblock(ENDING).map_err(|error| error.to_string())?;
@@ -64,7 +64,7 @@ pub fn run(
 ) -> Result<FinishedRun, String> {
     let run = async {
         let (news, heard) = mailbox();
-        // Until scripts have begun, a signal ends the program: nothing is measured yet.
+        // Until scripts have begun, a signal ends the program, because there are no results.
         signals::set_default(ENDING)?;
         let run = RunThreads::start(plan, &news)?;
         let signals = Signals::take(ENDING)?;
@@ -137,10 +137,10 @@ impl RunThreads {
         while self.ended.len() < self.orders.len() {
             match heard.next().await {
                 Some(News::Ready) => self.is_ready(),
-                Some(News::Second(number, tally)) => self.seconds.told(number, &tally),
+                Some(News::Second(number, tally)) => self.seconds.report(number, &tally),
                 Some(News::Done(ended)) => self.has_ended(ended),
                 Some(News::Failed(error)) => return Err(error),
-                // A script that does not come back cannot be stopped otherwise.
+                // An endless script cannot be stopped otherwise.
                 Some(News::Interrupt) if self.interrupted => {
                     return Err(io::Error::other("interrupted again before the run could end"));
                 }
@@ -160,16 +160,16 @@ impl RunThreads {
         Ok(FinishedRun { results: self.results(watch), failed, director, _orders: orders })
     }
 
-    /// Where one script fails all threads stop.
+    /// Stops all threads if a script has failed.
     fn has_ended(&mut self, ended: Ended) {
         if ended.failed.is_some() {
             self.tell_all(|| ThreadOrder::Stop);
         }
-        self.seconds.ended(ended.told, &ended.tally);
+        self.seconds.ended(ended.reported, &ended.tally);
         self.ended.push(ended);
     }
 
-    /// Once all connections stand, all threads begin at the same moment.
+    /// Once all connections are established, all threads begin at the same time.
     fn is_ready(&mut self) {
         self.ready += 1;
         if self.ready == self.orders.len() {

@@ -1,4 +1,4 @@
-//! Opens the connections of a client, and says why one could not be opened.
+//! Opens the connections of a client.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,14 +21,14 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// For the `number`th of all threads' clients.
+    /// For client `number`, counted over all threads.
     pub(super) fn new(shared: Rc<ThreadShared>, address: Rc<Address>, number: u64) -> Self {
         let from = shared.plan.source(number).map(|ip| SocketAddr::new(ip, 0));
         let transport = shared.transport.clone();
         Self { address, connect: Connect { from, transport, ..Connect::default() }, shared }
     }
 
-    /// Whether a handshake follows once a connection stands.
+    /// Whether connections have a TLS handshake.
     pub(super) fn is_secure(&self) -> bool {
         self.connect.transport.is_some()
     }
@@ -39,7 +39,7 @@ impl Opener {
         begun.map_err(|(_, error)| RunFailure::of_connect(&error))
     }
 
-    /// Opens a connection, and secures it, before the timer is due.
+    /// Opens a connection, with its handshake, before the timer is due.
     pub(super) async fn open(&self, timer: &Timer) -> Result<Stream, RunFailure> {
         let since = Instant::now();
         let begun = self.connect.begin(&self.address);

@@ -1,8 +1,8 @@
-//! Who may send when: the one thing that the clients of a thread share.
+//! Decides when clients may send. The clients of a thread share it.
 //!
-//! In a closed loop a client may send whenever it asks. In an open loop there is a turn for each
-//! request whose time has come; clients get turns in the order in which they came to wait, and a
-//! turn that no client is free for keeps its time.
+//! In a closed loop, a client may always send. In an open loop, there is a turn for each request
+//! that is due. Clients get turns in the order in which they began to wait, and a turn without a
+//! free client keeps its intended start.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,35 +10,35 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Leave to send.
+/// The permission to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SendPermit {
-    /// When the request should start; `None`: now.
+    /// The intended start of the request; `None` for now.
     pub(super) intended: Option<Instant>,
-    /// Whether a client was free for it then. If not, it is the server that makes it late.
+    /// Whether a client was free for it then. If not, the server caused the delay.
     pub(super) in_time: bool,
-    /// Requests, one behind the other.
+    /// The number of pipelined requests.
     pub(super) requests: u64,
 }
 
-/// Turns that wait for a client at most; those beyond are counted, and never sent.
+/// The most turns that wait for a client; further ones are counted and never sent.
 pub(super) const DUE_MAX: usize = 1 << 20;
 
-/// See above.
+/// The pace of a thread's clients.
 #[derive(Default)]
 pub(super) struct Pace(RefCell<PaceState>);
 
 #[derive(Default)]
 struct PaceState {
     phase: PacePhase,
-    /// Requests of a turn in a closed loop.
+    /// Closed loop: the number of requests of a turn.
     at_once: u64,
-    /// Requests that may still start in a closed loop.
+    /// Closed loop: the number of requests that may still start.
     left: u64,
     due: VecDeque<Instant>,
     unsent: u64,
     waiting: VecDeque<Rc<PaceClient>>,
-    /// Clients that are within a turn, or open their first connection.
+    /// The number of clients within a turn, or opening their first connection.
     busy: usize,
     watcher: Option<Waker>,
 }
@@ -48,15 +48,15 @@ enum PacePhase {
     /// Connections are being opened.
     #[default]
     Opening,
-    /// Clients send as they like.
+    /// Clients may always send.
     Closed,
     /// Clients wait for their turns.
     Open,
-    /// No turns are given but those that are due.
+    /// Only due turns are given.
     Over,
 }
 
-/// Where a client waits.
+/// The state of a waiting client.
 #[derive(Default)]
 pub(super) struct PaceClient {
     waker: RefCell<Option<Waker>>,
@@ -65,42 +65,41 @@ pub(super) struct PaceClient {
 }
 
 impl Pace {
-    /// A client that has still to open its connection: it is busy until its first
-    /// [`done`](Self::done).
-    pub(super) fn seat(&self) -> Rc<PaceClient> {
+    /// Adds a client, which is busy opening its connection until its first [`done`](Self::done).
+    pub(super) fn add_client(&self) -> Rc<PaceClient> {
         self.0.borrow_mut().busy += 1;
         Rc::default()
     }
 
-    /// The client's next turn. Where there are no more it waits as well, and its connection stays
-    /// open: to close hundreds would disturb the server while it works on the last requests.
+    /// The client's next turn. After the last one it waits as well, and keeps its connection open,
+    /// because closing hundreds would disturb the server while it works on the last requests.
     pub(super) fn poll_turn(
         &self,
-        seat: &Rc<PaceClient>,
+        client: &Rc<PaceClient>,
         cx: &mut Context<'_>,
     ) -> Poll<SendPermit> {
-        if let Some(turn) = seat.turn.take() {
+        if let Some(turn) = client.turn.take() {
             return Poll::Ready(turn);
         }
         let mut state = self.0.borrow_mut();
         if let Poll::Ready(turn) = state.turn() {
             return Poll::Ready(turn);
         }
-        if !seat.is_queued.replace(true) {
-            state.waiting.push_back(Rc::clone(seat));
+        if !client.is_queued.replace(true) {
+            state.waiting.push_back(Rc::clone(client));
         }
-        *seat.waker.borrow_mut() = Some(cx.waker().clone());
+        *client.waker.borrow_mut() = Some(cx.waker().clone());
         Poll::Pending
     }
 
-    /// The client has come to the end of its turn.
+    /// Ends the client's turn.
     pub(super) fn done(&self) {
         let mut state = self.0.borrow_mut();
         state.busy -= 1;
         state.look();
     }
 
-    /// Clients may send as they like: so many requests at once, so many in all.
+    /// Begins a closed loop, with `at_once` requests per turn and `left` in total.
     pub(super) fn begin_closed(&self, at_once: u64, left: u64) {
         let mut state = self.0.borrow_mut();
         state.begin(PacePhase::Closed);
@@ -108,35 +107,35 @@ impl Pace {
         state.call_all();
     }
 
-    /// Clients wait for their turns.
+    /// Begins an open loop.
     pub(super) fn begin_open(&self) {
         self.0.borrow_mut().begin(PacePhase::Open);
     }
 
-    /// The time of a request has come.
+    /// Adds a turn for a request that is due.
     pub(super) fn due(&self, at: Instant) {
         let mut state = self.0.borrow_mut();
         let turn = SendPermit { intended: Some(at), in_time: true, requests: 1 };
         match state.waiting.pop_front() {
-            Some(seat) => {
+            Some(client) => {
                 state.busy += 1;
-                seat.is_queued.set(false);
-                seat.turn.set(Some(turn));
-                seat.call();
+                client.is_queued.set(false);
+                client.turn.set(Some(turn));
+                client.call();
             }
             None if state.due.len() < DUE_MAX => state.due.push_back(at),
             None => state.unsent += 1,
         }
     }
 
-    /// No request starts any more but those whose time has come.
+    /// Ends the loop; only due requests still start.
     pub(super) fn end(&self) {
         let mut state = self.0.borrow_mut();
         state.phase = PacePhase::Over;
         state.look();
     }
 
-    /// What is due and has no client is not sent any more.
+    /// Drops due turns without a client.
     pub(super) fn drop_due(&self) {
         let mut state = self.0.borrow_mut();
         state.unsent += state.due.len() as u64;
@@ -154,12 +153,12 @@ impl Pace {
         Poll::Pending
     }
 
-    /// Clients that are within a turn.
+    /// The number of clients within a turn.
     pub(super) fn busy(&self) -> u64 {
         self.0.borrow().busy as u64
     }
 
-    /// Requests whose time has come and which were not sent.
+    /// The number of due requests that were not sent.
     pub(super) fn unsent(&self) -> u64 {
         let state = self.0.borrow();
         state.unsent + state.due.len() as u64
@@ -167,7 +166,7 @@ impl Pace {
 }
 
 impl PaceState {
-    /// Whatever a turn before has left is gone.
+    /// Begins a phase, without the state of an earlier one.
     fn begin(&mut self, phase: PacePhase) {
         self.phase = phase;
         self.due.clear();
@@ -206,9 +205,9 @@ impl PaceState {
     }
 
     fn call_all(&mut self) {
-        for seat in self.waiting.drain(..) {
-            seat.is_queued.set(false);
-            seat.call();
+        for client in self.waiting.drain(..) {
+            client.is_queued.set(false);
+            client.call();
         }
     }
 }
@@ -232,29 +231,29 @@ mod tests {
         }
     }
 
-    fn turn(pace: &Pace, seat: &Rc<PaceClient>) -> Option<SendPermit> {
-        poll(|cx| pace.poll_turn(seat, cx))
+    fn turn(pace: &Pace, client: &Rc<PaceClient>) -> Option<SendPermit> {
+        poll(|cx| pace.poll_turn(client, cx))
     }
 
     fn open() -> (Pace, [Rc<PaceClient>; 2]) {
         let pace = Pace::default();
-        let seats = [pace.seat(), pace.seat()];
+        let clients = [pace.add_client(), pace.add_client()];
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_none(), "one is still connecting");
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
-        (pace, seats)
+        (pace, clients)
     }
 
     #[test]
     fn a_closed_loop_counts_down() {
-        let (pace, seats) = open();
-        assert_eq!(turn(&pace, &seats[0]), None);
+        let (pace, clients) = open();
+        assert_eq!(turn(&pace, &clients[0]), None);
         pace.begin_closed(2, 3);
-        let requests = |seat| turn(&pace, seat).map(|turn| turn.requests);
-        assert_eq!(requests(&seats[0]), Some(2));
-        assert_eq!(requests(&seats[1]), Some(1));
-        assert_eq!(requests(&seats[1]), None);
+        let requests = |client| turn(&pace, client).map(|turn| turn.requests);
+        assert_eq!(requests(&clients[0]), Some(2));
+        assert_eq!(requests(&clients[1]), Some(1));
+        assert_eq!(requests(&clients[1]), None);
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
         pace.done();
@@ -262,49 +261,49 @@ mod tests {
     }
 
     #[test]
-    fn turns_go_to_who_waited_longest() {
-        let (pace, seats) = open();
+    fn turns_go_to_the_client_that_waited_longest() {
+        let (pace, clients) = open();
         pace.begin_open();
-        assert_eq!((turn(&pace, &seats[1]), turn(&pace, &seats[0])), (None, None));
+        assert_eq!((turn(&pace, &clients[1]), turn(&pace, &clients[0])), (None, None));
         let at = Instant::now();
-        // A client that looks again keeps its place.
-        assert_eq!(turn(&pace, &seats[1]), None);
+        // A client that polls again keeps its place.
+        assert_eq!(turn(&pace, &clients[1]), None);
         pace.due(at);
-        assert_eq!(turn(&pace, &seats[0]), None);
+        assert_eq!(turn(&pace, &clients[0]), None);
         let expected = SendPermit { intended: Some(at), in_time: true, requests: 1 };
-        assert_eq!(turn(&pace, &seats[1]), Some(expected));
+        assert_eq!(turn(&pace, &clients[1]), Some(expected));
     }
 
     #[test]
-    fn a_second_turn_begins_as_the_first() {
-        let (pace, seats) = open();
+    fn a_second_phase_begins_without_old_state() {
+        let (pace, clients) = open();
         pace.begin_open();
         pace.due(Instant::now());
         pace.due(Instant::now());
         pace.end();
-        assert!(turn(&pace, &seats[0]).is_some());
+        assert!(turn(&pace, &clients[0]).is_some());
         pace.drop_due();
-        assert_eq!((turn(&pace, &seats[0]), pace.unsent()), (None, 1));
+        assert_eq!((turn(&pace, &clients[0]), pace.unsent()), (None, 1));
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
         pace.begin_closed(1, 1);
         assert_eq!(pace.unsent(), 0);
-        assert_eq!(turn(&pace, &seats[0]).map(|turn| turn.intended), Some(None));
+        assert_eq!(turn(&pace, &clients[0]).map(|turn| turn.intended), Some(None));
     }
 
     #[test]
     fn a_turn_without_a_client_keeps_its_time() {
-        let (pace, seats) = open();
+        let (pace, clients) = open();
         pace.begin_open();
         let at = Instant::now();
         pace.due(at);
         assert_eq!(pace.unsent(), 1);
         pace.end();
         let expected = SendPermit { intended: Some(at), in_time: false, requests: 1 };
-        assert_eq!((turn(&pace, &seats[0]), pace.busy()), (Some(expected), 1));
+        assert_eq!((turn(&pace, &clients[0]), pace.busy()), (Some(expected), 1));
         assert!(poll(|cx| pace.poll_quiet(cx)).is_none());
         pace.done();
         assert!(poll(|cx| pace.poll_quiet(cx)).is_some());
-        assert_eq!((turn(&pace, &seats[0]), pace.busy()), (None, 0));
+        assert_eq!((turn(&pace, &clients[0]), pace.busy()), (None, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that panic: the run would wait for their replies for ever, and ends with an error.
+//! Notices clients that panic, because the run would wait for their replies for ever.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ pub(super) struct ClientPanics {
     watcher: RefCell<Option<Waker>>,
 }
 
-/// Dropped while a panic unwinds, it notes the panic.
+/// Records a panic if it is dropped while unwinding.
 struct PanicGuard(Rc<ClientPanics>);
 
 impl ClientPanics {

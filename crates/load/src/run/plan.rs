@@ -1,4 +1,4 @@
-//! What a run does, complete: every word understood, every name resolved.
+//! The complete plan of a run: parsed options and resolved names.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,82 +11,82 @@ use crate::requests::Mix;
 use crate::script;
 use crate::target::TargetScheme;
 
-/// See above. It is shared by all threads.
+/// The plan of a run, shared by all threads.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
-    /// What is asked for, as it was written.
+    /// The requested URLs, as they were written.
     pub urls: Vec<String>,
-    /// What is spoken.
+    /// The protocol.
     pub scheme: TargetScheme,
-    /// The server.
+    /// The server's address.
     pub address: Address,
-    /// The addresses that connections come from, in turn; none: the system chooses.
+    /// The local addresses of connections, in turn; if empty, the system chooses.
     pub from: Vec<IpAddr>,
-    /// What is sent.
+    /// The requests.
     pub mix: Mix,
     /// Threads.
     pub threads: u64,
     /// Connections of all threads.
     pub connections: u64,
-    /// How long requests are started.
+    /// How long to start requests.
     pub duration: Option<Duration>,
-    /// How many are started.
+    /// The number of requests to start.
     pub requests: Option<u64>,
-    /// An open loop's rate of starts.
+    /// The rate of an open loop.
     pub rate: Option<RateSchedule>,
-    /// How long a request may take.
+    /// The timeout of a request.
     pub timeout: Duration,
-    /// Requests on one connection at most; it is then opened within the time of a request.
+    /// The most requests of a connection; opening it then counts as part of a request's time.
     pub per_connection: Option<u64>,
-    /// Requests sent at once, one behind the other.
+    /// The number of pipelined requests.
     pub pipeline: u64,
-    /// Who makes the requests instead.
+    /// The script that makes the requests.
     pub script: Option<ScriptPlan>,
-    /// Whether threads go on after the time is up, with another turn of as long. There is a
-    /// duration then, no script, and neither a number of requests nor a ramp.
+    /// Whether threads continue after the duration with another turn. This requires a duration, and
+    /// excludes scripts, a number of requests, and ramps.
     pub in_turns: bool,
-    /// HTTP/2: requests at once on a connection. `None`: HTTP/1.
+    /// HTTP/2: concurrent requests on a connection. `None` for HTTP/1.
     pub streams: Option<u64>,
-    /// What secures connections.
+    /// TLS; `None` for none.
     pub tls: Option<ClientTransport>,
 }
 
-/// A script, read but not understood yet: every thread has its own state.
+/// The source of a script, which every thread loads into its own state.
 #[derive(Clone, Debug)]
 pub struct ScriptPlan {
     /// Its path.
     pub name: String,
     /// Its text.
     pub source: Vec<u8>,
-    /// The request that was asked for.
+    /// The request on the command line.
     pub target: script::ScriptTarget,
-    /// The URL, and the words that follow it.
+    /// The URL and the words after it.
     pub arguments: Vec<String>,
 }
 
 impl RunPlan {
-    /// How many of `total` are the share of a thread.
+    /// The share of a thread in `total`.
     pub(super) fn share(&self, thread: u64, total: u64) -> u64 {
         total / self.threads + u64::from(thread < total % self.threads)
     }
 
-    /// The number of the first request of a thread, of those that are `total` over all threads.
+    /// The number of a thread's first request, of `total` over all threads.
     pub(super) fn first(&self, thread: u64, total: u64) -> u64 {
         total / self.threads * thread + thread.min(total % self.threads)
     }
 
-    /// When an open loop is over, counted from the beginning: one more request would start then.
+    /// The end of an open loop, from its beginning: when one more request would start.
     pub(super) fn starts_end(&self) -> Duration {
         let counted = self.rate.zip(self.requests).map(|(rate, total)| rate.start_of(total));
         [self.duration, counted].into_iter().flatten().min().unwrap_or(Duration::MAX)
     }
 
-    /// How long a request may take, in whole milliseconds.
+    /// The timeout of a request, in milliseconds.
     pub(super) fn timeout_ms(&self) -> u64 {
         self.timeout.as_micros().div_ceil(1000) as u64
     }
 
-    /// Where a client's connections come from.
+    /// The local address of a client's connections.
     pub(super) fn source(&self, client: u64) -> Option<IpAddr> {
         let count = self.from.len();
         (count > 0).then(|| self.from[client as usize % count])

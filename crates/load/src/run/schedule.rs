@@ -1,25 +1,25 @@
-//! When requests start in an open loop: arithmetic, no clock.
+//! The starts of requests in an open loop, computed without a clock.
 
 use std::time::Duration;
 
-/// How many requests a second, from the start of a run to its end.
+/// Requests per second, from the start of a run to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSchedule {
     /// At the start.
     pub from: f64,
     /// At the end; the same for a constant rate.
     pub to: f64,
-    /// How long it takes from one to the other.
+    /// The duration of the ramp.
     pub over: Duration,
 }
 
 impl RateSchedule {
-    /// So many a second, all the time.
+    /// A constant rate.
     pub fn constant(rate: f64) -> Self {
         Self { from: rate, to: rate, over: Duration::ZERO }
     }
 
-    /// How many a second at that time.
+    /// The rate at that time.
     pub fn at(&self, time: Duration) -> f64 {
         if time >= self.over {
             return self.to;
@@ -27,7 +27,7 @@ impl RateSchedule {
         self.from + (self.to - self.from) * time.as_secs_f64() / self.over.as_secs_f64()
     }
 
-    /// When the request starts that `n` others have started before, counted from the beginning.
+    /// The start of the request with the number `n`, counted from 0.
     ///
     /// Requests started by then are the area below the line of the rate: `from·t + a·t²/2`, where
     /// `a` is the rate's growth. Once the ramp has ended the rate stays.
@@ -42,10 +42,10 @@ impl RateSchedule {
             ramp_s + (n - within) / self.to
         } else {
             let growth = (self.to - self.from) / ramp_s;
-            // The root that loses no digits where the growth is small.
+            // This form of the root loses no digits if the growth is small.
             2.0 * n / (self.from + (self.from * self.from + 2.0 * growth * n).max(0.0).sqrt())
         };
-        // At a rate of 0 nothing starts again.
+        // At a rate of 0, no further request starts.
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 }

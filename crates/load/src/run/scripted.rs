@@ -1,4 +1,4 @@
-//! A thread's script at run time: it provides requests and receives responses.
+//! A thread's script during a run: it provides requests and receives replies.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::script::{Script, ScriptError, requests_in};
 
 pub(super) struct Scripted {
     script: Script,
-    /// What `request` said when it was asked to see whether it says requests at all. Without a
-    /// `request` that is all there ever is.
+    /// The result of the first call of `request`. Without a `request` function, it is used for all
+    /// requests.
     first: RefCell<Option<Vec<u8>>>,
-    /// Requests that it says at once.
+    /// The number of requests that it returns at once.
     at_once: Cell<u64>,
 }
 
@@ -26,12 +26,12 @@ impl Scripted {
         Ok(Self { script, first: RefCell::default(), at_once: Cell::new(1) })
     }
 
-    /// The state, for what others want to know of it.
+    /// The state, for other threads.
     pub(super) fn script(&self) -> &Script {
         &self.script
     }
 
-    /// Asks for a first request, once `init` has run.
+    /// Gets a first request, after `init` has run.
     pub(super) fn begin(&self) -> Result<(), ScriptError> {
         let mut first = Vec::new();
         self.script.request(&mut first)?;
@@ -40,12 +40,12 @@ impl Scripted {
         Ok(())
     }
 
-    /// Requests that go out together.
+    /// The number of requests to send together.
     pub(super) fn at_once(&self) -> u64 {
         self.at_once.get()
     }
 
-    /// The bytes of the next ones. Whether the script has enough with them.
+    /// Appends the next requests. Returns whether the script has stopped the thread.
     pub(super) fn fill(&self, output: &mut Vec<u8>) -> Result<bool, ScriptError> {
         let mut first = self.first.borrow_mut();
         if !self.script.has_request()
@@ -61,17 +61,17 @@ impl Scripted {
         Ok(self.script.stopped())
     }
 
-    /// How long to wait before they are sent.
+    /// The delay before they are sent.
     pub(super) fn delay(&self) -> Result<Duration, ScriptError> {
         if self.script.has_delay() { self.script.delay() } else { Ok(Duration::ZERO) }
     }
 
-    /// Whether it is to be told of replies.
+    /// Whether it wants replies.
     pub(super) fn listens(&self) -> bool {
         self.script.wants_response()
     }
 
-    /// Tells it of one. Whether it has enough.
+    /// Passes a reply to it. Returns whether the script has stopped the thread.
     pub(super) fn hear(&self, status: u16, heard: &ScriptReply) -> Result<bool, ScriptError> {
         let fields = heard.fields.iter().map(|(name, value)| (&name[..], &value[..]));
         self.script.response(status, fields, &heard.body)?;

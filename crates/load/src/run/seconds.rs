@@ -1,4 +1,4 @@
-//! The counts of all threads, combined per second.
+//! Combines the counts of all threads per second.
 //!
 //! A second is complete once every thread has reported it or has ended before. Only incomplete
 //! seconds and the newest complete one are kept in full, because a run may take hours.
@@ -7,28 +7,28 @@ use std::collections::VecDeque;
 
 use crate::results::{Moment, RunStats, Second};
 
-/// A part of a second at the end that counts as a second of its own: shown with one decimal, no two
-/// seconds end at the same time.
+/// The shortest rest at the end that counts as a second of its own. Ends are shown with one
+/// decimal, so they stay different.
 const REST_MIN_S: f64 = 0.1;
 
-/// See above.
+/// The counts of all threads per second.
 pub(super) struct SecondCounts {
     threads: usize,
-    /// For each thread that has ended, how many seconds it had told of.
+    /// For each thread that has ended, how many seconds it had reported of.
     ended: Vec<usize>,
-    /// Of each second that is not over what has been counted, and how many threads have told.
+    /// Of each second that is not over what has been counted, and how many threads have reported.
     open: VecDeque<(RunStats, usize)>,
-    /// The newest that is over.
+    /// The newest complete second.
     newest: Option<Second>,
-    /// Those before.
+    /// Earlier seconds.
     before: Vec<Moment>,
-    /// Everything in them.
+    /// The sum of all seconds.
     tally: RunStats,
     over: usize,
 }
 
 impl SecondCounts {
-    /// Nothing yet, of so many threads.
+    /// Empty counts of a number of threads.
     pub(super) fn of(threads: usize) -> Self {
         Self {
             threads,
@@ -42,36 +42,36 @@ impl SecondCounts {
     }
 
     /// A thread reports its second `number`, counted from 1.
-    pub(super) fn told(&mut self, number: usize, tally: &RunStats) {
+    pub(super) fn report(&mut self, number: usize, tally: &RunStats) {
         self.add(number, tally, 1);
     }
 
-    /// A thread has ended; what it has counted since it told of its last second.
-    pub(super) fn ended(&mut self, told: usize, rest: &RunStats) {
-        self.ended.push(told);
-        self.add(told + 1, rest, 0);
+    /// A thread has ended; what it has counted since it reported of its last second.
+    pub(super) fn ended(&mut self, reported: usize, rest: &RunStats) {
+        self.ended.push(reported);
+        self.add(reported + 1, rest, 0);
     }
 
-    fn add(&mut self, number: usize, tally: &RunStats, told: usize) {
+    fn add(&mut self, number: usize, tally: &RunStats, reported: usize) {
         let at = number.saturating_sub(self.over + 1);
         while self.open.len() <= at {
             self.open.push_back(Default::default());
         }
         self.open[at].0.add(tally);
-        self.open[at].1 += told;
+        self.open[at].1 += reported;
     }
 
-    /// The next second, if it is over.
+    /// The next second, if it is complete.
     pub(super) fn next(&mut self) -> Option<&Second> {
-        let (_, told) = self.open.front()?;
+        let (_, reported) = self.open.front()?;
         let gone = self.ended.iter().filter(|seconds| **seconds <= self.over).count();
-        if *told == 0 || told + gone < self.threads {
+        if *reported == 0 || reported + gone < self.threads {
             return None;
         }
         self.close(f64::MAX)
     }
 
-    /// Closes the oldest that is open: it has not lasted longer than until `end`.
+    /// Closes the oldest incomplete second, which ended at `end` at the latest.
     fn close(&mut self, end: f64) -> Option<&Second> {
         let (tally, _) = self.open.pop_front()?;
         self.keep();
@@ -87,15 +87,15 @@ impl SecondCounts {
         }
     }
 
-    /// All of them, and everything in them: the run has taken so many seconds. `watch` sees those
-    /// at the end of a run of a second or more.
+    /// All seconds and their sum, for a run of `elapsed` seconds. `watch` gets the last ones of a
+    /// run of at least a second.
     pub(super) fn finish(
         mut self,
         elapsed: f64,
         watch: &mut dyn FnMut(&Second),
     ) -> (Vec<Moment>, RunStats) {
         while let Some((tally, _)) = self.open.front() {
-            // Counts at the very end belong to the previous second.
+            // A short rest at the end belongs to the previous second.
             match &mut self.newest {
                 Some(newest) if elapsed - newest.at < REST_MIN_S => {
                     newest.tally.add(tally);
@@ -123,33 +123,33 @@ mod tests {
         seconds.next().map(|second| (second.at, second.tally.replies))
     }
 
-    /// When each second ended, and its replies; and all replies.
+    /// The end and the replies of each second, and all replies.
     fn finish(seconds: SecondCounts, elapsed: f64) -> (Vec<(f64, u64)>, u64) {
         let (seconds, tally) = seconds.finish(elapsed, &mut |_| {});
         (seconds.iter().map(|second| (second.at, second.replies)).collect(), tally.replies)
     }
 
     #[test]
-    fn a_second_is_over_when_all_have_told_of_it() {
+    fn a_second_is_complete_when_all_threads_have_reported_it() {
         let mut seconds = SecondCounts::of(2);
-        seconds.told(1, &tally(1));
-        seconds.told(2, &tally(10));
+        seconds.report(1, &tally(1));
+        seconds.report(2, &tally(10));
         assert_eq!(next(&mut seconds), None);
-        seconds.told(1, &tally(100));
+        seconds.report(1, &tally(100));
         assert_eq!(next(&mut seconds), Some((1.0, 101)));
         assert_eq!(next(&mut seconds), None);
-        seconds.told(2, &tally(1000));
+        seconds.report(2, &tally(1000));
         assert_eq!(next(&mut seconds), Some((2.0, 1010)));
         assert_eq!(finish(seconds, 2.0), (vec![(1.0, 101), (2.0, 1010)], 1111));
     }
 
     #[test]
-    fn who_has_ended_is_not_waited_for() {
+    fn ended_threads_are_not_waited_for() {
         let mut seconds = SecondCounts::of(2);
-        seconds.told(1, &tally(1));
+        seconds.report(1, &tally(1));
         seconds.ended(0, &tally(10));
         assert_eq!(next(&mut seconds), Some((1.0, 11)));
-        seconds.told(2, &tally(100));
+        seconds.report(2, &tally(100));
         assert_eq!(next(&mut seconds), Some((2.0, 100)));
         seconds.ended(2, &tally(1000));
         assert_eq!(next(&mut seconds), None, "nobody knows how long it was");
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn a_short_rest_belongs_to_the_second_before() {
         let mut seconds = SecondCounts::of(1);
-        seconds.told(1, &tally(1));
+        seconds.report(1, &tally(1));
         assert_eq!(next(&mut seconds), Some((1.0, 1)));
         seconds.ended(1, &tally(10));
         assert_eq!(finish(seconds, 1.09), (vec![(1.0, 11)], 11));
     }
 
     #[test]
-    fn the_last_second_is_seen_but_not_all_of_a_short_run() {
+    fn the_last_second_is_shown_except_of_a_short_run() {
         let seen = |elapsed| {
             let mut seconds = SecondCounts::of(1);
             seconds.ended(0, &tally(7));

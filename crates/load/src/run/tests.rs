@@ -24,8 +24,8 @@ fn results(plan: &RunPlan) -> Results {
 }
 
 #[test]
-fn who_is_on_its_way_at_the_end_has_had_its_time() {
-    // The kernel opens the connections; nobody ever answers.
+fn requests_in_progress_at_the_end_time_out() {
+    // The kernel accepts the connections, and nothing answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let (plan, began) =
@@ -33,19 +33,19 @@ fn who_is_on_its_way_at_the_end_has_had_its_time() {
     let results = results(&plan);
     let tally = results.tally;
     assert_eq!((tally.errors.timeout, tally.errors.sum(), tally.unsent), (20, 20, 0));
-    // The time in which replies were awaited does not count as time in which requests started.
+    // Waiting for replies does not count as time of starts.
     assert!(results.elapsed + Duration::from_secs(2) <= began.elapsed(), "{:?}", results.elapsed);
 }
 
 #[test]
-fn an_open_loop_takes_its_time_though_the_server_is_gone() {
+fn an_open_loop_keeps_its_schedule_without_a_server() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", server.local_addr().unwrap());
     let plan = plan(&format!("--rate 8..12 -d 350ms -c 1 -t 1 {url}"));
     drop(server);
     let results = results(&plan);
     assert_eq!((results.tally.replies, results.tally.errors.refused), (0, 4));
-    // It only comes to the end of the ramp at the end of its time.
+    // The ramp ends at the end of the run.
     assert!(matches!(results.pace, LoadKind::Open { to: 12.0, .. }), "{:?}", results.pace);
 }
 
@@ -100,14 +100,14 @@ fn serve_http2(mut socket: TcpStream) -> Option<()> {
 }
 
 #[test]
-fn as_many_requests_over_http2_as_were_asked_for() {
+fn the_number_of_requests_over_http2_is_exact() {
     let url = http2_server();
     for options in ["-n 500", "-n 500 --per-connection 7", "-n 40 --close", "-n 100 -b body"] {
         let plan = plan(&format!("--h2 --streams 8 -c 3 -t 2 {options} {url}"));
         let results = results(&plan);
-        let asked = plan.requests.unwrap();
-        assert_eq!((results.tally.replies, results.tally.errors.sum()), (asked, 0), "{options}");
-        assert_eq!(results.tally.statuses.codes(), [(200, asked)]);
+        let requests = plan.requests.unwrap();
+        assert_eq!((results.tally.replies, results.tally.errors.sum()), (requests, 0), "{options}");
+        assert_eq!(results.tally.statuses.codes(), [(200, requests)]);
     }
 }
 

@@ -32,102 +32,101 @@ use crate::target::TargetScheme;
 
 /// Orders to a thread.
 pub(super) enum ThreadOrder {
-    /// Somebody has a question to its script.
+    /// A question to its script.
     Ask(Box<dyn FnOnce(&Script) + Send>),
-    /// Connections are opened.
+    /// Open the connections.
     Connect,
-    /// Requests begin then.
+    /// Start requests at this time.
     Go(Instant),
-    /// It is over.
+    /// End.
     Stop,
 }
 
 /// Reports of a thread.
 pub(super) enum News {
-    /// Its connections stand, those that can.
+    /// Its connections are established, as far as possible.
     Ready,
-    /// What it has counted in one second.
+    /// Its counts of a second.
     Second(usize, RunStats),
     /// It has ended.
     Done(Ended),
-    /// It could not go on.
+    /// It has failed.
     Failed(io::Error),
-    /// Somebody wants everything to end.
+    /// The run is interrupted.
     Interrupt,
 }
 
 /// A thread's end.
 pub(super) struct Ended {
-    /// What was counted since its last second.
+    /// Its counts since its last second.
     pub(super) tally: RunStats,
-    /// How long it has sent requests and waited for replies.
+    /// The time of sending requests and waiting for replies.
     pub(super) elapsed: Duration,
-    /// For how much of this it was on a CPU.
+    /// Its CPU time.
     pub(super) on_cpu: Duration,
-    /// For how much of the second in which that was most.
+    /// The highest CPU time of a second.
     pub(super) on_cpu_most: Duration,
-    /// How many seconds it has told of.
-    pub(super) told: usize,
-    /// Why it ended, if its script failed.
+    /// The number of reported seconds.
+    pub(super) reported: usize,
+    /// The error of its script, if that has failed.
     pub(super) failed: Option<String>,
-    /// Of a turn in a closed loop the replies that its rate is made of, and their time.
+    /// The replies and the time from which the rate of a turn in a closed loop is computed.
     pub(super) window: Option<(u64, Duration)>,
 }
 
 impl Ended {
-    /// Replies a second in the window, if there is one.
+    /// Replies per second in the window, if there is one.
     pub(super) fn window_rate(&self) -> Option<f64> {
         self.window.map(|(replies, time)| replies as f64 / time.as_secs_f64())
     }
 
-    /// The share of a second that it was on a CPU, where it was most; of all its time, if that is
-    /// shorter.
+    /// The highest share of a second that it used a CPU; of the whole time, if that is shorter.
     pub(super) fn busiest(&self) -> f64 {
-        match self.told {
+        match self.reported {
             0 => self.on_cpu.as_secs_f64() / self.elapsed.as_secs_f64(),
             _ => self.on_cpu_most.as_secs_f64(),
         }
     }
 }
 
-/// A request of such a script is several: they can neither be counted out nor timed.
+/// A script that pipelines returns several requests at once, which cannot be counted or timed.
 const SEVERAL_AT_ONCE: &str = "--requests and --rate cannot be used with a script that pipelines";
 
-/// Turns that are due at once and given before the clients run.
+/// The most due turns to give before the clients run.
 const GIVEN_MAX: u32 = 1024;
 
-/// The part of a turn (one in so many) in which a closed loop gets going.
+/// The part of a turn, as its inverse, in which a closed loop warms up.
 const RAMP_UP: u32 = 10;
-/// Timers are coarse; by so much a request may outlive its time.
+/// The tolerance of coarse timers.
 const TIMER_SLACK: Duration = Duration::from_millis(500);
 
-/// How often replies are counted for the figure of requests a second, as in wrk.
+/// The interval of samples of the rate, as in wrk.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Samples in a second.
+/// Samples per second.
 const SAMPLES_PER_SECOND: u32 = 10;
 
-/// What the clients of a thread share.
+/// State that the clients of a thread share.
 pub(super) struct ThreadShared {
     pub(super) plan: Arc<RunPlan>,
     pub(super) pace: Pace,
-    /// Since the last second was told.
+    /// The counts since the last reported second.
     pub(super) tally: RefCell<RunStats>,
     pub(super) script: Option<Scripted>,
-    /// What secures connections; sessions are resumed within a thread.
+    /// TLS; sessions are resumed within a thread.
     pub(super) transport: Option<Arc<dyn Transport>>,
     started: Cell<u64>,
     last_reply: Cell<Option<Instant>>,
-    /// Open loop: when the time of starts was over.
+    /// Open loop: the end of starts.
     starts_over: Cell<Option<Instant>>,
-    /// Seconds that have been told of.
-    told: Cell<usize>,
-    /// The most that one of them took of a CPU.
+    /// The number of reported seconds.
+    reported: Cell<usize>,
+    /// The highest CPU time of a second.
     on_cpu_most: Cell<Duration>,
     halted: RefCell<Halted>,
     window: Cell<Option<(u64, Duration)>>,
 }
 
-/// Whether its script has ended the thread, and why.
+/// Whether the script has ended the thread, and why.
 #[derive(Default)]
 struct Halted {
     why: Option<Result<(), String>>,
@@ -135,27 +134,27 @@ struct Halted {
 }
 
 impl ThreadShared {
-    /// The number of the next request, by which the mix knows it.
+    /// The number of the next request in the mix.
     pub(super) fn next_number(&self) -> u64 {
         let n = self.started.get();
         self.started.set(n + if self.plan.rate.is_some() { self.plan.threads } else { 1 });
         n
     }
 
-    /// Counts a reply to a request that should have started at `begun`.
+    /// Counts a reply to a request whose intended start was `begun`.
     pub(super) fn replied(&self, status: u16, begun: Instant, now: Instant) {
         let latency = now.saturating_duration_since(begun);
         self.last_reply.set(Some(now));
         let mut tally = self.tally.borrow_mut();
         tally.replies += 1;
-        // What only comes back has none.
+        // Echoes have no status.
         if status > 0 {
             tally.statuses.count(status);
         }
         note(&mut tally.latency_us, latency.as_micros() as u64);
     }
 
-    /// Ends the thread: its script wants it, or has failed.
+    /// Ends the thread, because its script has stopped it or failed.
     pub(super) fn halt(&self, why: Result<(), ScriptError>) {
         let mut halted = self.halted.borrow_mut();
         halted.why.get_or_insert(why.map_err(|error| error.to_string()));
@@ -173,28 +172,28 @@ impl ThreadShared {
         Poll::Pending
     }
 
-    /// Counts a connection that was opened and secured.
+    /// Counts a connection with TLS.
     pub(super) fn secured(&self, details: &TlsDetails, begun: Instant) {
         let mut tally = self.tally.borrow_mut();
         note(&mut tally.tls.connect_us, begun.elapsed().as_micros() as u64);
         tally.tls.count(crate::tls::agreed(details), details.is_resumed);
     }
 
-    /// A request started so much after its time, though a client was free.
+    /// Records the lateness of a request although a client was free.
     pub(super) fn is_late(&self, late: Duration) {
         note(&mut self.tally.borrow_mut().lateness_us, late.as_micros() as u64);
     }
 }
 
-/// No value is larger: a day in microseconds, and more replies a second than there are.
+/// The largest value: a day in microseconds, and more than any rate.
 const VALUE_MAX: u64 = 24 * 3600 * 1_000_000;
 
 fn note(histogram: &mut Histogram<u64>, value: u64) {
-    // It grows with its values; what is within the limit finds room.
+    // Cannot fail: the histogram grows, and the value is within its limit.
     let _ = histogram.record(value.min(VALUE_MAX));
 }
 
-/// Runs one.
+/// Runs a thread.
 pub(super) fn run(
     plan: Arc<RunPlan>,
     number: u64,
@@ -206,7 +205,7 @@ pub(super) fn run(
         net::run(async { LoadThread::new(plan, number)?.run_watched(orders, news).await })?
     };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    // What a panic has to say it has said.
+    // A panic has printed its message.
     if let Err(error) = ran.unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))) {
         news.send(News::Failed(error));
     }
@@ -223,7 +222,7 @@ impl LoadThread {
         let script = plan.script.as_ref().map(Scripted::load).transpose();
         let shared = ThreadShared {
             script: script.map_err(io::Error::other)?,
-            // Threads share out the requests of a run: by number in an open loop, else in parts.
+            // Threads share the requests of a run: by number in an open loop, otherwise in parts.
             started: Cell::new(match (plan.rate, plan.requests) {
                 (None, Some(total)) => plan.first(number, total),
                 _ => number,
@@ -234,7 +233,7 @@ impl LoadThread {
             tally: RefCell::default(),
             last_reply: Cell::new(None),
             starts_over: Cell::new(None),
-            told: Cell::new(0),
+            reported: Cell::new(0),
             on_cpu_most: Cell::default(),
             halted: RefCell::default(),
             window: Cell::new(None),
@@ -277,8 +276,8 @@ impl LoadThread {
             }
             clients.iter().for_each(Task::stop);
         }
-        // A turn has told of itself. Another word would be taken for the end of a turn that other
-        // threads have by then.
+        // A turn has reported of itself. Another word would be taken for the end of a turn that
+        // other threads have by then.
         if !self.shared.plan.in_turns {
             news.send(News::Done(ended));
         }
@@ -287,7 +286,7 @@ impl LoadThread {
         Ok(())
     }
 
-    /// The next order that is no question.
+    /// The next order that is not a question.
     async fn next_order(&self, orders: &mut Mailbox<ThreadOrder>) -> Option<ThreadOrder> {
         loop {
             match (orders.next().await?, &self.shared.script) {
@@ -327,7 +326,7 @@ impl LoadThread {
         Ok((0..plan.share(self.number, plan.connections)).filter_map(spawn).collect())
     }
 
-    /// Waits for the connections, and then for the word to begin.
+    /// Waits for the connections, and then for the order to begin.
     async fn begin(
         &self,
         orders: &mut Mailbox<ThreadOrder>,
@@ -341,7 +340,7 @@ impl LoadThread {
         }
     }
 
-    /// When the next turn begins; it finds everything as the first one did.
+    /// Waits for the next turn, and resets the state for it.
     async fn next_turn(&self, orders: &mut Mailbox<ThreadOrder>) -> Option<Instant> {
         let Some(ThreadOrder::Go(begin)) = self.next_order(orders).await else { return None };
         self.shared.starts_over.set(None);
@@ -358,9 +357,10 @@ impl LoadThread {
         let mut alarm = Alarm::new()?;
         alarm.wait_until(begin).await;
         let on_cpu = net::clock::thread_cpu();
-        // What a turn counts it tells at its end.
-        let seconds = (!self.shared.plan.in_turns)
-            .then(|| net::spawn(tell_seconds(Rc::clone(&self.shared), begin, alarm, news.clone())));
+        // A turn reports its counts at its end.
+        let seconds = (!self.shared.plan.in_turns).then(|| {
+            net::spawn(report_seconds(Rc::clone(&self.shared), begin, alarm, news.clone()))
+        });
         let halted = poll_fn(|cx| self.shared.poll_halted(cx));
         let load = until(self.load(begin), halted);
         until(load, stop(orders)).await.flatten().transpose()?;
@@ -371,7 +371,7 @@ impl LoadThread {
     fn ended(&self, elapsed: Duration, on_cpu: Duration) -> Ended {
         let mut tally = self.shared.tally.take();
         tally.unsent = self.shared.pace.unsent();
-        // A run that is shorter than a sample is one.
+        // A run that is shorter than a sample counts as one.
         if tally.rate.is_empty() && elapsed < SAMPLE && !elapsed.is_zero() {
             note(&mut tally.rate, (tally.replies as f64 / elapsed.as_secs_f64()) as u64);
         }
@@ -380,12 +380,12 @@ impl LoadThread {
         }
         let why = self.shared.halted.borrow_mut().why.take();
         let failed = why.and_then(Result::err);
-        let (told, on_cpu_most) = (self.shared.told.get(), self.shared.on_cpu_most.get());
+        let (reported, on_cpu_most) = (self.shared.reported.get(), self.shared.on_cpu_most.get());
         let window = self.shared.window.take();
-        Ended { tally, elapsed, on_cpu, on_cpu_most, told, failed, window }
+        Ended { tally, elapsed, on_cpu, on_cpu_most, reported, failed, window }
     }
 
-    /// Until every request has its reply, or the time is up.
+    /// Runs until every request has its reply, or the duration is over.
     async fn load(&self, begin: Instant) -> io::Result<()> {
         let plan = &self.shared.plan;
         let end = plan.duration.map(|duration| begin + duration);
@@ -406,8 +406,9 @@ impl LoadThread {
         Ok(())
     }
 
-    /// A turn of a closed loop. Its rate is that of the time in which every connection is at work;
-    /// everything else is counted to the last reply, or slow ones would go missing.
+    /// A turn of a closed loop. Its rate is that of the time in which every connection is busy;
+    /// other figures include all replies up to the last, because slow ones would be missing
+    /// otherwise.
     async fn closed_turn(&self, begin: Instant, end: Instant) -> io::Result<()> {
         let mut alarm = Alarm::new()?;
         let replies = || self.shared.tally.borrow().replies;
@@ -421,8 +422,8 @@ impl LoadThread {
         Ok(())
     }
 
-    /// Until all requests have their replies, or have had their time. Those whose time has come and
-    /// that were not sent by then never are.
+    /// Waits until all requests have their replies or have timed out. Due requests that were not
+    /// sent by then are dropped.
     async fn drain(&self, alarm: &mut Alarm) {
         let timeout = self.shared.plan.timeout + TIMER_SLACK;
         if until(self.quiet(), alarm.wait_until(Instant::now() + timeout)).await.is_none() {
@@ -431,8 +432,8 @@ impl LoadThread {
         }
     }
 
-    /// Gives turns by the clock. What is on its way when the time is up still has the time that
-    /// every request has: without it the slowest replies would go missing.
+    /// Gives turns by the clock. Requests in progress at the end still have their whole timeout,
+    /// because the slowest replies would be missing otherwise.
     async fn load_open(&self, begin: Instant) -> io::Result<()> {
         let (plan, pace) = (&self.shared.plan, &self.shared.pace);
         let Some(rate) = plan.rate else { return Ok(()) };
@@ -458,18 +459,18 @@ impl LoadThread {
             return Ok(());
         }
         until(self.quiet(), alarm.wait_until(Instant::now() + plan.timeout)).await;
-        // They have had it, whether or not their own timers have told.
+        // They have timed out, whether or not their own timers have fired.
         self.shared.tally.borrow_mut().errors.timeout += pace.busy();
         Ok(())
     }
 
-    /// Until every client is idle, and none has anything to do.
+    /// Waits until every client is idle and no turn is left.
     async fn quiet(&self) {
         poll_fn(|cx| self.shared.pace.poll_quiet(cx)).await;
     }
 
-    /// How long requests were sent and waited for. In an open loop that is the time of starts, or
-    /// until the last reply: waiting for replies that never come is not part of it.
+    /// The time of sending requests and waiting for replies. In an open loop, it ends with the
+    /// starts or the last reply, and excludes waiting for missing replies.
     fn elapsed(&self, begin: Instant) -> Duration {
         let over = self.shared.starts_over.get();
         let end = over.map(|over| self.shared.last_reply.get().map_or(over, |last| last.max(over)));
@@ -482,8 +483,8 @@ fn own_transport(of_all: &ClientTransport) -> Arc<dyn Transport> {
     Arc::new(ClientTransport { tls: tls.with_own_sessions(), name: name.clone() })
 }
 
-/// Once a second what was counted in it.
-async fn tell_seconds(
+/// Reports the counts once a second.
+async fn report_seconds(
     shared: Rc<ThreadShared>,
     begin: Instant,
     mut alarm: Alarm,
@@ -495,7 +496,7 @@ async fn tell_seconds(
         alarm.wait_until(begin + SAMPLE * sample).await;
         let mut tally = shared.tally.borrow_mut();
         let now = Instant::now();
-        // As in wrk a stretch without replies belongs to the next sample.
+        // As in wrk, time without replies belongs to the next sample.
         if tally.replies > seen {
             let seconds = now.saturating_duration_since(before).as_secs_f64();
             let rate = (tally.replies - seen) as f64 / seconds;
@@ -505,7 +506,7 @@ async fn tell_seconds(
         if sample % SAMPLES_PER_SECOND == 0 {
             let number = (sample / SAMPLES_PER_SECOND) as usize;
             news.send(News::Second(number, std::mem::take(&mut tally)));
-            shared.told.set(number);
+            shared.reported.set(number);
             let spent = net::clock::thread_cpu() - on_cpu;
             shared.on_cpu_most.set(shared.on_cpu_most.get().max(spent));
             on_cpu += spent;
@@ -514,8 +515,8 @@ async fn tell_seconds(
     }
 }
 
-/// Waits until then. Where it has come already, whoever else has something to do does it first: at
-/// a rate that nobody can keep up with that is always so.
+/// Waits until `at`. If that has passed, other tasks still run first, because at a rate that is too
+/// high it has always passed.
 async fn reach(alarm: &mut Alarm, at: Instant) -> Instant {
     match Instant::now() < at {
         true => alarm.wait_until(at).await,
@@ -524,12 +525,12 @@ async fn reach(alarm: &mut Alarm, at: Instant) -> Instant {
     Instant::now()
 }
 
-/// Until there is no more to do: somebody says so, or is gone.
+/// Waits for the order to stop, or the end of the channel.
 async fn stop(orders: &mut Mailbox<ThreadOrder>) {
     let _ = orders.next().await;
 }
 
-/// The result of the work, unless the end comes first.
+/// The result of `work`, unless `end` is ready first.
 async fn until<T>(work: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
     let (mut work, mut end) = (pin!(work), pin!(end));
     poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -560,7 +561,7 @@ mod tests {
         let ended = net::run(async {
             let thread = LoadThread::new(plan, 0).unwrap();
             thread.spawn_client(async { panic!("on purpose") });
-            // Without the panic, the thread ends as soon as nobody can give it orders.
+            // Without the panic, the thread ends when the channel of orders is closed.
             net::spawn(async move {
                 for _ in 0..8 {
                     net::yield_now().await;

@@ -8,8 +8,8 @@
 //! While one server has its turn, nothing is in progress at the other: a turn ends when every
 //! request has its reply or has timed out. The order within a block is random, so changes of the
 //! machine, slow or in step with the turns, favour neither server. Each block opens new
-//! connections: which of a server's threads a connection belongs to is luck, and if it lasted for a
-//! whole run it would look like a difference.
+//! connections, because the assignment of connections to a server's threads is random, and if it
+//! lasted for a whole run it would look like a difference.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::results::{
     ComparedSide, LoadKind, MeasuredTurn, Moment, Results, RunStats, Second, TurnBlock, Turns,
 };
 
-/// Loads both servers. `watch` sees each block as it ends.
+/// Loads both servers. `watch` gets each block at its end.
 pub fn run_in_turns(
     plans: &[RunPlan; 2],
     blocks: u64,
@@ -106,8 +106,7 @@ impl Alternation<'_> {
         Ok(Turns { turn: self.plans[0].duration.unwrap_or_default(), sides, blocks })
     }
 
-    /// Four turns; nothing where somebody ended the run. A block that was not completed does not
-    /// count at all.
+    /// Four turns; `None` if the run was interrupted. An incomplete block does not count.
     async fn block(&mut self) -> io::Result<Option<TurnBlock>> {
         let [a, b] = self.plans;
         let runs = [self.turns.connect(a).await?, self.turns.connect(b).await?];
@@ -167,7 +166,7 @@ impl TurnTaker {
         Ok(Some(run))
     }
 
-    /// A turn of a server. Between two of its turns its connections are idle.
+    /// A turn of a server. Its connections are idle between its turns.
     async fn turn(&mut self, run: &RunThreads) -> io::Result<Option<Vec<Ended>>> {
         let begin = Instant::now() + START_AHEAD;
         run.tell_all(|| ThreadOrder::Go(begin));
@@ -225,8 +224,8 @@ impl TurnSum {
 }
 
 /// The order of a block, from random bits.
-pub(crate) fn order(lot: u64) -> [ComparedSide; 4] {
-    match lot % 2 {
+pub(crate) fn order(random: u64) -> [ComparedSide; 4] {
+    match random % 2 {
         0 => [ComparedSide::A, ComparedSide::B, ComparedSide::B, ComparedSide::A],
         _ => [ComparedSide::B, ComparedSide::A, ComparedSide::A, ComparedSide::B],
     }

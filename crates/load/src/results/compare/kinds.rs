@@ -1,11 +1,11 @@
-//! Runs that are not alike before anything was measured: other load, ended early, in doubt.
+//! Runs that cannot be compared: with different load, ended early, or in doubt.
 
 use super::super::{Doubt, LoadKind, Results, amounts, doubts};
 
-/// What is said of a run.
+/// A property of a run, as text.
 type RunProperty = fn(&Results) -> String;
 
-/// What a kind of load is, by its names.
+/// The properties that define a kind of load.
 const KINDS: [(&str, RunProperty); 5] = [
     ("pace", |run| match run.pace {
         LoadKind::Closed => "closed loop".to_owned(),
@@ -21,13 +21,13 @@ const KINDS: [(&str, RunProperty); 5] = [
     ("requested", |run| run.urls.iter().map(|url| path(url)).collect::<Vec<_>>().join(" ")),
 ];
 
-/// An URL without the server, which is what one compares.
+/// A URL without the server, because servers are compared.
 fn path(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find(['/', '?']).map_or("/", |at| &rest[at..])
 }
 
-/// Says in which ways the loads differ; empty if in none.
+/// Describes how the loads differ; empty if they do not.
 pub(super) fn differences(a: &[Results], b: &[Results]) -> String {
     let mut text = String::new();
     for (name, of) in KINDS {
@@ -40,7 +40,7 @@ pub(super) fn differences(a: &[Results], b: &[Results]) -> String {
     if text.is_empty() { text } else { format!("The loads differ:\n{text}\n") }
 }
 
-/// The values that runs have, each once.
+/// The distinct values of runs.
 fn all(runs: &[Results], of: RunProperty) -> Vec<String> {
     let mut all: Vec<String> = runs.iter().map(of).collect();
     all.sort();
@@ -48,7 +48,7 @@ fn all(runs: &[Results], of: RunProperty) -> Vec<String> {
     all
 }
 
-/// Says which runs are not to be trusted, and why.
+/// Describes which runs are not to be trusted, and why.
 pub(super) fn warnings(side: &str, runs: &[Results]) -> String {
     let mut text = String::new();
     for (n, run) in (1..).zip(runs) {
@@ -60,7 +60,7 @@ pub(super) fn warnings(side: &str, runs: &[Results]) -> String {
     text
 }
 
-/// Says why some figures are not to be trusted; empty if nothing speaks against them.
+/// Describes why some figures are not to be trusted; empty if there is no reason.
 pub(super) fn doubts_of(figures: &str, run: &Results) -> String {
     let doubt = |Doubt { what, remedy }: Doubt| {
         format!("{figures} are the generator's, not the server's:\n  {what}:\n  {remedy}.\n")

@@ -1,32 +1,32 @@
-//! What is compared of runs: of a whole one, and of its seconds where they tell.
+//! The compared measures: of whole runs, and of their seconds.
 
 use super::super::{Moment, Results, amounts};
 
 /// A row of the comparison.
 pub(super) struct Measure {
     pub(super) name: &'static str,
-    /// Its value in a run; 0 where there is none.
+    /// Its value in a run; 0 without one.
     pub(super) of: fn(&Results) -> f64,
-    /// How the seconds of a run show its noise, if they do.
+    /// Its value by seconds, if these show its noise.
     pub(super) by_second: Option<BySecond>,
-    /// What lies between a value and the next one that can be told from it.
+    /// The distance of a value to the next one that can be distinguished.
     pub(super) step: fn(f64) -> f64,
     pub(super) show: fn(f64) -> String,
 }
 
-/// For values without steps.
+/// The step of exact values.
 const SMOOTH: fn(f64) -> f64 = |_| 0.0;
-/// For values read off a histogram of microseconds with three digits.
+/// The step of values of a histogram of microseconds with three digits.
 const STEPS: fn(f64) -> f64 = |value| (value / 1024.0).max(1.0);
 
-/// The value of a second and its weight among others, by the second and its length.
+/// The value of a second and its weight, given the second and its length.
 type BySecond = fn(&Moment, f64) -> (f64, f64);
 
 /// The first is the headline of closed loops, ...
 pub(super) const RATE: usize = 0;
-/// ... this one that of open loops, whose rate was asked for.
+/// ... this one is that of open loops, whose rate is given.
 pub(super) const P99: usize = 4;
-/// Others that are looked at.
+/// Another measure that is used elsewhere.
 pub(super) const MEAN: usize = 1;
 pub(super) const P50: usize = 2;
 
@@ -98,9 +98,9 @@ pub(super) fn failed(run: &Results) -> f64 {
     run.tally.failures() as f64 / run.tally.requests().max(1) as f64
 }
 
-/// Seconds that follow each other are alike, so they are taken together: by this many at least, ...
+/// Consecutive seconds are similar, so they are combined: at least this many, ...
 const BLOCK_SECONDS_MIN: usize = 2;
-/// ... into this many blocks at most.
+/// ... into at most this many blocks.
 const BLOCKS_MAX: usize = 10;
 
 /// The values of a run's blocks of seconds.
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_blocks() {
+    fn the_number_of_blocks_is_limited() {
         for (seconds, expected) in [(0, 0), (1, 0), (3, 1), (10, 5), (30, 10), (3600, 10)] {
             let seconds: Vec<_> = (0..seconds).map(|n| (f64::from(n) + 1.0, 1, 1)).collect();
             assert_eq!(of(RATE, &run(seconds)).len(), expected);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headlines_are_what_they_are_called() {
+    fn headlines_have_their_indices() {
         let names = [RATE, MEAN, P50, P99].map(|measure| MEASURES[measure].name);
         assert_eq!(names, ["requests/s", "mean latency", "p50", "p99"]);
     }

@@ -1,9 +1,9 @@
 //! `weir load compare A.json B.json`: two sets of runs side by side.
 //!
-//! A difference is shown with its 95 % interval. It comes from the repeats, run by run; where one
-//! side has a single run, from blocks of seconds, which know less: how runs differ from each
-//! other is not in them. Several measures are looked at, so that one of twenty that do not
-//! differ seems to. docs/load-compare.md states the method for users.
+//! A difference is shown with its 95 % interval. It is computed from repeated runs; if one side has
+//! a single run, from blocks of seconds, which do not contain the differences between runs. Several
+//! measures are compared, so one in twenty equal ones seems to differ. docs/load-compare.md
+//! describes the method for users.
 
 mod kinds;
 mod measures;
@@ -29,10 +29,10 @@ Options:
 
 /// A smaller difference would be shown as 0.0 %.
 const DIFFERENCE_MIN: f64 = 0.0005;
-/// Larger files are not read.
+/// The largest file to read.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The comparison as text, by what stands after `compare`.
+/// The comparison as text, for the arguments after `compare`.
 pub fn run(words: &[OsString]) -> Result<String, String> {
     let text = |word: &OsString| word.to_str().map(str::to_owned).ok_or("a file name is not UTF-8");
     let words: Vec<String> = words.iter().map(text).collect::<Result<_, _>>()?;
@@ -59,7 +59,7 @@ fn side(list: &str) -> Result<Vec<Results>, String> {
     if runs.is_empty() { Err(format!("{list}: no runs")) } else { Ok(runs) }
 }
 
-/// Sides that are not empty.
+/// Compares two sides, which are not empty.
 fn compare(a: &[Results], b: &[Results]) -> String {
     let noise = Noise::of(a, b);
     let rows: Vec<ComparisonRow> =
@@ -79,7 +79,7 @@ fn compare(a: &[Results], b: &[Results]) -> String {
     if warnings.is_empty() { text } else { format!("{text}\n{warnings}") }
 }
 
-/// Where the noise is taken from.
+/// The source of the noise.
 #[derive(Clone, Copy, PartialEq)]
 enum Noise {
     Runs,
@@ -106,9 +106,9 @@ struct ComparisonRow {
     measure: &'static Measure,
     a: f64,
     b: f64,
-    /// B's to A's, where both have a value that is not 0.
+    /// B's value to A's, if both are not 0.
     ratio: Option<f64>,
-    /// The same with its interval, where the noise is known.
+    /// The same with its interval, if the noise is known.
     interval: Option<Interval>,
 }
 
@@ -127,7 +127,7 @@ impl ComparisonRow {
         Self { measure, a: a_mean.unwrap_or(0.0), b: b_mean.unwrap_or(0.0), ratio, interval }
     }
 
-    /// Whether the interval leaves out "no difference", and the difference can be measured at all.
+    /// Whether the interval excludes "no difference", and the difference is measurable.
     fn is_more_than_noise(&self) -> bool {
         let step = (self.measure.step)(self.a.max(self.b));
         let seen = |ratio: Interval| (ratio.value - 1.0).abs() >= DIFFERENCE_MIN;
@@ -156,9 +156,9 @@ impl ComparisonRow {
     }
 }
 
-/// By the blocks of all runs; `None` where there are too few of them.
+/// The interval by blocks of all runs; `None` if there are too few.
 fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<Interval> {
-    /// Of fewer, nothing can be said.
+    /// The least number of blocks for an interval.
     const BLOCKS_MIN: usize = 3;
     let by_second = measure.by_second?;
     let blocks = |runs: &[Results]| {
@@ -168,7 +168,7 @@ fn by_seconds(measure: &Measure, a: &[Results], b: &[Results]) -> Option<Interva
     (a.len().min(b.len()) >= BLOCKS_MIN).then(|| ratio_of_means(&a, &b))?
 }
 
-/// Failures may be none at all, so that they have no ratio.
+/// A row of failures, which have no ratio because there may be none.
 fn failures(a: &[Results], b: &[Results]) -> String {
     let share = |runs: &[Results]| {
         let mean = runs.iter().map(measures::failed).sum::<f64>() / runs.len() as f64;

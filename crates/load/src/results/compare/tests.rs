@@ -5,12 +5,12 @@ use super::*;
 use crate::results::Moment;
 use crate::results::testing::{results, second};
 
-/// A run of ten seconds with so many replies a second, each of which took as long.
+/// A run of ten seconds with a rate of replies that all have the same latency.
 fn measured(rate: u64, latency_us: u64) -> Results {
     let mut results = results();
     results.elapsed = Duration::from_secs(10);
     for n in 0..10 {
-        // Seconds differ from each other by a percent or so.
+        // Seconds differ by about a percent.
         let wave = [0, 1, 3, 1, 2][n % 5];
         let second = second(n as f64 + 1.0, rate + rate * wave / 100, latency_us + wave);
         results.tally.add(&second.tally);
@@ -24,7 +24,7 @@ fn runs<const N: usize>(rates: [u64; N], latency_us: u64) -> Vec<Results> {
 }
 
 #[test]
-fn repeats_that_differ() {
+fn a_difference_between_repeats_is_shown() {
     let a = runs([1000, 1010, 990, 1005, 995], 900);
     let b = runs([1100, 1111, 1089, 1105, 1095], 800);
     let expected = "                                   A           B   B from A
@@ -47,7 +47,7 @@ The noise is that between the runs: 5 of A, 5 of B.
 }
 
 #[test]
-fn repeats_that_do_not() {
+fn equal_repeats_show_no_difference() {
     let text = compare(&runs([1000, 1100, 900], 10), &runs([1010, 890, 1120], 10));
     let expected = "\nNo difference in rate that these runs can show: B +0.5 % [-24.1, +33.1].\n";
     assert!(text.contains(expected), "{text}");
@@ -55,9 +55,9 @@ fn repeats_that_do_not() {
     assert!(!text.contains("more than the noise"), "{text}");
 }
 
-/// Microseconds are whole: 26 and 27 in every repeat may be 26.4 and 26.6.
+/// Microseconds are integers: 26 and 27 in every repeat may be 26.4 and 26.6.
 #[test]
-fn one_step_of_a_histogram_is_no_difference() {
+fn one_step_of_a_histogram_is_not_a_difference() {
     let verdict = |a, b| {
         let text = compare(&runs([1000, 1000], a), &runs([1000, 1000], b));
         let row = text.lines().find(|line| line.starts_with("p50")).map(str::to_owned);
@@ -69,7 +69,7 @@ fn one_step_of_a_histogram_is_no_difference() {
 }
 
 #[test]
-fn single_runs_by_their_seconds() {
+fn single_runs_are_compared_by_seconds() {
     let text = compare(&runs([1000], 900), &runs([1100, 1100], 900));
     assert!(text.contains("\nThe noise is that between the seconds within runs. "), "{text}");
     assert!(text.contains("\nB is 10.0 % faster ["), "{text}");
@@ -86,9 +86,9 @@ fn single_runs_by_their_seconds() {
     ));
 }
 
-/// Noise that a run has within itself makes a difference of a percent mean nothing.
+/// The noise within a run makes a difference of one percent meaningless.
 #[test]
-fn noisy_seconds() {
+fn noisy_seconds_hide_a_small_difference() {
     let mut noisy = measured(1000, 900);
     for (second, n) in noisy.seconds.iter_mut().zip(0..) {
         second.replies = if n < 5 { 700 } else { 1300 };
@@ -98,7 +98,7 @@ fn noisy_seconds() {
 }
 
 #[test]
-fn open_loops_are_told_by_their_p99() {
+fn the_headline_of_open_loops_is_their_p99() {
     let mut sides = [runs([1000, 1001, 1002], 1000), runs([1000, 1001, 1002], 2000)];
     sides.iter_mut().flatten().for_each(|run| run.pace = LoadKind::Open { from: 1e3, to: 1e3 });
     let text = compare(&sides[0], &sides[1]);
@@ -106,7 +106,7 @@ fn open_loops_are_told_by_their_p99() {
 }
 
 #[test]
-fn loads_of_different_kinds() {
+fn different_kinds_of_load_cause_a_warning() {
     let (mut a, mut b) = (runs([1000], 900), runs([1000], 900));
     assert!(!compare(&a, &b).contains("different kinds"));
     a[0].urls = vec!["http://127.0.0.1:1/x?y".into()];
@@ -128,7 +128,7 @@ fn loads_of_different_kinds() {
 }
 
 #[test]
-fn runs_in_doubt() {
+fn doubtful_runs_cause_a_warning() {
     let (mut a, b) = (runs([1000, 1000], 900), runs([1000, 1000], 900));
     a[1].interrupted = true;
     a[1].busiest_thread = 0.95;
@@ -136,13 +136,13 @@ fn runs_in_doubt() {
     assert!(text.contains("\nRun 2 of A was interrupted.\nThe figures of run 2 of A are the gen"));
     a[1].tally.errors.reset = 10;
     a[1].tally.statuses.add(500, 91);
-    // 101 of 10150, and none of the other run.
+    // 101 of 10150 in one run, and none in the other.
     assert!(compare(&a, &b).contains("\nfailed                      0.4975 %    0.0000 %\n"));
 }
 
-/// Nothing was received: no value has a ratio, and nothing is claimed.
+/// Without replies, no value has a ratio.
 #[test]
-fn without_replies() {
+fn runs_without_replies_have_no_ratio() {
     let none = || {
         let mut run = results();
         run.cpu = Duration::ZERO;
@@ -179,7 +179,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn files_and_lists_of_files() {
+fn files_and_lists_of_files_are_read() {
     let folder = Folder::new("compare");
     let one = folder.write("one.json", &json::write(&runs([1000], 900)));
     let two = folder.write("two.json", &json::write(&runs([1001, 999], 900)));

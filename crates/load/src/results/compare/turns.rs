@@ -1,9 +1,9 @@
-//! Two servers that took turns: how B differs from A, and how sure that is.
+//! Two servers that took turns: how B differs from A, with confidence intervals.
 //!
-//! Each block of four turns gives one ratio for each measure, B's two turns to A's two. What
-//! changes evenly from the first turn of a block to its last cancels out, and since the order of
-//! each block was random, the ratios of blocks are as good as independent. Their logarithms have
-//! a t interval, which is right about few values, too.
+//! Each block of four turns gives one ratio per measure, B's two turns to A's two. Changes that are
+//! linear over a block cancel out, and because the order within each block is random, the ratios of
+//! blocks are practically independent. Their logarithms have a t interval, which is correct for few
+//! values as well.
 
 use statistics::{Interval, geometric_mean, mean_ratio};
 
@@ -12,13 +12,13 @@ use super::kinds::doubts_of;
 use super::measures::{MEAN, MEASURES, Measure, P50, P99, RATE};
 use super::{ComparisonRow, failures, headline};
 
-/// Blocks without which nothing is said.
+/// The least number of blocks for an interval.
 pub const BLOCKS_MIN: usize = 3;
 
 /// A measure's value in a turn.
 type TurnMeasure = fn(&MeasuredTurn) -> f64;
 
-/// What is compared: the name in files, the measure, and its value in a turn.
+/// The compared measures: the name in files, the index, and the value in a turn.
 const COMPARED: [(&str, usize, TurnMeasure); 4] = [
     ("rate", RATE, |turn| turn.rate),
     ("mean", MEAN, |turn| turn.moment.mean_us),
@@ -26,12 +26,12 @@ const COMPARED: [(&str, usize, TurnMeasure); 4] = [
     ("p99", P99, |turn| turn.moment.p99_us as f64),
 ];
 
-/// B's value to A's, and where it lies with 95 % confidence.
+/// The ratio of B's value to A's, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueRatio {
     /// `rate`, `mean`, `p50` or `p99`.
     pub name: &'static str,
-    /// The ratio with its two ends; `None`: too few blocks had replies in all of their turns.
+    /// The ratio with the ends of its interval; `None` if too few blocks had replies in all turns.
     pub ratio: Option<[f64; 3]>,
 }
 
@@ -94,13 +94,13 @@ fn row(measure: &'static Measure, blocks: &[TurnBlock], value: TurnMeasure) -> C
     }
 }
 
-/// The geometric mean, as that of the ratios; where a turn had no replies there is none.
+/// The geometric mean, as for the ratios. There is none if a turn had no replies.
 fn mean(values: &[f64]) -> f64 {
     let sum = values.iter().fold(0.0, |sum, value| sum + value);
     geometric_mean(values).unwrap_or(sum / values.len().max(1) as f64)
 }
 
-/// What has to be known to read the table: errors, and doubts.
+/// Notes on the table: errors and doubts.
 pub fn notes(turns: &Turns) -> String {
     let of = |(name, side): (&str, &Results)| {
         let errors = match side.tally.failures() {
@@ -117,7 +117,7 @@ pub fn notes(turns: &Turns) -> String {
     interrupted.to_owned() + &sides
 }
 
-/// A block in a line, as it ends.
+/// The line for a block that has ended.
 pub fn line(block: &TurnBlock) -> String {
     let side = |name: &str, side| {
         let of = |(_, measure, value): (_, usize, TurnMeasure)| {

@@ -1,5 +1,5 @@
-//! The texts here are what wrk 4.1.0 printed, but for one deviation (it had 347.04us) and the
-//! counts of errors; the numbers are made to give them.
+//! The texts are output of wrk 4.1.0, except for one deviation (347.04us) and the counts of errors;
+//! the numbers are chosen to produce them.
 
 use super::*;
 use crate::results::testing::results;
@@ -13,7 +13,7 @@ fn percentiles<const N: usize>(all: [&str; N]) -> [Percentile; N] {
 }
 
 #[test]
-fn percentiles_that_were_asked_for() {
+fn requested_percentiles_are_printed() {
     let mut results = results();
     record(&mut results.tally.latency_us, &[(100, 9989), (200, 10), (1500, 1)]);
     let text = closing(&results, &percentiles(["50", "99.9", "99.99", "100"]));
@@ -27,7 +27,7 @@ fn percentiles_that_were_asked_for() {
 }
 
 #[test]
-fn before_the_run() {
+fn the_opening_is_printed() {
     let text = |seconds: f64| {
         let time = Duration::from_secs_f64(seconds);
         opening(&["http://127.0.0.1:37899/x?y=1".into()], 2, 4, Some(time))
@@ -42,7 +42,7 @@ fn before_the_run() {
 }
 
 #[test]
-fn a_server_that_sleeps() {
+fn results_of_a_slow_server_are_printed() {
     let mut results = results();
     results.elapsed = Duration::from_micros(4_009_000);
     results.tally.replies = 12;
@@ -65,7 +65,7 @@ Transfer/sec:     128.71B
 }
 
 #[test]
-fn no_replies() {
+fn a_run_without_replies_is_printed() {
     let mut results = results();
     results.elapsed = Duration::from_millis(1001);
     let expected = "  Thread Stats   Avg      Stdev     Max   +/- Stdev
@@ -79,7 +79,7 @@ Transfer/sec:       0.00B
 }
 
 #[test]
-fn errors_and_statuses() {
+fn errors_and_statuses_are_printed() {
     let mut results = results();
     results.elapsed = Duration::from_millis(1100);
     results.tally.replies = 4440;
@@ -109,7 +109,7 @@ Transfer/sec:    169.50KB
 }
 
 #[test]
-fn cells_end_where_wrks_do() {
+fn cells_are_cut_as_by_wrk() {
     let cells = [
         ("462.61us", 8, "462.61us"),
         ("3.34ms", 10, "    3.34ms"),

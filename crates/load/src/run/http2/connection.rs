@@ -1,4 +1,4 @@
-//! A connection of a client: requests out on new streams, replies in, whatever comes first.
+//! A connection of a client: sends requests on new streams and receives replies at the same time.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -16,21 +16,21 @@ use super::super::pace::PaceClient;
 use super::super::thread::ThreadShared;
 use super::{GivenTurn, TurnQueue};
 
-/// Reads before the others have their turn: a server may send without an end.
+/// The most reads before other clients get their turn, because a server may send without end.
 const READS_MAX: usize = 64;
-/// How often others may go first, as long as replies come, before requests are sent.
+/// How often other clients may go first, while replies arrive, before requests are sent.
 const RESTS_MAX: u8 = 3;
-/// The longest frame that a server may send: the least that can be announced, as by h2load.
+/// The longest frame of a server: the smallest value that can be announced, as by h2load.
 const FRAME_MAX: u32 = 1 << 14;
-/// Bytes of a header block: as much as an HTTP/1 head may have.
+/// The longest header block, as long as an HTTP/1 head may be.
 const BLOCK_MAX: u32 = 1 << 20;
 const FIELDS_MAX: u32 = 10_000;
 
-/// What a connection wants.
+/// The result of a step of a connection.
 pub(super) enum Http2Step {
-    /// Others may go first: more replies may come before the next requests are sent.
+    /// Other clients may go first: more replies may arrive before the next requests are sent.
     Rest,
-    /// It is of no more use: it has served its requests, or has failed.
+    /// The connection is over: it has served its requests, or has failed.
     Ended(Result<(), RunFailure>),
 }
 
@@ -39,32 +39,32 @@ pub(super) struct LoadHttp2Connection {
     stream: Stream,
     endpoint: Http2Endpoint,
     input: Vec<u8>,
-    /// By the slots of their keys.
+    /// Streams by the slots of their keys.
     active: Vec<Option<ActiveStream>>,
-    /// How many of them there are.
+    /// The number of active streams.
     count: usize,
-    /// Streams opened on this connection.
-    asked: u64,
-    /// Whether some request body is not sent to its end.
+    /// The number of streams opened on this connection.
+    requests: u64,
+    /// Whether some request body is incomplete.
     has_bodies: bool,
     /// Whether the timer is set for the oldest request.
     is_timed: bool,
     /// Whether no further stream is opened.
     is_closing: bool,
-    /// How often others went first since the last write.
+    /// How often other clients went first since the last write.
     rests: u8,
 }
 
-/// A request on its way.
+/// A request in progress.
 struct ActiveStream {
     key: StreamKey,
-    seat: Rc<PaceClient>,
-    /// When it should have started.
+    client: Rc<PaceClient>,
+    /// Its intended start.
     begun: Instant,
     sent: Instant,
     status: u16,
     to_head: bool,
-    /// The number of the request whose body is not sent to its end, and how much of it is.
+    /// The number of the request whose body is incomplete, and how many of its bytes were sent.
     body: Option<(u64, usize)>,
 }
 
@@ -77,7 +77,7 @@ impl LoadHttp2Connection {
             input: Vec::new(),
             active: Vec::new(),
             count: 0,
-            asked: 0,
+            requests: 0,
             has_bodies: false,
             is_timed: false,
             is_closing: false,
@@ -85,7 +85,7 @@ impl LoadHttp2Connection {
         }
     }
 
-    /// Reads what there is, then sends: the fewer writes, the less both ends have to do.
+    /// Reads everything, then sends, because fewer writes cost both ends less.
     pub(super) fn poll(
         &mut self,
         turns: &mut TurnQueue,
@@ -136,19 +136,19 @@ impl LoadHttp2Connection {
         Poll::Pending
     }
 
-    /// What is on its way is lost.
+    /// Fails the requests in progress.
     pub(super) fn abandon(mut self, turns: &mut TurnQueue, ended: Result<(), RunFailure>) {
         self.stream.close_session();
         let failure = ended.err().unwrap_or(RunFailure::Closed);
         failure.count(self.count as u64, &mut self.shared.tally.borrow_mut().errors);
         for stream in self.active.drain(..).flatten() {
-            turns.done(stream.seat);
+            turns.done(stream.client);
         }
     }
 
     fn open_streams(&mut self, turns: &mut TurnQueue, timer: &Timer, cx: &mut Context<'_>) {
         let most = self.shared.plan.per_connection.unwrap_or(u64::MAX);
-        if turns.waiting.is_empty() && self.asked < most && !self.is_closing {
+        if turns.waiting.is_empty() && self.requests < most && !self.is_closing {
             turns.poll_turns(cx);
         }
         if turns.waiting.is_empty() {
@@ -156,16 +156,16 @@ impl LoadHttp2Connection {
         }
         let now = Instant::now();
         while !self.is_closing && !turns.waiting.is_empty() {
-            if self.asked >= most {
+            if self.requests >= most {
                 self.is_closing = true;
                 break;
             }
             let Some(key) = self.endpoint.open() else { break };
             let Some(turn) = turns.waiting.pop_front() else { break };
-            self.asked += 1;
+            self.requests += 1;
             self.send(key, turn, now);
         }
-        self.is_closing |= self.asked >= most;
+        self.is_closing |= self.requests >= most;
         if !self.is_timed {
             timer.set(self.shared.plan.timeout_ms());
             self.is_timed = true;
@@ -189,7 +189,7 @@ impl LoadHttp2Connection {
         let has_body = !request.bytes.is_empty();
         self.active[slot] = Some(ActiveStream {
             key,
-            seat: turn.seat,
+            client: turn.client,
             begun: turn.begun.unwrap_or(now),
             sent: now,
             status: 0,
@@ -246,7 +246,7 @@ impl LoadHttp2Connection {
         read.map_err(|_| RunFailure::Reset)
     }
 
-    /// Looks at what has come. The endpoint keeps what is not complete.
+    /// Processes received bytes. The endpoint keeps incomplete frames.
     fn look(&mut self, turns: &mut TurnQueue) -> Result<(), RunFailure> {
         let (now, mut at) = (Instant::now(), 0);
         loop {
@@ -300,7 +300,7 @@ impl LoadHttp2Connection {
         }
     }
 
-    /// Lets the server send on where a reply is longer than the window.
+    /// Opens the window of a stream for the rest of a reply.
     fn refill(&mut self, key: StreamKey) {
         if self.endpoint.receive_window(key) < i64::from(WINDOW_MAX / 2) {
             self.endpoint.raise_window(key, WINDOW_MAX);
@@ -310,13 +310,13 @@ impl LoadHttp2Connection {
     fn complete(&mut self, key: StreamKey, now: Instant, turns: &mut TurnQueue) {
         let Some(stream) = self.remove(key) else { return };
         self.shared.replied(stream.status, stream.begun, now);
-        turns.done(stream.seat);
+        turns.done(stream.client);
     }
 
     fn fail(&mut self, key: StreamKey, failure: RunFailure, turns: &mut TurnQueue) {
         let Some(stream) = self.remove(key) else { return };
         failure.count(1, &mut self.shared.tally.borrow_mut().errors);
-        turns.done(stream.seat);
+        turns.done(stream.client);
     }
 
     fn remove(&mut self, key: StreamKey) -> Option<ActiveStream> {
@@ -327,15 +327,15 @@ impl LoadHttp2Connection {
         Some(stream)
     }
 
-    /// The server has not looked at the request: it is sent again, on this connection or on the
-    /// next one (RFC 9113, section 8.7).
+    /// The server has not processed the request: it is sent again, on this connection or the next
+    /// one (RFC 9113, section 8.7).
     fn send_again(&mut self, key: StreamKey, turns: &mut TurnQueue) {
-        if let Some(ActiveStream { seat, begun, .. }) = self.remove(key) {
-            turns.waiting.push_back(GivenTurn { seat, begun: Some(begun) });
+        if let Some(ActiveStream { client, begun, .. }) = self.remove(key) {
+            turns.waiting.push_back(GivenTurn { client, begun: Some(begun) });
         }
     }
 
-    /// The server takes no further streams, as it does after its number of requests.
+    /// The server accepts no further streams, for example after its limit of requests.
     fn go_away(&mut self, last_stream: u32, turns: &mut TurnQueue) {
         self.is_closing = true;
         let keys = self.active.iter().flatten().map(|stream| stream.key);
@@ -343,7 +343,7 @@ impl LoadHttp2Connection {
         lost.into_iter().for_each(|key| self.send_again(key, turns));
     }
 
-    /// Gives up requests that have had their time, and sets the timer for the next one.
+    /// Fails requests that have timed out, and sets the timer for the next one.
     fn expire(&mut self, turns: &mut TurnQueue, timer: &Timer, cx: &mut Context<'_>) {
         let (now, timeout) = (Instant::now(), self.shared.plan.timeout);
         let late = |stream: &ActiveStream| now.saturating_duration_since(stream.sent) >= timeout;
@@ -356,7 +356,7 @@ impl LoadHttp2Connection {
             Some(sent) => {
                 let left = (sent + timeout).saturating_duration_since(now);
                 timer.set((left + Duration::from_millis(1)).as_millis() as u64);
-                // Not due yet, but it has to know whom to wake.
+                // Registers the task.
                 let _ = timer.poll(cx);
             }
             None => timer.clear(),
@@ -370,8 +370,8 @@ impl Drop for LoadHttp2Connection {
     }
 }
 
-/// Windows that servers do not have to wait for, and limits against nothing but endless memory:
-/// whom one measures, one trusts.
+/// Large windows, so that servers do not wait for them, and limits only against endless memory,
+/// because a measured server is trusted.
 fn config() -> Http2Config {
     let any = FloodLimit { burst: u32::MAX, per_second: 0 };
     Http2Config {

@@ -1,8 +1,8 @@
 //! A client over HTTP/2: one connection at a time, with as many requests at once as it may have
 //! streams.
 //!
-//! The client holds a place in the queue for turns for each of its streams. A turn whose stream
-//! cannot be opened yet, because the server allows fewer, waits here with the time it was given.
+//! The client waits for turns once for each of its streams. A turn whose stream cannot be opened
+//! yet, because the server allows fewer, waits here and keeps its intended start.
 
 mod connection;
 
@@ -27,31 +27,31 @@ pub(super) struct LoadHttp2Client {
     turns: TurnQueue,
 }
 
-/// The turns of a client that have no stream yet, and its places for further ones.
+/// The turns of a client that have no stream yet, and its waits for further ones.
 struct TurnQueue {
     shared: Rc<ThreadShared>,
-    /// Places for which no turn was given.
+    /// Waits without a turn.
     idle: Vec<Rc<PaceClient>>,
     /// Turns that wait for a stream.
     waiting: VecDeque<GivenTurn>,
 }
 
-/// A turn, and when its request counts as begun.
+/// A turn, and the intended start of its request.
 struct GivenTurn {
-    seat: Rc<PaceClient>,
-    /// `None`: when it is sent.
+    client: Rc<PaceClient>,
+    /// `None` if it starts when it is sent.
     begun: Option<Instant>,
 }
 
 impl LoadHttp2Client {
-    /// The `number`th of all threads' clients.
+    /// Client `number`, counted over all threads.
     pub(super) fn new(
         shared: Rc<ThreadShared>,
         address: Rc<Address>,
         number: u64,
         streams: u64,
     ) -> Self {
-        let first = shared.pace.seat();
+        let first = shared.pace.add_client();
         let further = (1..streams).map(|_| Rc::default());
         Self {
             turns: TurnQueue {
@@ -64,7 +64,7 @@ impl LoadHttp2Client {
         }
     }
 
-    /// Takes turns until it is stopped.
+    /// Runs turns until it is stopped.
     pub(super) async fn run(mut self) {
         let shared = Rc::clone(&self.turns.shared);
         let mut connection = None;
@@ -87,7 +87,7 @@ impl LoadHttp2Client {
         }
     }
 
-    /// Opens a connection. If that fails, it costs the turns that wait for it.
+    /// Opens a connection. A failure counts for the turns that wait for it.
     async fn open(&mut self) -> Option<LoadHttp2Connection> {
         self.timer.set(self.turns.shared.plan.timeout_ms());
         match self.opener.open(&self.timer).await {
@@ -105,13 +105,13 @@ impl LoadHttp2Client {
 }
 
 impl TurnQueue {
-    /// Ready once there is a turn to take.
+    /// Ready once there is a turn.
     fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_turns(cx);
         if self.waiting.is_empty() { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    /// Takes the turns that there are, and waits for more with all idle places.
+    /// Takes the available turns, and waits for more.
     fn poll_turns(&mut self, cx: &mut Context<'_>) {
         let mut place = self.idle.len();
         while place > 0 {
@@ -121,18 +121,18 @@ impl TurnQueue {
                 if let Some(intended) = intended.filter(|_| in_time) {
                     self.shared.is_late(intended.elapsed());
                 }
-                // A connection for few requests is opened within their time.
+                // With a limit of requests, opening a connection counts as part of their time.
                 let is_opened = self.shared.plan.per_connection.is_some();
                 let begun = intended.or_else(|| is_opened.then(Instant::now));
-                let seat = self.idle.swap_remove(place);
-                self.waiting.push_back(GivenTurn { seat, begun });
+                let client = self.idle.swap_remove(place);
+                self.waiting.push_back(GivenTurn { client, begun });
             }
         }
     }
 
-    /// The turn has come to its end.
-    fn done(&mut self, seat: Rc<PaceClient>) {
-        self.idle.push(seat);
+    /// Ends a turn.
+    fn done(&mut self, client: Rc<PaceClient>) {
+        self.idle.push(client);
         self.shared.pace.done();
     }
 
@@ -140,7 +140,7 @@ impl TurnQueue {
         let lost = self.waiting.len() as u64;
         failure.count(lost, &mut self.shared.tally.borrow_mut().errors);
         while let Some(turn) = self.waiting.pop_front() {
-            self.done(turn.seat);
+            self.done(turn.client);
         }
     }
 }

@@ -1,23 +1,23 @@
 //! Injected failures and their frequency.
 //!
-//! Each request has a number, and its luck depends on that and the seed alone: of the first
-//! thousand requests always the same fail, however many threads and connections there are.
+//! The random numbers of a request depend only on its number and the seed, so that the same of the
+//! first thousand requests fail, however many threads and connections there are.
 
 use std::time::Duration;
 
-/// How many of the requests fare how.
+/// Shares of requests that fail or are delayed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Misfortunes {
-    /// Shares of the requests that fare badly, each in one way only.
+pub(super) struct FaultInjection {
+    /// Shares of requests that fail, each in one way only.
     pub(super) shares: Vec<(f64, RequestEnd)>,
-    /// Shares that take longer, and by how much.
+    /// Shares of requests that are delayed, and the delays.
     pub(super) delays: Vec<(f64, Duration)>,
 }
 
 /// How a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestEnd {
-    /// As it should.
+    /// Normally.
     Answer,
     /// With an error's status.
     Error,
@@ -29,27 +29,27 @@ pub(super) enum RequestEnd {
     Reset,
 }
 
-impl Misfortunes {
+impl FaultInjection {
     /// How a request ends.
-    pub(super) fn fate(&self, luck: &mut Luck) -> RequestEnd {
+    pub(super) fn outcome(&self, random: &mut RequestRandom) -> RequestEnd {
         if self.shares.is_empty() {
             return RequestEnd::Answer;
         }
-        pick(&self.shares, luck).unwrap_or(RequestEnd::Answer)
+        pick(&self.shares, random).unwrap_or(RequestEnd::Answer)
     }
 
-    /// How much longer a request takes.
-    pub(super) fn delay(&self, luck: &mut Luck) -> Duration {
+    /// The delay of a request.
+    pub(super) fn delay(&self, random: &mut RequestRandom) -> Duration {
         if self.delays.is_empty() {
             return Duration::ZERO;
         }
-        pick(&self.delays, luck).unwrap_or_default()
+        pick(&self.delays, random).unwrap_or_default()
     }
 }
 
-/// One of the shares, or what is left of the whole.
-fn pick<T: Copy>(shares: &[(f64, T)], luck: &mut Luck) -> Option<T> {
-    let mut left = luck.draw();
+/// One of the shares, or `None` for the rest.
+fn pick<T: Copy>(shares: &[(f64, T)], random: &mut RequestRandom) -> Option<T> {
+    let mut left = random.draw();
     for &(share, what) in shares {
         if left < share {
             return Some(what);
@@ -60,13 +60,13 @@ fn pick<T: Copy>(shares: &[(f64, T)], luck: &mut Luck) -> Option<T> {
 }
 
 /// The pseudo-random numbers of one request (SplitMix64).
-pub(super) struct Luck(u64);
+pub(super) struct RequestRandom(u64);
 
 /// SplitMix64's step: odd, and 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Luck {
-    /// Those of the request with this number.
+impl RequestRandom {
+    /// The numbers of the request with this number.
     pub(super) fn of(seed: u64, number: u64) -> Self {
         Self(mix(mix(seed.wrapping_add(STEP)).wrapping_add(number)))
     }
@@ -93,13 +93,13 @@ mod tests {
 
     fn fates(seed: u64) -> Vec<RequestEnd> {
         let shares = vec![(0.1, RequestEnd::Error), (0.01, RequestEnd::Cut)];
-        let misfortunes = Misfortunes { shares, delays: Vec::new() };
-        (0..MANY).map(|number| misfortunes.fate(&mut Luck::of(seed, number))).collect()
+        let faults = FaultInjection { shares, delays: Vec::new() };
+        (0..MANY).map(|number| faults.outcome(&mut RequestRandom::of(seed, number))).collect()
     }
 
     #[test]
-    fn shares_are_kept() {
-        let count = |fate| fates(1).iter().filter(|one| **one == fate).count();
+    fn outcomes_have_their_shares() {
+        let count = |outcome| fates(1).iter().filter(|one| **one == outcome).count();
         assert!(
             (9_700..10_300).contains(&count(RequestEnd::Error)),
             "{}",
@@ -110,26 +110,27 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides() {
+    fn outcomes_depend_on_the_seed() {
         assert_eq!(fates(1), fates(1));
         assert_ne!(fates(1), fates(2));
     }
 
     #[test]
-    fn all_is_all() {
+    fn a_share_of_one_applies_to_all() {
         let second = Duration::from_secs(1);
-        let misfortunes =
-            Misfortunes { shares: vec![(1.0, RequestEnd::Reset)], delays: vec![(1.0, second)] };
+        let faults =
+            FaultInjection { shares: vec![(1.0, RequestEnd::Reset)], delays: vec![(1.0, second)] };
         for number in 0..1000 {
-            let luck = &mut Luck::of(0, number);
-            assert_eq!(misfortunes.fate(luck), RequestEnd::Reset);
-            assert_eq!(misfortunes.delay(luck), second);
+            let random = &mut RequestRandom::of(0, number);
+            assert_eq!(faults.outcome(random), RequestEnd::Reset);
+            assert_eq!(faults.delay(random), second);
         }
     }
 
     #[test]
     fn numbers_are_spread_evenly() {
-        let mean = (0..MANY).map(|number| Luck::of(7, number).draw()).sum::<f64>() / MANY as f64;
+        let mean =
+            (0..MANY).map(|number| RequestRandom::of(7, number).draw()).sum::<f64>() / MANY as f64;
         assert!((mean - 0.5).abs() < 0.005, "{mean}");
     }
 }
