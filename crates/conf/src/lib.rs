@@ -15,6 +15,7 @@ mod error;
 mod feature;
 mod files;
 pub mod fmt;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod kernel;

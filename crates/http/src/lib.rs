@@ -15,6 +15,7 @@ mod drive;
 mod exchange;
 mod features;
 mod files;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod gateway;

@@ -8,6 +8,7 @@ pub mod doctor;
 mod effect;
 mod factorial;
 mod figures;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod hosts;

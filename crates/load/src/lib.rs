@@ -12,6 +12,8 @@ pub mod backend;
 mod choices;
 mod command;
 mod expect;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
 pub mod fuzz;
 pub mod options;
 pub mod replies;

@@ -14,6 +14,7 @@ pub mod dns;
 pub mod encrypted_key;
 pub mod fastcgi;
 mod field_line;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod host;

@@ -23,6 +23,8 @@ mod settings;
 mod simulation;
 
 pub use arguments::{TuneArguments, USAGE};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use candidates::candidates;
 pub use run::run;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use server::TunedServer;
