@@ -283,6 +283,7 @@ fn check_head(head: &RequestHead, progress: Result<HeadProgress, HeadError>, inp
         assert!(!value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
         assert_eq!(field.id, Known::of(name));
     }
+    check_edits(head, input);
     check_path(head.path.of(input), !head.needs_normalising);
     match RequestFraming::of(head, input, true) {
         Err(error) => check_error(error, input),
@@ -291,6 +292,45 @@ fn check_head(head: &RequestHead, progress: Result<HeadProgress, HeadError>, inp
             assert!(head.field(Known::ContentLength).is_none());
         }
         Ok(_) => assert!(head.field(Known::TransferEncoding).is_none()),
+    }
+}
+
+/// Fields that are set and removed, as the bytes of the input say, are those of a plain list.
+fn check_edits(parsed: &RequestHead, input: &[u8]) {
+    const NAMES: [&[u8]; 4] = [b"hOST", b"Cookie", b"content-length", b"x-other"];
+    const EDITS_MAX: usize = 32;
+    let limits = HeadLimits { large_client_header_buffers: (1000, 65536), ..HeadLimits::default() };
+    let (mut text, mut head) = (input.to_vec(), RequestHead::default());
+    head.copy_from(parsed);
+    let lines = |head: &RequestHead, text: &[u8]| -> Vec<[Vec<u8>; 2]> {
+        head.fields
+            .iter()
+            .map(|field| [field.name, field.value].map(|s| s.of(text).to_vec()))
+            .collect()
+    };
+    let mut model = lines(&head, &text);
+    for &byte in input.iter().rev().take(EDITS_MAX) {
+        let at = usize::from(byte >> 1) % (NAMES.len() + model.len());
+        let name = match NAMES.get(at) {
+            Some(name) => name.to_vec(),
+            None => model[at - NAMES.len()][0].clone(),
+        };
+        let is_same = |line: &[Vec<u8>; 2]| line[0].eq_ignore_ascii_case(&name);
+        let first = model.iter().position(is_same);
+        if byte & 1 == 0 {
+            assert_eq!(head.remove_field(&text, &name), first.is_some());
+            model.retain(|line| !is_same(line));
+        } else if head.set_field(&mut text, &name, b"1", &limits).is_ok() {
+            model.retain(|line| !is_same(line));
+            model.insert(first.unwrap_or(model.len()), [name.clone(), b"1".to_vec()]);
+        }
+        assert_eq!(lines(&head, &text), model);
+        let id = Known::of(&name);
+        if id != Known::Other {
+            assert_eq!(head.field(id).is_some(), model.iter().any(is_same));
+        }
+        let host = model.iter().find(|line| Known::of(&line[0]) == Known::Host);
+        assert!(host.is_some() || !head.authority.is_empty() || head.host.is_empty());
     }
 }
 

@@ -234,18 +234,53 @@ impl RequestHead {
         value: &[u8],
         limits: &HeadLimits,
     ) -> Result<(), FieldError> {
-        let is_name = |byte: &u8| !matches!(byte, 0..=0x20 | b':' | 0x7f..);
-        let is_value = |byte: &u8| !matches!(byte, 0 | b'\r' | b'\n');
-        if name.is_empty() || !name.iter().all(is_name) || !value.iter().all(is_value) {
-            return Err(FieldError::Invalid);
+        let field = append_field(text, name, value, limits)?;
+        self.add(text, field, limits)
+    }
+
+    /// Replaces all lines of a name by one, which takes the place of the first of them, or comes
+    /// last. The text is appended. After an error the head is as it was.
+    pub fn set_field(
+        &mut self,
+        text: &mut Vec<u8>,
+        name: &[u8],
+        value: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<(), FieldError> {
+        if Known::of(name) == Known::Host && Host::parse(value).is_none() {
+            return Err(FieldError::InvalidHost);
         }
-        let length = text.len().saturating_add(name.len()).saturating_add(value.len());
-        if length > limits.input_max().min(Slice::BUFFER_MAX) {
-            return Err(FieldError::TooLarge);
+        let is_named = |field: &Field| field.name.of(text).eq_ignore_ascii_case(name);
+        let first = self.fields.iter().position(is_named);
+        if first.is_none() && self.fields.len() >= limits.max_headers {
+            return Err(FieldError::TooMany);
         }
-        let (name, id) = (append(text, name), Known::of(name));
-        let value = append(text, value);
-        self.add(text, Field { name, value, id }, limits)
+        let field = append_field(text, name, value, limits)?;
+        self.remove_field(text, name);
+        self.add(text, field, limits)?;
+        if let Some(first) = first {
+            self.fields[first..].rotate_right(1);
+        }
+        Ok(())
+    }
+
+    /// Removes all lines of a name. Their text stays where it is. Returns whether there were any.
+    pub fn remove_field(&mut self, text: &[u8], name: &[u8]) -> bool {
+        let before = self.fields.len();
+        self.fields.retain(|field| !field.name.of(text).eq_ignore_ascii_case(name));
+        if self.fields.len() == before {
+            return false;
+        }
+        let id = Known::of(name);
+        if id != Known::Other {
+            self.seen &= !id.bit();
+        }
+        // The host of an authority does not depend on the line.
+        if id == Known::Host && self.authority.is_empty() {
+            self.host = Slice::default();
+            (self.host_has_upper, self.port) = (false, 0);
+        }
+        true
     }
 
     /// Adds a field unless there is something to check: that it is not the second of its name, that
@@ -324,6 +359,26 @@ impl RequestHead {
         }
         Some(())
     }
+}
+
+/// Appends a field to a text, unless it cannot be one.
+fn append_field(
+    text: &mut Vec<u8>,
+    name: &[u8],
+    value: &[u8],
+    limits: &HeadLimits,
+) -> Result<Field, FieldError> {
+    let is_name = |byte: &u8| !matches!(byte, 0..=0x20 | b':' | 0x7f..);
+    let is_value = |byte: &u8| !matches!(byte, 0 | b'\r' | b'\n');
+    if name.is_empty() || !name.iter().all(is_name) || !value.iter().all(is_value) {
+        return Err(FieldError::Invalid);
+    }
+    let length = text.len().saturating_add(name.len()).saturating_add(value.len());
+    if length > limits.input_max().min(Slice::BUFFER_MAX) {
+        return Err(FieldError::TooLarge);
+    }
+    let (name, id) = (append(text, name), Known::of(name));
+    Ok(Field { name, value: append(text, value), id })
 }
 
 /// Appends bytes to a text; where they stand in it.
@@ -427,5 +482,96 @@ mod tests {
         assert!(matches!(twice, Err(FieldError::Duplicate { .. })), "{twice:?}");
         let long = vec![b'x'; limits.input_max()];
         assert_eq!(push(&[(b"a", &long)]), Err(FieldError::TooLarge));
+    }
+
+    fn lines(head: &RequestHead, text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        head.fields.iter().map(|f| (f.name.of(text).to_vec(), f.value.of(text).to_vec())).collect()
+    }
+
+    #[test]
+    fn edits_in_any_order_are_those_of_a_plain_list() {
+        let names: [&[u8]; 6] = [b"Host", b"Cookie", b"Content-Length", b"x-a", b"X-A", b"x-b"];
+        let limits = HeadLimits {
+            max_headers: 4,
+            large_client_header_buffers: (1000, 8192),
+            ..HeadLimits::default()
+        };
+        let (mut text, mut head) = (Vec::new(), RequestHead::default());
+        head.build(&mut text, &PARTS).unwrap();
+        let mut model: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut random = 1_u32;
+        for step in 0..5000_u32 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let name = names[(random >> 16) as usize % names.len()];
+            let is_same = |line: &(Vec<u8>, Vec<u8>)| line.0.eq_ignore_ascii_case(name);
+            let value = [b'0' + (step % 10) as u8];
+            let first = model.iter().position(is_same);
+            match (random >> 28) % 3 {
+                0 => {
+                    assert_eq!(head.remove_field(&text, name), first.is_some());
+                    model.retain(|line| !is_same(line));
+                }
+                1 => {
+                    let line = (name.to_vec(), value.to_vec());
+                    let set = head.set_field(&mut text, name, &value, &limits);
+                    assert_eq!(set.is_ok(), first.is_some() || model.len() < 4);
+                    if set.is_ok() {
+                        model.retain(|line| !is_same(line));
+                        model.insert(first.unwrap_or(model.len()), line);
+                    }
+                }
+                _ => {
+                    if head.push(&mut text, name, &value, &limits).is_ok() {
+                        model.push((name.to_vec(), value.to_vec()));
+                    }
+                }
+            }
+            assert_eq!(lines(&head, &text), model);
+            let host = model.iter().find(|line| line.0 == b"Host");
+            assert_eq!(head.host.of(&text), host.map_or(&b""[..], |line| &line.1));
+            for id in [Known::Host, Known::Cookie, Known::ContentLength] {
+                let has = model.iter().any(|line| Known::of(&line.0) == id);
+                assert_eq!(head.field(id).is_some(), has);
+                assert_eq!(head.has_any(id.bit()), has);
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_set_changes_nothing() {
+        let limits = HeadLimits::default();
+        let (mut text, mut head) = (Vec::new(), RequestHead::default());
+        head.build(&mut text, &PARTS).unwrap();
+        head.push(&mut text, b"Host", b"A.org:81", &limits).unwrap();
+        let before = (lines(&head, &text), text.len());
+        let long = vec![b'x'; limits.input_max()];
+        let table: [(&[u8], &[u8], FieldError); 3] = [
+            (b"host", b"a b", FieldError::InvalidHost),
+            (b"host", &long, FieldError::TooLarge),
+            (b"a", b"b\nc", FieldError::Invalid),
+        ];
+        for (name, value, error) in table {
+            assert_eq!(head.set_field(&mut text, name, value, &limits), Err(error));
+            assert_eq!((lines(&head, &text), text.len()), before);
+            assert_eq!(
+                (head.host.of(&text), head.port, head.host_has_upper),
+                (&b"A.org"[..], 81, true)
+            );
+        }
+        head.set_field(&mut text, b"host", b"b.org", &limits).unwrap();
+        assert_eq!(
+            (head.host.of(&text), head.port, head.host_has_upper),
+            (&b"b.org"[..], 0, false)
+        );
+    }
+
+    #[test]
+    fn the_host_of_an_authority_stays_without_its_line() {
+        let limits = HeadLimits::default();
+        let (mut text, mut head) = (Vec::new(), RequestHead::default());
+        head.build(&mut text, &RequestParts { authority: b"h:8", ..PARTS }).unwrap();
+        head.push(&mut text, b"host", b"other", &limits).unwrap();
+        assert!(head.remove_field(&text, b"HOST"));
+        assert_eq!((head.host.of(&text), head.port), (&b"h"[..], 8));
     }
 }
