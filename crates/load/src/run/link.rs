@@ -103,7 +103,7 @@ impl ClientLink {
         self.requests
     }
 
-    /// Closes if the server has closed, or says what nobody requests for.
+    /// Closes the connection if the server has closed it or has sent unexpected bytes.
     pub(super) fn watch(&mut self, cx: &mut Context<'_>) {
         if self.stream.as_mut().is_some_and(|stream| stream.poll_disturbed(cx).is_ready()) {
             self.close();
@@ -173,8 +173,8 @@ impl ClientLink {
         cx: &mut Context<'_>,
     ) -> Poll<Result<LinkProgress, RunFailure>> {
         let unwritable = self.write(exchange, shared, cx).err();
-        // The kernel is requests for the reply once the others have sent, too: then it may be
-        // there, and a connection for one request never enters an epoll set.
+        // Reading is tried after other clients have sent: the reply may have arrived by then, and a
+        // connection for one request never enters an epoll set.
         if std::mem::take(&mut exchange.may_yield) && unwritable.is_none() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -280,7 +280,7 @@ impl ClientLink {
             (true, _) => {
                 let is_confused = keep && !self.input.is_empty();
                 if is_confused {
-                    // What nobody requests for costs no request, but is no HTTP either.
+                    // An unexpected reply does not fail a request, but is an error.
                     RunFailure::Invalid.count(1, &mut shared.tally.borrow_mut().errors);
                 }
                 let is_written = exchange.written == exchange.output.bytes(shared).len();

@@ -55,8 +55,8 @@ impl FinishedRun {
     }
 }
 
-/// Runs a plan. `begins` is told when scripts have begun, and what they print has been printed;
-/// `watch` sees every second as it ends.
+/// Runs a plan. `begins` is called when scripts have begun and their output was printed; `watch`
+/// gets every second at its end.
 pub fn run(
     plan: &RunPlan,
     begins: &mut dyn FnMut() -> Result<(), String>,

@@ -14,9 +14,9 @@ const REST_MIN_S: f64 = 0.1;
 /// The counts of all threads per second.
 pub(super) struct SecondCounts {
     threads: usize,
-    /// For each thread that has ended, how many seconds it had reported of.
+    /// The number of reported seconds of each ended thread.
     ended: Vec<usize>,
-    /// Of each second that is not over what has been counted, and how many threads have reported.
+    /// The counts of each incomplete second, and the number of threads that have reported it.
     open: VecDeque<(RunStats, usize)>,
     /// The newest complete second.
     newest: Option<Second>,
@@ -46,7 +46,7 @@ impl SecondCounts {
         self.add(number, tally, 1);
     }
 
-    /// A thread has ended; what it has counted since it reported of its last second.
+    /// A thread has ended; `rest` are its counts since its last reported second.
     pub(super) fn ended(&mut self, reported: usize, rest: &RunStats) {
         self.ended.push(reported);
         self.add(reported + 1, rest, 0);

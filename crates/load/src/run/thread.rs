@@ -276,12 +276,12 @@ impl LoadThread {
             }
             clients.iter().for_each(Task::stop);
         }
-        // A turn has reported of itself. Another word would be taken for the end of a turn that
+        // A turn has reported itself. Another report would be taken for the end of a turn that
         // other threads have by then.
         if !self.shared.plan.in_turns {
             news.send(News::Done(ended));
         }
-        // Its state is asked for until nobody can ask any more.
+        // Answers questions to its script until the channel is closed.
         while self.next_order(&mut orders).await.is_some() {}
         Ok(())
     }

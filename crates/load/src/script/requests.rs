@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_request_says_where() {
+    fn an_invalid_request_is_reported_with_its_position() {
         let table = [
             ("", "no request at 1:1"),
             ("GET / HTTP/1.1\r\nHost: h\r\n", "an incomplete request at 3:1"),

@@ -124,7 +124,7 @@ fn values_cross_as_they_are() {
 }
 
 #[test]
-fn what_cannot_cross_is_an_error() {
+fn a_value_that_cannot_be_copied_is_an_error() {
     let script = load(
         "endless = {} endless.again = endless
         deep = {} for _ = 1, 99 do deep = { deep } end

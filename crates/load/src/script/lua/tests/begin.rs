@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use super::*;
 
 #[test]
-fn the_table_holds_what_was_asked_for() {
+fn the_table_holds_the_command_lines_request() {
     let addrs = vec!["127.0.0.1:80".parse().unwrap(), "[::1]:80".parse().unwrap()];
     let headers = vec![("A".into(), "b".into())];
     let target = ScriptTarget { body: Some(b"text".to_vec()), addrs, headers, ..target() };
@@ -37,7 +37,7 @@ fn init_may_call_the_init_of_wrk() {
 }
 
 #[test]
-fn what_calls_itself_without_end_is_an_error() {
+fn endless_recursion_is_an_error() {
     let endless = [
         "local format = wrk.format wrk.format = function() wrk.init() return format() end",
         "function init() return init() .. '' end",

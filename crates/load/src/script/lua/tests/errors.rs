@@ -91,7 +91,7 @@ fn answers_of_the_wrong_kind() {
 }
 
 #[test]
-fn what_is_missing_in_the_table_is_named() {
+fn a_missing_or_wrong_field_of_the_table_is_named() {
     let table = [
         ("wrk.init = nil", "wrk.init is nil, not a function"),
         ("wrk.format = {}", "wrk.format is a table, not a function"),
@@ -113,7 +113,7 @@ fn recursion_without_end_is_an_error() {
 }
 
 #[test]
-fn what_a_script_may_not_do_to_a_thread() {
+fn invalid_uses_of_a_thread_are_errors() {
     let table = [
         ("wrk.thread.addr = 'here'", "expected an address from wrk.lookup, not a string"),
         ("wrk.thread.speed = 1", "only the field addr of a thread can be set"),

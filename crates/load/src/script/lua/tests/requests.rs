@@ -25,7 +25,7 @@ fn the_one_request_is_composed_after_init() {
 }
 
 #[test]
-fn the_host_is_what_the_url_says_or_what_was_asked_for() {
+fn the_host_is_the_urls_unless_a_header_sets_it() {
     let host = |target: &ScriptTarget| {
         let script = Script::load("test.lua", b"", target).unwrap();
         script.init(&[]).unwrap();
