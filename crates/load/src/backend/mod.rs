@@ -1,6 +1,7 @@
 //! `weir backend`: a backend for tests and measurements.
 //!
-//! It answers as its options print: normally, late, incorrectly or not at all, and counts requests.
+//! Its options decide whether it answers normally, late, incorrectly or not at all; it counts
+//! requests.
 //! It is cheap: its replies are prepared in advance. Deliberately absent: files, routes, TLS.
 //!
 //! ```text

@@ -77,7 +77,7 @@ fn flags() {
 }
 
 #[test]
-fn invalid_directives_are_refused() {
+fn refusals() {
     for (lines, message) in [
         ("proxy_cookie_domain on;", "invalid parameter \"on\":1"),
         (

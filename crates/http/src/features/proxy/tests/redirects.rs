@@ -95,7 +95,7 @@ fn a_refresh_without_a_url_stays() {
 }
 
 #[test]
-fn invalid_directives_are_refused() {
+fn refusals() {
     let location = |lines: &str| format!("server {{ location /a/ {{ {lines} }} }}");
     for (lines, message) in [
         ("proxy_redirect on;", "invalid parameter \"on\":1"),
