@@ -177,7 +177,7 @@ fn site(prefix: &Path, listen: &str, backend: SocketAddr) -> http::Site {
             ssl_certificate_key 'data:{ECDSA_KEY}';
             root {here};
             location /trailers {{ add_trailer X-End $request_method; return 200 hello; }}
-            location /large {{ alias {here}/../../docs/cost.md; }}
+            location /large {{ alias {here}/../../docs/directives.md; }}
             location /return {{ return 200 hello; }}
             location /vars {{ return 200 $uri$arg_a$host$request_method; }}
             location /cached/ {{ open_file_cache max=100; alias {here}/; }}

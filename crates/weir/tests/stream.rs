@@ -37,6 +37,18 @@ fn await_lines(server: &Server, file: &str, lines: &str) {
 }
 
 #[test]
+fn a_configuration_may_have_stream_alone() {
+    let address = own_address();
+    let user = if server::is_root() { "user root; " } else { "" };
+    let stream = returns(address, "alone");
+    let server = Server::start_as(&format!(
+        "{user}daemon off; pid nginx.pid; error_log error.log info; events {{}} {stream}"
+    ));
+    server.await_log("start worker process ", 1);
+    assert_eq!(exchange(&address, b""), "alone");
+}
+
+#[test]
 fn names_of_http_and_stream_are_apart() {
     let address = own_address();
     let stream = format!(

@@ -29,9 +29,12 @@ pub(crate) struct TooManyTasks;
 impl WorkerSlot<Generation> for BackgroundTasks {}
 
 impl BackgroundTasks {
-    /// The generation's tasks belong to the worker that has this tracker.
+    /// The generation's tasks belong to the worker that has this tracker. A configuration without
+    /// `http {}` has no tasks.
     pub(crate) fn track_with(generation: &Rc<Generation>, tracker: &Rc<ConnectionTracker>) {
-        Self::of(generation).tracker.replace(tracker.clone());
+        if let Some(tasks) = generation.worker.find::<Self>() {
+            tasks.tracker.replace(tracker.clone());
+        }
     }
 
     /// Starts a task. Without an event loop, at the end of a process, it is dropped.
