@@ -6,10 +6,11 @@
 //! own locking.
 //!
 //! A process has all its workers as threads, so an `Arc` is enough for them. A second process
-//! serves beside it for a while when a reload has to start one, and in an upgrade; each kind says
-//! what becomes of it then ([`TwoProcesses`]), and docs/reload.md has a row for it. A kind that is
-//! rebuilt from files, or handed over as text, adds its rule to that enum together with the code
-//! that does it. Deliberately absent: shared memory itself, which belongs to the kinds that use it.
+//! serves beside it for a while when a reload has to start one, and in an upgrade; each kind
+//! declares how its state is treated then ([`TwoProcesses`]), and docs/reload.md has a row for it.
+//! A kind that is rebuilt from files, or handed over as text, adds its rule to that enum together
+//! with the code that does it. Deliberately absent: shared memory itself, which belongs to the
+//! kinds that use it.
 //!
 //! The invariant: a configuration that fails leaves the zones of the one before as they were.
 
@@ -21,13 +22,13 @@ use conf::{Directive, Error, Load, Result, Span, Subsystem};
 
 /// State that a zone can have.
 pub trait ZoneState: Any + Send + Sync {
-    /// The directives whose state it is.
+    /// The directives that use the state.
     const DIRECTIVES: &'static [&'static str];
-    /// What becomes of it while two processes serve.
+    /// How the state is treated while two processes serve.
     const TWO_PROCESSES: TwoProcesses;
 }
 
-/// What becomes of state while a second process serves beside the first.
+/// How state is treated while a second process serves beside the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TwoProcesses {
     /// Each process has its own; the new one begins without any.
@@ -39,9 +40,9 @@ pub enum TwoProcesses {
 /// A kind of state, for documents and checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ZoneRule {
-    /// The directives whose state it is.
+    /// The directives that use the state.
     pub directives: &'static [&'static str],
-    /// What becomes of it while two processes serve.
+    /// How the state is treated while two processes serve.
     pub two_processes: TwoProcesses,
 }
 
@@ -50,27 +51,27 @@ pub struct ZoneRule {
 pub struct Zones {
     /// nginx's shared memory zones, which have one space of names for all kinds.
     named: BTreeMap<Box<[u8]>, NamedZone>,
-    /// The directive that names each first, and where.
+    /// The first directive that names each zone, and its position.
     lines: HashMap<Box<[u8]>, (Box<str>, Span)>,
     kept: HashMap<Key, KeptState>,
-    /// The kinds of which there is a zone.
+    /// The kinds of which there is at least one zone.
     rules: BTreeSet<ZoneRule>,
-    /// What the configuration before has, while this one is read.
+    /// The state of the previous configuration, while this one is read.
     before: Option<Box<Zones>>,
-    /// Whose lines are read: no state is shared between subsystems.
+    /// The subsystem whose lines are read: no state is shared between subsystems.
     subsystem: Subsystem,
 }
 
 type Key = (ZoneKind, Box<[u8]>);
-/// The type of the state, and whose it is.
+/// The subsystem, and the type of the state.
 type ZoneKind = (Subsystem, TypeId);
 type KeptState = Arc<dyn Any + Send + Sync>;
 
-/// What is said of a zone.
+/// The declaration of a zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct NamedZone {
     kind: ZoneKind,
-    /// 0 until the line that says it.
+    /// 0 until a line declares the size.
     size: u64,
 }
 
@@ -95,8 +96,8 @@ impl Zones {
         self.rules.iter().copied()
     }
 
-    /// Notes that a line names a zone of nginx's: one that uses it says no `size`. State of that
-    /// type is what it is for, and nothing else.
+    /// Records that a line names a shared memory zone; a line that only uses the zone has no
+    /// `size`. All lines must name it for the same type of state.
     pub fn mention<T: ZoneState>(
         &mut self,
         name: &[u8],
@@ -131,8 +132,8 @@ impl Zones {
         Ok(())
     }
 
-    /// The state of a zone of nginx's, which has been mentioned: `open` is given what the
-    /// configuration before has under the name, if it is of the same size.
+    /// The state of a zone that was mentioned. `open` is given the state that the previous
+    /// configuration has under the name, if the size is the same.
     pub fn open<T: ZoneState>(
         &mut self,
         name: &[u8],
@@ -147,8 +148,8 @@ impl Zones {
         Ok(state)
     }
 
-    /// State that no line declares a size for, by type and name: its names are its kind's own.
-    /// `make` is given what the configuration before has.
+    /// State whose size no line declares, by type and name. Each kind has its own names. `make` is
+    /// given the state of the previous configuration.
     pub fn keep<T: ZoneState>(
         &mut self,
         name: &[u8],
@@ -181,7 +182,8 @@ impl Zones {
         (self.subsystem, TypeId::of::<T>())
     }
 
-    /// Refuses zones that are used, but declared nowhere. All of the configuration has been read.
+    /// Rejects zones that are used but declared nowhere. Called after the whole configuration was
+    /// read.
     pub fn check(&self) -> Result<()> {
         match self.named.iter().find(|(_, zone)| zone.size == 0) {
             None => Ok(()),
@@ -197,7 +199,7 @@ impl Zones {
         }
     }
 
-    /// Lets go of what the configuration before has: this one is complete.
+    /// Releases the state of the previous configuration: this one is complete.
     pub fn settle(&mut self) {
         self.before = None;
     }
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(counts(&mut second, 1).0.load(Ordering::Relaxed), 7);
         let mut larger = Zones::after(&first);
         assert_eq!(counts(&mut larger, 2).0.load(Ordering::Relaxed), 0);
-        // What failed has changed nothing.
+        // The failed configuration has changed nothing.
         assert_eq!(counts(&mut Zones::after(&first), 1).0.load(Ordering::Relaxed), 7);
     }
 
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn nginx_refuses_in_these_words() {
+    fn errors_have_nginx_s_words() {
         let mut zones = Zones::default();
         zones.mention::<Counts>(b"a", None, &line()).unwrap();
         assert_eq!(zones.check().unwrap_err().message, "zero size shared memory zone \"a\"");
