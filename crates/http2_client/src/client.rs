@@ -1,4 +1,4 @@
-//! A connection, as those see it who send requests.
+//! A connection, as the senders of requests see it.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::{ClientStream, Http2ClientLimits};
 #[derive(Clone)]
 pub struct Http2Client(Rc<ClientHandle>);
 
-/// What all handles of a connection hold.
+/// What all handles of a connection share; dropping it closes the connection.
 struct ClientHandle {
     shared: Rc<ClientShared>,
 }
@@ -30,28 +30,28 @@ impl Http2Client {
         Self(Rc::new(ClientHandle { shared }))
     }
 
-    /// How many streams can be opened now. None while the server does not answer.
+    /// The number of streams that can be opened now; 0 while the server does not respond.
     pub fn free_streams(&self) -> usize {
         self.0.shared.state().free_streams()
     }
 
-    /// How many streams are open: sent and received to their ends, they are not.
+    /// The number of open streams, without those that were sent and received to their ends.
     pub fn open_streams(&self) -> usize {
         self.0.shared.state().open_streams()
     }
 
-    /// When the last stream ended, or when the connection began; `None`: streams are open.
+    /// When the last stream ended, or when the connection began; `None` while streams are open.
     pub fn idle_since_ms(&self) -> Option<u64> {
         self.0.shared.state().idle_since_ms()
     }
 
-    /// Whether no stream can be opened any more, ever.
+    /// Whether no stream can ever be opened again.
     pub fn is_over(&self) -> bool {
         self.0.shared.state().is_over()
     }
 
     /// Opens a stream and queues the head of its request, which `head` writes, pseudo-header fields
-    /// first. `head` must not use this connection otherwise. `None`: there is no free stream.
+    /// first. `head` must not use this connection otherwise. `None` if there is no free stream.
     pub fn open(
         &self,
         head: &mut dyn FnMut(&mut FieldWriter<'_>),
@@ -61,7 +61,7 @@ impl Http2Client {
         Some(ClientStream::new(self.0.shared.clone(), stream))
     }
 
-    /// From now on no streams are opened. The connection is closed once none is open.
+    /// Opens no more streams, and closes the connection once no stream is open.
     pub fn close_when_idle(&self) {
         self.0.close_when_idle();
     }

@@ -1,4 +1,4 @@
-//! The task of a connection: reads, hands out what came, and writes what streams have queued.
+//! The task of a connection: reads, passes input to the streams, and writes their queued output.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -13,14 +13,14 @@ use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
 use crate::state::{ClientShared, Http2ClientState};
 use crate::stream_state::SendWait;
 
-/// A connection while it lasts.
+/// An open connection.
 pub(crate) struct ClientConnection {
     shared: Rc<ClientShared>,
     stream: Stream,
     /// Received bytes, of which the first `taken` are processed.
     input: Vec<u8>,
     taken: usize,
-    /// Why nothing more can be written. What the server said before is read.
+    /// Why nothing more can be written. What the server sent before is still read.
     write_failure: Option<io::Error>,
     write_deadline: Deadline,
     answer_deadline: Deadline,
@@ -28,7 +28,7 @@ pub(crate) struct ClientConnection {
     replenished_s: u64,
 }
 
-/// A wait that ends the connection if it lasts.
+/// A wait that ends the connection if it takes too long.
 #[derive(Default)]
 struct Deadline {
     timer: Timer,
@@ -61,8 +61,7 @@ impl ClientConnection {
         self.stream.close_session();
     }
 
-    /// Does what there is to do, as far as the task's share goes. Ready once the connection is no
-    /// longer needed.
+    /// Reads and writes, within the task's share. Ready once the connection is no longer needed.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, StreamFailure> {
         self.begin_turn();
         loop {
@@ -98,7 +97,7 @@ impl ClientConnection {
         }
     }
 
-    /// Whether there are no streams, and will be none.
+    /// Whether there are no streams, and there will be none.
     fn is_unneeded(&self) -> bool {
         let state = self.shared.state();
         state.is_over() && state.open_streams() == 0
@@ -135,7 +134,7 @@ impl ClientConnection {
         }
     }
 
-    /// Processes the input, as far as the task's share goes, but at least one event.
+    /// Processes the input, within the task's share, but at least one event.
     fn take_input(&mut self) -> Result<(), StreamFailure> {
         let mut state = self.shared.state();
         state.lend_output();
@@ -175,7 +174,7 @@ impl ClientConnection {
                 Poll::Ready(Ok(count)) => state.note_written(count),
                 Poll::Ready(Err(error)) => {
                     self.write_failure = Some(error);
-                    // Without a session between, nothing has left.
+                    // Without a TLS session, nothing was sent.
                     if self.stream.can_splice() {
                         state.offered = offered;
                     }
@@ -201,14 +200,14 @@ impl ClientConnection {
 }
 
 impl Drop for ClientConnection {
-    /// A task that is stopped ends its connection as well.
+    /// A stopped task ends its connection, too.
     fn drop(&mut self) {
         self.shared.state().end(StreamFailure::Closed);
         buffers::give_back(std::mem::take(&mut self.input));
     }
 }
 
-/// Some of the output was written.
+/// Wakes senders after some of the output was written.
 fn make_room(state: &mut Http2ClientState) {
     if state.endpoint.output().len() < OUTPUT_BYTES_MAX {
         state.wake_senders(SendWait::Room);
@@ -219,7 +218,7 @@ fn make_room(state: &mut Http2ClientState) {
 }
 
 impl Deadline {
-    /// Fails once it has waited for so long.
+    /// Fails once the wait has taken this long.
     fn check(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What a server sends, handed to the streams.
+//! Passes the server's frames to the streams.
 
 use wire::http2::{Http2Code, Http2Event, StreamKey};
 
@@ -8,7 +8,7 @@ use crate::state::Http2ClientState;
 use crate::stream_state::{ClientHead, SendWait};
 
 impl Http2ClientState {
-    /// Takes an event of the endpoint. `input` is what the endpoint was given.
+    /// Processes an event of the endpoint. `input` is the endpoint's input.
     pub(crate) fn take_event(&mut self, event: Http2Event, input: &[u8]) {
         match event {
             Http2Event::Head { stream, end_stream } => self.take_head(stream, end_stream),
@@ -55,7 +55,7 @@ impl Http2ClientState {
         let Some(shared) = self.stream(key) else { return };
         let mut stream = shared.borrow_mut();
         stream.add_data(data, is_last);
-        // Padding uses up the window, too, and nobody reads it.
+        // Padding uses up the window, too, but is never read.
         self.open_window(&stream);
         self.release_over(&stream);
     }
@@ -82,7 +82,7 @@ impl Http2ClientState {
         self.fail(&shared, StreamFailure::of_reset(code, has_reply));
     }
 
-    /// Later streams will not be processed. The others go on.
+    /// Fails later streams, which the server will not process. The others continue.
     fn take_go_away(&mut self, last_stream: u32) {
         for shared in self.streams() {
             if shared.borrow().key.id > last_stream {

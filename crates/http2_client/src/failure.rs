@@ -13,12 +13,12 @@ pub enum StreamFailure {
     /// The server has reset the stream. With NO_ERROR after a complete reply, it needs no more of
     /// the request.
     Reset(Http2Code),
-    /// The reply is malformed: what the server did, to be read after "server ".
+    /// The reply is malformed. Completes a sentence that begins with "server ".
     Malformed(&'static str),
     /// The server has closed the connection.
     Closed,
-    /// The server has broken the protocol, or exceeded a limit of the connection, which has ended:
-    /// what it did, to be read after "server ".
+    /// The server has broken the protocol, or exceeded a limit of the connection, which has ended.
+    /// Completes a sentence that begins with "server ".
     Protocol(&'static str),
     /// Reading or writing has failed, or the server did not answer in time.
     Connection(io::Error),
@@ -33,7 +33,7 @@ impl StreamFailure {
         }
     }
 
-    /// The failure of a stream that had to be reset with this code because of what the server sent.
+    /// The failure of a stream that was reset with this code because of the server's frames.
     pub(crate) fn of_provoked(code: Http2Code) -> Self {
         Self::Malformed(match code {
             Http2Code::FLOW_CONTROL_ERROR => "violated flow control",
@@ -43,7 +43,7 @@ impl StreamFailure {
     }
 }
 
-/// An error as it was, as far as errors can be copied.
+/// A copy of an error: its number, or its kind and text.
 fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),

@@ -3,18 +3,18 @@
 use wire::http2::limits::Http2Limits;
 use wire::http2::{Http2Config, WINDOW_DEFAULT, WINDOW_MAX};
 
-/// With more unsent output on the connection, streams send no more of their bodies.
+/// Above this much unsent output on the connection, streams send no more of their bodies.
 pub(crate) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// With more unsent output, no streams are opened and nothing is read, because the server does not
-/// read.
+/// Above this much unsent output, no streams are opened and nothing is read, because the server
+/// does not read.
 pub(crate) const OUTPUT_READ_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 
 /// Interim replies on one stream.
 pub(crate) const INTERIM_REPLIES_MAX: usize = 16;
 
-/// How much larger a header block may be than a head. One that is larger still cannot be decoded,
-/// and ends the connection.
+/// How many times larger a header block may be than a head. A block above that limit cannot be
+/// decoded and ends the connection.
 const BLOCK_FACTOR: u32 = 4;
 
 /// The limits of a connection.
@@ -25,17 +25,17 @@ pub struct Http2ClientLimits {
     /// Open streams until the server has sent its settings. It may refuse those above its limit.
     pub first_streams_max: usize,
     /// The window of a stream: how many bytes of a reply's body may be unread. At least
-    /// [`WINDOW_DEFAULT`], which a server may use before it knows of ours.
+    /// [`WINDOW_DEFAULT`], which a server may use before it has our settings.
     pub stream_window: u32,
     /// Bytes of names and values in a head, or in trailers.
     pub head_bytes_max: u32,
     /// Fields in a head, or in trailers.
     pub fields_max: u32,
-    /// How long the server may take none of the output while no stream is open. The users of
-    /// streams have deadlines of their own.
+    /// How long the server may accept no output while no stream is open. The users of streams have
+    /// deadlines of their own.
     pub write_timeout_ms: u64,
-    /// How long a server has to send anything after a PING. One is sent when a stream is given up
-    /// on which nothing was received, and nothing on others meanwhile.
+    /// How long a server has to send anything after a PING. A PING is sent when a stream is given
+    /// up on which nothing was received, if nothing was received on others meanwhile.
     pub ping_timeout_ms: u64,
 }
 
@@ -43,7 +43,7 @@ impl Default for Http2ClientLimits {
     fn default() -> Self {
         Self {
             streams_max: 128,
-            // No server should allow fewer (RFC 9113, section 6.5.2).
+            // A server should not allow fewer (RFC 9113, section 6.5.2).
             first_streams_max: 100,
             stream_window: 64 * 1024,
             head_bytes_max: 64 * 1024,

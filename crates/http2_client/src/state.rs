@@ -11,7 +11,7 @@ use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
 use crate::stream_state::{ClientStreamState, SendWait};
 use crate::{Http2ClientLimits, StreamFailure};
 
-/// How old a stream is, at least, whose end without an answer casts doubt on the connection.
+/// The minimum age of a stream whose end without a reply casts doubt on the connection.
 const DOUBT_AFTER_MS: u64 = 1000;
 
 /// Spare room in the output, for frame headers.
@@ -19,7 +19,6 @@ const ROOM_FOR_HEADS: usize = 1024;
 
 pub(crate) type SharedStream = Rc<RefCell<ClientStreamState>>;
 
-/// State that a connection's task, its handles and its streams share.
 pub(crate) struct ClientShared(RefCell<Http2ClientState>);
 
 pub(crate) struct Http2ClientState {
@@ -30,19 +29,19 @@ pub(crate) struct Http2ClientState {
     open: usize,
     /// When the last stream ended, or when the connection began.
     idle_since_ms: u64,
-    /// No further streams are wanted.
+    /// Whether to open no more streams.
     pub(crate) is_closing: bool,
     /// Why the connection is over.
     end: Option<StreamFailure>,
     /// Wakes the connection's task, unless it runs.
     pub(crate) task: Option<Waker>,
-    /// How often something was received.
+    /// The number of reads that received something.
     pub(crate) reads: u64,
-    /// The server has not answered; until something is received, no streams are opened.
+    /// Whether the server does not respond. No streams are opened until something is received.
     pub(crate) is_doubtful: bool,
-    /// How often the output has made room for streams.
+    /// The number of times that the output has made room for streams.
     round: u64,
-    /// Bytes that were written, and of those and the output, how many the socket was offered.
+    /// Bytes that were written; and how many of those and of the output were offered to the socket.
     written: u64,
     pub(crate) offered: u64,
 }
@@ -134,8 +133,8 @@ impl Http2ClientState {
         self.streams.iter().flatten().cloned().collect()
     }
 
-    /// Sends data, as far as windows and the output have room. Returns how much; or what to wait
-    /// for, if that is nothing.
+    /// Sends data, as far as windows and the output have room. Returns the number of bytes; or, if
+    /// that is 0, what to wait for.
     pub(crate) fn send(
         &mut self,
         stream: &mut ClientStreamState,
@@ -163,7 +162,7 @@ impl Http2ClientState {
         Ok(count)
     }
 
-    /// Opens a stream's window, up to what may be unread, once half of that is used.
+    /// Opens a stream's window, up to the limit of unread bytes, once half of that is used.
     pub(crate) fn open_window(&mut self, stream: &ClientStreamState) {
         if stream.is_over() || stream.is_received {
             return;
@@ -176,7 +175,7 @@ impl Http2ClientState {
         }
     }
 
-    /// A user gives up a stream, or is done with it.
+    /// Resets a stream that its user has dropped, unless it has ended.
     pub(crate) fn give_up(&mut self, stream: &ClientStreamState) {
         if stream.is_over() {
             return;
@@ -214,7 +213,7 @@ impl Http2ClientState {
         self.release(stream.key);
     }
 
-    /// The server will not process this stream; or it has, against its own word.
+    /// Fails a stream that the server has not processed, unless it has sent a reply.
     pub(crate) fn fail_unprocessed(&mut self, stream: &SharedStream) {
         let has_reply = stream.borrow().has_reply;
         self.fail(
@@ -223,7 +222,7 @@ impl Http2ClientState {
         );
     }
 
-    /// The connection is over, and with it all of its streams.
+    /// Ends the connection and all of its streams.
     pub(crate) fn end(&mut self, failure: StreamFailure) {
         for stream in self.streams() {
             let is_unknown = stream.borrow().head_at >= self.offered;
@@ -240,8 +239,8 @@ impl Http2ClientState {
         self.take_output_buffer();
     }
 
-    /// Wakes streams that wait for this, first those that were served least recently: each may use
-    /// up all there is.
+    /// Wakes streams with this wait, the least recently served first, because each may use up all
+    /// the room.
     pub(crate) fn wake_senders(&mut self, waits_for: SendWait) {
         self.round += 1;
         let waits = |stream: &&SharedStream| stream.borrow().waits_for == waits_for;
@@ -254,23 +253,23 @@ impl Http2ClientState {
         self.task.as_ref().into_iter().for_each(Waker::wake_by_ref);
     }
 
-    /// The bytes that were written, and those that are to be.
+    /// The number of bytes that were written or are queued.
     fn queued(&self) -> u64 {
         self.written + self.endpoint.output().len() as u64
     }
 
-    /// The socket is about to be offered the output, or a session that may keep what it is offered.
+    /// Records that the output is offered to the socket, or to a session that may keep it.
     pub(crate) fn note_offered(&mut self) {
         self.offered = self.queued();
     }
 
-    /// So much of the output was written.
+    /// Records that `count` bytes of the output were written.
     pub(crate) fn note_written(&mut self, count: usize) {
         self.written += count as u64;
         self.endpoint.advance_output(count);
     }
 
-    /// Makes sure that the output has a buffer.
+    /// Gives the output a buffer, if it has none.
     pub(crate) fn lend_output(&mut self) {
         if !self.endpoint.has_buffer()
             && let Some(unneeded) = self.endpoint.give_buffer(buffers::lend())

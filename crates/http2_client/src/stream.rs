@@ -63,8 +63,8 @@ impl ClientStream {
         Poll::Pending
     }
 
-    /// Appends what has come of the reply's body, at most `most` bytes, which must not be 0. 0 is
-    /// the end, which trailers may follow.
+    /// Appends received bytes of the reply's body, at most `most`, which must not be 0. 0 is the
+    /// end, which trailers may follow.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,

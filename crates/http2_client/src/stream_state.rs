@@ -1,4 +1,4 @@
-//! One stream: what was received and not taken, how far both directions are, and who waits.
+//! One stream: received data that was not taken, the state of both directions, and wakers.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
@@ -8,7 +8,7 @@ use wire::http2::{FieldBlock, StreamKey};
 
 use crate::StreamFailure;
 
-/// How much memory of a body's buffer is kept while nothing is unread.
+/// How much memory of a body's buffer is kept while no byte is unread.
 const BODY_KEPT_MAX: usize = 16 * 1024;
 
 /// The head of a reply, or an interim reply.
@@ -39,15 +39,15 @@ pub(crate) struct ClientStreamState {
     pub(crate) is_received: bool,
     /// Whether the request is complete.
     pub(crate) is_sent: bool,
-    /// Why no more is sent and, unless the reply is complete, received.
+    /// Why nothing more is sent or, unless the reply is complete, received.
     pub(crate) failure: Option<StreamFailure>,
     reader: Option<Waker>,
     sender: Option<Waker>,
     pub(crate) waits_for: SendWait,
-    /// The round of output in which it sent data last.
+    /// The round of output in which it last sent data.
     pub(crate) served: u64,
     pub(crate) opened_ms: u64,
-    /// Where the head of the request begins in all of the connection's output.
+    /// The offset of the request's head in the connection's output.
     pub(crate) head_at: u64,
     /// How often the connection was read before the stream was opened.
     pub(crate) opened_reads: u64,
@@ -86,12 +86,12 @@ impl ClientStreamState {
         }
     }
 
-    /// Whether nothing more happens on the connection.
+    /// Whether nothing more can happen on the connection.
     pub(crate) fn is_over(&self) -> bool {
         self.failure.is_some() || self.is_received && self.is_sent
     }
 
-    /// Adds a head, which is taken by [`take_head`](Self::take_head).
+    /// Adds a head for [`take_head`](Self::take_head).
     pub(crate) fn add_head(&mut self, head: ClientHead) {
         match head.is_interim {
             true => self.interim_replies += 1,
@@ -108,7 +108,7 @@ impl ClientStreamState {
 
     /// Adds received data of the body.
     pub(crate) fn add_data(&mut self, data: &[u8], is_last: bool) {
-        // Removes what was taken, once that is half of the buffer.
+        // Removes the bytes that were taken, once they are half of the buffer.
         if self.body_read > self.body.len() / 2 {
             self.body.drain(..self.body_read);
             self.body_read = 0;
@@ -129,7 +129,7 @@ impl ClientStreamState {
         count
     }
 
-    /// How many bytes of the body were received and not taken.
+    /// The number of bytes of the body that were received and not taken.
     pub(crate) fn unread(&self) -> usize {
         self.body.len() - self.body_read
     }
@@ -154,12 +154,12 @@ impl ClientStreamState {
         self.failure.as_ref().filter(|_| !self.is_received).cloned()
     }
 
-    /// Whoever polls for heads or for the body is woken.
+    /// Registers the task that polls for heads or for the body.
     pub(crate) fn await_input(&mut self, cx: &Context<'_>) {
         register(&mut self.reader, cx);
     }
 
-    /// Whoever sends the body is woken.
+    /// Registers the task that sends the body.
     pub(crate) fn await_output(&mut self, cx: &Context<'_>, waits_for: SendWait) {
         self.waits_for = waits_for;
         register(&mut self.sender, cx);

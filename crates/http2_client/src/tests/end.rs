@@ -58,7 +58,7 @@ fn later_streams_are_unprocessed_after_goaway() {
         assert!(matches!(failure, StreamFailure::Unprocessed), "{failure:?}");
         assert!(matches!(send_failure, StreamFailure::Unprocessed) && has_ended);
         assert!(client.is_over() && client.open_streams() == 2);
-        // The server has fewer than it said at first.
+        // The server has fewer than it announced at first.
         server.write(&go_away(1));
         assert!(matches!(of(reply(second)).await, Err(StreamFailure::Unprocessed)));
         server.write(&fields(1, true, &OK));
@@ -83,7 +83,7 @@ fn streams_fail_when_the_server_closes() {
         drop(server);
         assert!(matches!(failed.await, StreamFailure::Closed));
         assert!(client.is_over() && client.open_streams() == 0);
-        // What has come is there still.
+        // Data received before remains readable.
         let half = of(async move {
             reply_head(&mut half).await.unwrap();
             let mut body = Vec::new();
@@ -118,7 +118,7 @@ fn a_request_that_was_not_written_is_unprocessed() {
 }
 
 #[test]
-fn a_connection_that_nobody_needs_is_closed() {
+fn a_connection_without_handles_is_closed() {
     run(async {
         let (client, mut server) = ScriptedServer::connect(limits()).await;
         let other = client.clone();
@@ -151,13 +151,13 @@ fn a_connection_is_closed_when_idle() {
     });
 }
 
-/// The output of streams that were given up is not taken.
+/// The output of streams that were given up is not sent.
 #[test]
 fn a_server_that_does_not_read_is_given_up() {
     run(async {
         let (client, server) = ScriptedServer::silent(limits(), Http2Config::default());
         settle().await;
-        // The socket takes some of it.
+        // The socket accepts some of it.
         let long = "/".repeat(10_000);
         let mut count = 0;
         while client.free_streams() > 0 {
@@ -177,7 +177,7 @@ fn a_server_that_does_not_read_is_given_up() {
     });
 }
 
-/// Bodies wait for room; neither heads nor windows are the reason.
+/// Bodies wait for room; neither heads nor windows delay them.
 #[test]
 fn unwritten_bodies_are_bounded() {
     run(async {
@@ -202,7 +202,7 @@ fn unwritten_bodies_are_bounded() {
     });
 }
 
-/// A stream in vain casts doubt on the connection; an answer to PING ends it.
+/// A stream without a reply casts doubt on the connection; an answer to PING removes it.
 #[test]
 fn a_connection_that_does_not_answer_is_doubted() {
     run(async {
@@ -226,7 +226,7 @@ fn a_connection_that_does_not_answer_is_doubted() {
     });
 }
 
-/// Cheap ones, whose answers it takes.
+/// The frames are cheap, and the server reads the answers.
 #[test]
 fn a_server_that_sends_frames_forever_is_given_up() {
     for endless in [frame(PING, 0, 0, &[0; 8]), frame(SETTINGS, 0, 0, &[])] {

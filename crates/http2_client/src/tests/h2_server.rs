@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::{sockets, stream};
 use crate::{Http2Client, Http2ClientLimits};
 
-/// What a test tells a server, and what it wants to know of it.
+/// How a test controls a server, and what the server reports.
 #[derive(Default)]
 pub(super) struct ServerControl {
     pub(super) goes_away: Cell<bool>,
@@ -75,7 +75,7 @@ pub(super) fn respond(mut to: SendResponse<Bytes>) -> SendStream<Bytes> {
     to.send_response(Response::builder().status(200).body(()).unwrap(), false).unwrap()
 }
 
-/// Sends back what comes, as it comes.
+/// Echoes the request's body as it arrives.
 pub(super) async fn echo(request: Request<RecvStream>, to: SendResponse<Bytes>) {
     let (mut from, mut to) = (request.into_body(), respond(to));
     while let Some(data) = from.data().await {
@@ -88,7 +88,7 @@ pub(super) async fn echo(request: Request<RecvStream>, to: SendResponse<Bytes>) 
     let _ = to.send_data(Bytes::new(), true);
 }
 
-/// Sends as the windows allow. Returns whether the client takes it.
+/// Sends as the windows allow. Returns whether the client accepts it.
 pub(super) async fn send(to: &mut SendStream<Bytes>, mut data: Bytes) -> bool {
     while !data.is_empty() {
         to.reserve_capacity(data.len());
@@ -101,7 +101,7 @@ pub(super) async fn send(to: &mut SendStream<Bytes>, mut data: Bytes) -> bool {
     true
 }
 
-/// A stream as `h2` wants it.
+/// A stream with `tokio`'s traits, which `h2` needs.
 struct TokioStream(Stream);
 
 impl AsyncRead for TokioStream {

@@ -99,7 +99,7 @@ fn trailers_follow_the_body() {
     });
 }
 
-/// The server learns of it, and the others do not.
+/// The server is notified, and other streams are unaffected.
 #[test]
 fn a_cancelled_stream_hurts_no_other() {
     run(async {
@@ -198,7 +198,7 @@ fn a_body_that_is_not_taken_stalls_no_other() {
 }
 
 #[test]
-fn one_stream_at_a_time_if_the_server_says_so() {
+fn max_concurrent_streams_of_1_is_kept() {
     run(async {
         let mut builder = Builder::new();
         builder.max_concurrent_streams(1);

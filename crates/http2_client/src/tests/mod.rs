@@ -1,4 +1,4 @@
-//! Connections over socket pairs, with both ends on one worker whose clock stands still.
+//! Connections over socket pairs, with both ends on one worker whose clock is stopped.
 
 mod end;
 mod h2_server;
@@ -17,10 +17,10 @@ use wire::http2::FieldWriter;
 
 use crate::{ClientHead, ClientStream, Http2Client, StreamFailure};
 
-/// How often the worker's other tasks run until something counts as never happening.
+/// How often the worker's other tasks run before an event counts as never happening.
 const LOOKS_MAX: usize = 200_000;
 
-/// Runs a worker whose clock stands still.
+/// Runs a worker whose clock is stopped.
 fn run(test: impl Future<Output = ()>) {
     net::run(async {
         net::testing::stop_clock();
@@ -29,7 +29,7 @@ fn run(test: impl Future<Output = ()>) {
     .unwrap();
 }
 
-/// What comes of a future, as a task of its own: it goes on only where it is woken.
+/// Runs a future as a task of its own, so that it continues only when it is woken.
 async fn of<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
     let done = Rc::new(RefCell::new(None));
     let place = done.clone();
@@ -46,7 +46,7 @@ async fn of<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
     panic!("nothing comes of it");
 }
 
-/// Waits until this is so.
+/// Waits until the condition holds.
 async fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..LOOKS_MAX {
         if is_so() {
@@ -118,7 +118,7 @@ async fn send(
     }
 }
 
-/// Sends a body and takes the reply's meanwhile.
+/// Sends a body and takes the reply's body meanwhile.
 async fn exchange(mut stream: ClientStream, body: Vec<u8>) -> Result<Vec<u8>, StreamFailure> {
     let (mut sent, mut is_sent, mut received) = (0, false, Vec::new());
     poll_fn(|cx| {

@@ -13,7 +13,7 @@ use crate::{Http2Client, Http2ClientLimits};
 pub(super) struct ScriptedServer {
     socket: UnixStream,
     pub(super) endpoint: Http2Endpoint,
-    /// What has come, data as its length.
+    /// The received events, data as its length.
     pub(super) events: Vec<Http2Event>,
     pub(super) data: usize,
     /// Whether the client has closed the connection.
@@ -60,7 +60,7 @@ impl ScriptedServer {
         (Http2Client::start(stream(near), limits), server)
     }
 
-    /// Exchanges all there is to exchange.
+    /// Exchanges all pending bytes.
     pub(super) async fn turn(&mut self) {
         for _ in 0..3 {
             let output = self.endpoint.output().to_vec();
@@ -73,11 +73,11 @@ impl ScriptedServer {
 
     /// Writes bytes, as they are.
     pub(super) fn write(&mut self, bytes: &[u8]) {
-        // A client that is gone takes nothing.
+        // A client that is gone receives nothing.
         let _ = self.socket.write_all(bytes);
     }
 
-    /// Reads to the end without looking at it.
+    /// Reads to the end and discards the bytes.
     pub(super) fn drain(&mut self) {
         let end = self.socket.read_to_end(&mut Vec::new());
         self.is_closed = end.is_ok_and(|count| count > 0);
@@ -125,7 +125,7 @@ impl ScriptedServer {
         self.events.iter().filter_map(reset).collect()
     }
 
-    /// Whether the client has said that it goes away.
+    /// Whether the client has sent GOAWAY.
     pub(super) fn has_goaway(&self) -> bool {
         self.events.iter().any(|event| matches!(event, Http2Event::GoAway { .. }))
     }

@@ -44,7 +44,7 @@ fn malformed_replies_end_their_streams_alone() {
     });
 }
 
-/// A body that is shorter or longer than announced, and any at all after HEAD.
+/// A body that is shorter or longer than announced, and any body after HEAD.
 #[test]
 fn bodies_of_a_wrong_length_are_malformed() {
     run(async {
@@ -120,7 +120,7 @@ fn resets_say_why() {
         server.turn().await;
         server.write(&reset(1, Http2Code::REFUSED_STREAM));
         server.write(&reset(3, Http2Code::CANCEL));
-        // It is too late to refuse.
+        // It is too late to refuse the stream.
         server.write(&fields(5, false, &OK));
         server.write(&reset(5, Http2Code::REFUSED_STREAM));
         let [refused, cancelled, late] = streams.map(reply);
@@ -133,7 +133,7 @@ fn resets_say_why() {
     });
 }
 
-/// As gRPC servers do. The connection lives on, however often.
+/// As gRPC servers do. The connection stays open, however often it happens.
 #[test]
 fn an_early_reply_stops_the_request_and_is_read() {
     run(async {
