@@ -7,12 +7,12 @@ use net::tls::CertificateFault;
 use observe::Errno;
 use upstream::resolver::ResolveError;
 
-/// A request that failed.
+/// A failed request.
 #[derive(Debug)]
 pub struct FetchError {
     /// The step that failed.
     pub step: FetchStep,
-    /// With whom: the origin, and its address if a name was looked up.
+    /// The origin, and its address if a name was looked up.
     pub peer: String,
     /// What went wrong.
     pub fault: FetchFault,
@@ -21,7 +21,7 @@ pub struct FetchError {
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchStep {
-    /// The request is put into words.
+    /// The request is composed.
     Preparing,
     /// The name is looked up.
     Resolving,
@@ -31,7 +31,7 @@ pub enum FetchStep {
     Securing,
     /// The request is sent.
     Sending,
-    /// Nothing of the reply has come.
+    /// The request was sent, and no byte of the reply has arrived.
     Waiting,
     /// The reply is read.
     Reading,
@@ -42,7 +42,7 @@ pub enum FetchStep {
 pub enum FetchFault {
     /// The request cannot be sent as it is.
     InvalidRequest(&'static str),
-    /// There is a name, and no resolver to look it up.
+    /// The origin has a name, and there is no resolver to look it up.
     NoResolver,
     /// The name was not found.
     Unresolved(ResolveError),
@@ -56,9 +56,9 @@ pub enum FetchFault {
     Silent(u64),
     /// [`FetchLimits::total_ms`](crate::FetchLimits::total_ms) was not enough.
     NotDone(u64),
-    /// The head is larger than so many bytes.
+    /// The head is larger than this number of bytes.
     TooLargeHead(usize),
-    /// The body is larger than so many bytes.
+    /// The body is larger than this number of bytes.
     TooLargeBody(usize),
     /// The reply is malformed.
     InvalidReply(String),

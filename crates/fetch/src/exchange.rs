@@ -1,7 +1,7 @@
 //! One request and its reply on one connection.
 //!
 //! The reply is read while the request is still being sent: a server may refuse a large body before
-//! it has all of it, and one that closes the connection may have said why.
+//! it has received all of it, and a server that closes the connection may have sent the reason.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -14,17 +14,17 @@ use crate::limits::FetchLimits;
 use crate::reply::FetchReplyReader;
 use crate::response::FetchResponse;
 
-/// The cost of a byte that is parsed, compared with one of a body.
+/// The cost of a byte that is parsed, relative to a byte of a body.
 const COST_OF_PARSING: usize = 4;
 
-/// A request on its way.
+/// A request in progress.
 pub(crate) struct FetchExchange<'a> {
     stream: Stream,
     head: &'a [u8],
     body: &'a [u8],
-    /// Bytes of both that were written.
+    /// The number of written bytes, of head and body.
     sent: usize,
-    /// Why no more is written.
+    /// Why nothing more is written.
     broken: Option<io::Error>,
     reply: FetchReplyReader,
     silence: Timer,
@@ -63,7 +63,7 @@ impl<'a> FetchExchange<'a> {
         (may_go_on.then_some(self.stream), self.reply.response())
     }
 
-    /// Whether a byte of the reply has come.
+    /// Whether a byte of the reply has arrived.
     pub(crate) fn has_reply(&self) -> bool {
         self.reply.has_begun()
     }
@@ -95,7 +95,7 @@ impl<'a> FetchExchange<'a> {
         if let Poll::Ready(done) = self.poll_receive(cx) {
             return Poll::Ready(done);
         }
-        // Without a share the task runs again: there may be something to read.
+        // Without a share, the task runs again: there may be something to read.
         if net::has_share()
             && let Some(error) = self.broken.take()
         {
@@ -126,7 +126,7 @@ impl<'a> FetchExchange<'a> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FetchFault>> {
         while !self.reply.is_ended() {
-            // A buffer is borrowed only when there is something to read: a waiting request has
+            // A buffer is borrowed only when there is something to read, so a waiting request has
             // none.
             let mut input = Vec::new();
             let read = ready!(self.stream.poll_read(cx, &mut input));

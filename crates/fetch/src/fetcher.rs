@@ -1,8 +1,8 @@
-//! Sends requests: finds a connection or the address for a new one, and speaks.
+//! Sends requests: finds a connection or the address for a new one, and runs the exchange.
 //!
 //! A server may close an idle connection at any time, perhaps while a request is on its way to it.
-//! If nothing of the reply has come, the request is sent once more, on a new connection, unless the
-//! server may have acted on it and would act again.
+//! If nothing of the reply has arrived, the request is sent once more, on a new connection, unless
+//! the server may have processed it and processing it twice may do harm.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use crate::limits::FetchLimits;
 use crate::request::{FetchOrigin, FetchRequest};
 use crate::response::FetchResponse;
 
-/// Addresses of a name that are tried.
+/// The most addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 16;
 
 /// Sends requests for one owner, on one worker.
@@ -31,15 +31,15 @@ pub struct Fetcher {
     kept: Rc<KeptConnections>,
 }
 
-/// How a [`Fetcher`] works.
+/// The settings of a [`Fetcher`].
 #[derive(Clone, Default)]
 pub struct FetchSettings {
     /// How names are looked up.
     pub names: ResolverPolicy,
-    /// Idle connections that are kept for further requests, to all origins together. 0: every
+    /// Idle connections that are kept for further requests, to all origins together. With 0, every
     /// request is sent with `Connection: close`.
     pub idle_connections_max: usize,
-    /// How long each is kept.
+    /// How long each idle connection is kept.
     pub idle_ms: u64,
 }
 
@@ -68,7 +68,7 @@ impl Fetcher {
     }
 }
 
-/// How far a request has come, for its error.
+/// The progress of a request, for its error.
 struct FetchProgress<'a> {
     place: &'a Endpoint,
     step: Cell<FetchStep>,
@@ -94,14 +94,14 @@ impl<'a> FetchProgress<'a> {
     }
 }
 
-/// A request that got no reply on its connection.
+/// A request that failed on its connection.
 struct FailedExchange {
     fault: FetchFault,
-    /// Whether it may be sent on another one.
+    /// Whether it may be sent on another connection.
     may_be_repeated: bool,
 }
 
-/// A request under way.
+/// A request in progress.
 struct Fetching<'a> {
     fetcher: &'a Fetcher,
     request: &'a FetchRequest,
@@ -145,15 +145,15 @@ impl Fetching<'_> {
         Ok(response)
     }
 
-    /// Whether the same request may be sent on another connection. Of a session it is not known
-    /// how much of a request has left, if a write fails.
+    /// Whether the same request may be sent on another connection. If a write to a TLS session
+    /// fails, it is unknown how much of the request was sent.
     fn may_be_repeated(&self, exchange: &FetchExchange<'_>, fault: &FetchFault) -> bool {
         let is_lost = matches!(fault, FetchFault::Closed | FetchFault::Connection(_));
         let has_left = exchange.has_begun() || self.request.origin.transport.is_some();
         is_lost && !exchange.has_reply() && (!has_left || self.request.may_be_repeated())
     }
 
-    /// A connection to the first address that takes one.
+    /// Connects to the first address that accepts.
     async fn connect(&self) -> Result<FetchConnection, FetchFault> {
         let mut fault = FetchFault::Connection(std::io::ErrorKind::AddrNotAvailable.into());
         for address in self.addresses().await?.into_iter().take(ADDRESSES_MAX) {

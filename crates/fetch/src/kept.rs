@@ -18,7 +18,7 @@ pub(crate) struct KeptConnections {
     kept: RefCell<Vec<IdleFetchConnection>>,
     connections_max: usize,
     idle_ms: u64,
-    /// Whether a task checks them.
+    /// Whether a task checks the connections.
     is_tidied: Cell<bool>,
 }
 
@@ -29,14 +29,14 @@ struct IdleFetchConnection {
     until_ms: u64,
 }
 
-/// A connection, and where it leads.
+/// A connection and its address.
 pub(crate) struct FetchConnection {
     pub(crate) stream: Stream,
     pub(crate) address: Address,
 }
 
 impl KeptConnections {
-    /// None so far. `connections_max` are kept, each for `idle_ms`.
+    /// An empty list, which keeps `connections_max` connections, each for `idle_ms`.
     pub(crate) fn new(connections_max: usize, idle_ms: u64) -> Rc<Self> {
         let (kept, is_tidied) = (RefCell::default(), Cell::new(false));
         Rc::new(Self { kept, connections_max, idle_ms, is_tidied })
@@ -47,7 +47,7 @@ impl KeptConnections {
         self.connections_max > 0
     }
 
-    /// The youngest connection to that origin that is still open, as far as is known.
+    /// The youngest connection to the origin that is still open, as far as is known.
     pub(crate) fn take(&self, origin: &FetchOrigin) -> Option<FetchConnection> {
         let mut kept = self.kept.borrow_mut();
         loop {
@@ -60,7 +60,7 @@ impl KeptConnections {
         }
     }
 
-    /// Keeps a connection, on which the last reply has ended. The oldest makes room for it.
+    /// Keeps a connection after its last reply has ended. The oldest is closed to make room.
     pub(crate) fn keep(self: &Rc<Self>, origin: &FetchOrigin, mut to: FetchConnection) {
         // Registers for the event that the peer closes the connection.
         let mut unnoticed = Context::from_waker(Waker::noop());
@@ -78,7 +78,7 @@ impl KeptConnections {
         }
     }
 
-    /// Closes connections that are disturbed or idle for too long; whether any are left.
+    /// Closes connections that are disturbed or idle for too long. Returns whether any are left.
     fn tidy(&self, cx: &mut Context<'_>) -> bool {
         let mut kept = self.kept.borrow_mut();
         let now_ms = clock::now_ms();
@@ -94,8 +94,8 @@ impl KeptConnections {
     }
 }
 
-/// Whether requests to these may share connections. A transport is equal to itself only: another
-/// may trust other certificates, or show another one.
+/// Whether requests to these origins may share connections. A transport equals only itself: another
+/// may trust other certificates, or present another one.
 fn is_same(one: &FetchOrigin, other: &FetchOrigin) -> bool {
     let has_same_transport = match (&one.transport, &other.transport) {
         (None, None) => true,
@@ -105,7 +105,7 @@ fn is_same(one: &FetchOrigin, other: &FetchOrigin) -> bool {
     has_same_transport && one.place == other.place
 }
 
-/// Checks idle connections as long as there are any, and a fetcher that they belong to.
+/// Checks idle connections as long as there are any, and their fetcher exists.
 async fn tidy(connections: Weak<KeptConnections>) {
     let timer = Timer::new();
     timer.set(ROUND_MS);

@@ -7,8 +7,8 @@
 //! connection. A fetcher keeps a few idle connections for further requests to the same origins.
 //!
 //! Deliberately absent: groups of servers and balancing, redirects, cookies, proxies, content
-//! codings, bodies that do not fit in memory. Names are looked up by the resolver that the caller
-//! gives, never by the system, which would block the worker.
+//! codings, bodies that do not fit in memory. Names are looked up by the caller's resolver, never
+//! by the system, which would block the worker.
 
 mod error;
 mod exchange;

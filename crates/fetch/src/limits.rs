@@ -1,4 +1,4 @@
-//! What a request may cost.
+//! The limits of a request.
 
 /// The limits of one request. None of them is optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,9 +7,9 @@ pub struct FetchLimits {
     pub head_bytes_max: usize,
     /// Bytes of the reply's body, without its framing.
     pub body_bytes_max: usize,
-    /// The time until a connection to one address stands and is secured.
+    /// The time to connect to one address, including the TLS handshake.
     pub connect_ms: u64,
-    /// The time in which not one byte is sent or received. A long poll needs more.
+    /// The time in which no byte is sent or received. A long poll needs a larger value.
     pub silence_ms: u64,
     /// The time for everything: looking up the name, all addresses, the request and the reply.
     pub total_ms: u64,

@@ -17,7 +17,7 @@ use crate::response::FetchResponse;
 /// Interim replies (1xx) before the final one.
 const INTERIM_REPLIES_MAX: u8 = 64;
 
-/// One reply, as far as it has come.
+/// One reply, as far as it was received.
 pub(crate) struct FetchReplyReader {
     /// Whether it answers a HEAD request.
     to_head: bool,
@@ -25,20 +25,20 @@ pub(crate) struct FetchReplyReader {
     expect: ExpectedPart,
     parser: ResponseHeadParser,
     head: ReplyHead,
-    /// The head that is being read; then the final one.
+    /// The head in progress; then the final one.
     text: Vec<u8>,
     /// Bytes of interim heads.
     interim_bytes: usize,
     interim_replies: u8,
     body: Vec<u8>,
     has_begun: bool,
-    /// Whether more came than the reply.
+    /// Whether bytes follow the reply.
     has_surplus: bool,
     /// Whether the connection ends with the reply.
     closes: bool,
 }
 
-/// What comes next.
+/// The part that is expected next.
 enum ExpectedPart {
     Head,
     Length(usize),
@@ -66,7 +66,7 @@ impl FetchReplyReader {
         }
     }
 
-    /// Whether a byte has come.
+    /// Whether a byte was received.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
@@ -75,7 +75,7 @@ impl FetchReplyReader {
         matches!(self.expect, ExpectedPart::Ended)
     }
 
-    /// Bytes of the body so far.
+    /// The number of bytes of the body so far.
     pub(crate) fn body_bytes(&self) -> usize {
         self.body.len()
     }
@@ -104,7 +104,7 @@ impl FetchReplyReader {
         Ok(())
     }
 
-    /// The peer has closed the connection. `is_cut`: somebody else may have done so.
+    /// The peer has closed the connection. `is_cut`: the end may have been forged.
     pub(crate) fn close(&mut self, is_cut: bool) -> Result<(), FetchFault> {
         if !matches!(self.expect, ExpectedPart::Close) || is_cut {
             return Err(FetchFault::Closed);
@@ -113,13 +113,13 @@ impl FetchReplyReader {
         Ok(())
     }
 
-    /// The reply, which has ended.
+    /// The complete reply.
     pub(crate) fn response(self) -> FetchResponse {
         debug_assert!(self.is_ended(), "the whole reply");
         FetchResponse { head: self.head, text: self.text, body: self.body }
     }
 
-    /// How long the head is, if all of it is there. No byte beyond the limit is looked at.
+    /// The length of the head, if all of it was received. Bytes beyond the limit are not parsed.
     fn parse_head(&mut self) -> Result<Option<usize>, FetchFault> {
         let bytes_max = self.limits.head_bytes_max - self.interim_bytes;
         let input = &self.text[..self.text.len().min(bytes_max)];
@@ -145,7 +145,7 @@ impl FetchReplyReader {
         Ok(())
     }
 
-    /// What follows the final head.
+    /// The part that follows the final head.
     fn begin_body(&mut self) -> Result<ExpectedPart, FetchFault> {
         if self.head.status == 101 {
             return Err(FetchFault::InvalidReply("another protocol, unasked".into()));
@@ -169,7 +169,7 @@ impl FetchReplyReader {
 
     fn receive_body(&mut self, input: &[u8]) -> Result<(), FetchFault> {
         let used = match &mut self.expect {
-            // Of a head, `receive` takes all there is.
+            // `receive` consumes all input of a head.
             ExpectedPart::Head | ExpectedPart::Ended => 0,
             ExpectedPart::Close => {
                 self.keep(input)?;
@@ -190,7 +190,7 @@ impl FetchReplyReader {
         Ok(())
     }
 
-    /// How many bytes of `input` belong to the body.
+    /// Returns the number of bytes of `input` that belong to the body.
     fn receive_chunks(&mut self, input: &[u8]) -> Result<usize, FetchFault> {
         let mut at = 0;
         while let ExpectedPart::Chunks(decoder) = &mut self.expect {
@@ -223,7 +223,7 @@ impl FetchReplyReader {
     }
 }
 
-/// Describes the error in the head of which `input` is the text.
+/// Describes the error in the head with the text `input`.
 fn invalid(error: ReplyError, input: &[u8]) -> FetchFault {
     let name = |field: ReplyField| Text(field.name.of(input)).to_string();
     FetchFault::InvalidReply(match error {

@@ -1,4 +1,4 @@
-//! A request in memory, and how it is written.
+//! A request in memory, and its encoding.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use wire::Method;
 /// A request.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// Whom it goes to.
+    /// The server.
     pub origin: FetchOrigin,
     /// The method.
     pub method: Method,
@@ -21,20 +21,20 @@ pub struct FetchRequest {
     pub body: Vec<u8>,
 }
 
-/// Whom requests go to.
+/// The server that requests go to.
 #[derive(Clone, Debug)]
 pub struct FetchOrigin {
-    /// Where it is. The addresses of a name are tried in turn.
+    /// The endpoint. The addresses of a name are tried in turn.
     pub place: Endpoint,
     /// The value of the field `Host`.
     pub host: Vec<u8>,
-    /// What secures its connections; `None`: nothing does. See [`tls_transport`].
+    /// Secures its connections; `None` for plaintext. See [`tls_transport`].
     ///
     /// [`tls_transport`]: crate::tls_transport
     pub transport: Option<Arc<dyn Transport>>,
 }
 
-/// What the head says is decided here alone, else a caller's field could contradict it.
+/// Only this module writes these fields; a caller's field could contradict it.
 const OWN_FIELDS: [&[u8]; 5] =
     [b"Host", b"Connection", b"Content-Length", b"Transfer-Encoding", b"Expect"];
 
@@ -45,8 +45,9 @@ impl FetchRequest {
         Self { origin, method: Method::Get, target: target.into(), fields, body }
     }
 
-    /// The text of the head. The error says what would make it another request than it seems: a
-    /// target or a value may come from elsewhere. `closes`: the connection serves no other request.
+    /// The text of the head. The error says what would turn it into a different request than
+    /// intended: a target or a value may come from elsewhere. `closes`: the connection serves no
+    /// other request.
     pub(crate) fn head(&self, closes: bool) -> Result<Vec<u8>, &'static str> {
         self.check()?;
         let mut text = [self.method.name(), b" ", &self.target].concat();
@@ -88,12 +89,12 @@ impl FetchRequest {
         Ok(())
     }
 
-    /// Whether it does no harm to send it twice (RFC 9110, section 9.2.2).
+    /// Whether the method is idempotent (RFC 9110, section 9.2.2).
     pub(crate) fn may_be_repeated(&self) -> bool {
         matches!(self.method, Method::Get | Method::Head | Method::Put | Method::Delete)
     }
 
-    /// Whether a server expects to be told that there is no body (RFC 9110, section 8.6).
+    /// Whether a server expects `Content-Length: 0` if there is no body (RFC 9110, section 8.6).
     fn may_have_body(&self) -> bool {
         matches!(self.method, Method::Post | Method::Put | Method::Patch)
     }
@@ -103,7 +104,7 @@ fn put(text: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     [name, b": ", value, b"\r\n"].iter().for_each(|part| text.extend_from_slice(part));
 }
 
-/// Whether it neither ends a line nor divides one.
+/// Whether the byte is neither a control character nor a space.
 fn is_visible(byte: &u8) -> bool {
     !matches!(byte, 0..=b' ' | 0x7f)
 }

@@ -5,7 +5,7 @@ use wire::reply::ReplyHead;
 /// The reply to a request.
 #[derive(Debug)]
 pub struct FetchResponse {
-    /// Refers to `text`.
+    /// Its offsets refer to `text`.
     pub(crate) head: ReplyHead,
     pub(crate) text: Vec<u8>,
     /// The body.
@@ -18,7 +18,7 @@ impl FetchResponse {
         self.head.status
     }
 
-    /// The value of the first field with that name, whatever its case.
+    /// The value of the first field with that name, ignoring case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         let is_it = |(other, _): &(&[u8], &[u8])| other.eq_ignore_ascii_case(name.as_bytes());
         self.fields().find(is_it).map(|(_, value)| value)

@@ -1,4 +1,4 @@
-//! How TLS is spoken with the peers of a [`Fetcher`](crate::Fetcher).
+//! TLS with the peers of a [`Fetcher`](crate::Fetcher).
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ const RECORD_MAX: usize = 16 * 1024;
 const GROUPS: [TlsGroup; 4] =
     [TlsGroup::X25519, TlsGroup::X25519MlKem768, TlsGroup::Secp256r1, TlsGroup::Secp384r1];
 
-/// TLS with the server of that name, which may be an address. `credential` is shown to a server
-/// that asks for one. The error is a reason.
+/// TLS with the server of that name, which may be an address. `credential` is presented if the
+/// server requests a certificate. The error is a reason.
 ///
 /// Only requests with the same transport share connections, so make it once for each origin.
 pub fn tls_transport(

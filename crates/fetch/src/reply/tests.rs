@@ -8,8 +8,8 @@ const LIMITS: FetchLimits = FetchLimits {
     total_ms: 1,
 };
 
-/// What comes of a reply in pieces of `size` bytes, and whether another may follow. The connection
-/// ends after it.
+/// Reads a reply in pieces of `size` bytes; with whether another may follow. The connection ends
+/// after it.
 fn read(text: &[u8], to_head: bool, size: usize) -> Result<(FetchResponse, bool), String> {
     let mut reader = FetchReplyReader::new(to_head, LIMITS);
     for piece in text.chunks(size) {
@@ -22,7 +22,7 @@ fn read(text: &[u8], to_head: bool, size: usize) -> Result<(FetchResponse, bool)
     Ok((reader.response(), may_go_on))
 }
 
-/// The same for every size of pieces, shortly: status and body, and `+` if another may follow.
+/// The same for every size of pieces, abbreviated: status and body, and `+` if another may follow.
 fn shown(text: &str, to_head: bool) -> String {
     let show = |size| match read(text.as_bytes(), to_head, size) {
         Ok((response, may_go_on)) => {
@@ -97,7 +97,7 @@ fn fields_are_found_whatever_their_case() {
 }
 
 #[test]
-fn a_reply_that_ends_early_is_no_reply() {
+fn a_reply_that_ends_early_is_an_error() {
     let whole = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
     for end in 0..whole.len() {
         assert_eq!(shown(&whole[..end], false), "the connection was closed early", "{end}");

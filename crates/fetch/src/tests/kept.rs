@@ -14,15 +14,15 @@ fn fetcher(idle_connections_max: usize) -> Fetcher {
     Fetcher::new(FetchSettings { names, idle_connections_max, idle_ms: IDLE_MS })
 }
 
-/// What a peer says on one connection, one part for each request; `None` closes it, after the
-/// request was read.
+/// The replies of a peer on one connection, one for each request; `None` closes the connection
+/// after the request was read.
 type Replies = &'static [Option<&'static str>];
 
-/// Requests that a peer was sent, each with the number of its connection.
+/// The requests that a peer received, each with the number of its connection.
 type Requests = Rc<RefCell<Vec<(usize, String)>>>;
 
-/// A peer that answers so on its connections, in their order. Without more to say it keeps them
-/// open.
+/// Runs a peer with these replies on its connections, in order. After its last reply, it keeps the
+/// connections open.
 fn serve(peer: Peer, connections: &[Replies]) -> Requests {
     let requests = Requests::default();
     let (seen, mut connections) = (requests.clone(), VecDeque::from(connections.to_vec()));
@@ -50,7 +50,7 @@ async fn answer(mut connection: PeerConnection, replies: Replies, number: usize,
     connection.closed().await;
 }
 
-/// What the peer is sent in a number of requests, and the last of their results.
+/// What the peer receives in a number of requests, and the last of their results.
 fn sent(
     methods: &'static [Method],
     connections: &[Replies],
@@ -67,7 +67,7 @@ fn sent(
                 let fetched = fetcher.send(&request, &LIMITS).await;
                 let status = fetched.map(|response| response.status());
                 last = status.map_err(|error| error.to_string().replace(&name, "PEER"));
-                // The peer has its time to close the connection.
+                // Gives the peer time to close the connection.
                 net::sleep(std::time::Duration::from_millis(1)).await;
             }
             (requests.take(), last)
@@ -77,7 +77,7 @@ fn sent(
     simulated.expect("a worker").0
 }
 
-/// The numbers of the connections that GET requests go to, as many as there are.
+/// The numbers of the connections that the requests go to.
 fn numbers(methods: &'static [Method], connections: &[Replies]) -> Vec<usize> {
     let (requests, last) = sent(methods, connections);
     assert_eq!(last, Ok(200));
@@ -109,12 +109,12 @@ fn a_connection_that_the_reply_ends_is_not_used_again() {
 #[test]
 fn a_request_that_met_a_closing_connection_is_sent_once_more() {
     assert_eq!(numbers(TWO, &[&[Some(REPLY), None], &[Some(REPLY)]]), [0, 0, 1]);
-    // Only if that does no harm, and nothing of a reply has come.
+    // Only if the method is idempotent, and no byte of a reply was received.
     let posts = sent(&[Method::Get, Method::Post], &[&[Some(REPLY), None], &[Some(REPLY)]]);
     let early = "the connection was closed early while";
     let waiting = format!("{early} waiting for the reply of PEER");
     assert_eq!((posts.0.len(), posts.1), (2, Err(waiting.clone())));
-    // A new connection is not tried again.
+    // A request is not retried after a new connection fails.
     let (requests, last) = sent(TWO, &[&[Some(REPLY), None], &[None], &[Some(REPLY)]]);
     assert_eq!((requests.len(), last), (3, Err(waiting)));
     let (requests, _) = sent(&[Method::Get], &[&[None], &[Some(REPLY)]]);
@@ -187,7 +187,7 @@ fn a_fetcher_that_is_dropped_closes_its_connections() {
 }
 
 #[test]
-fn only_so_many_connections_are_kept() {
+fn the_number_of_kept_connections_is_bounded() {
     let simulated = simulate(async {
         let peers = [Peer::new(), Peer::new(), Peer::new()];
         let origins: Vec<_> = peers.iter().map(Peer::origin).collect();
@@ -207,7 +207,7 @@ fn only_so_many_connections_are_kept() {
 }
 
 #[test]
-fn a_server_is_told_that_a_connection_is_not_kept() {
+fn connection_close_is_sent_if_none_is_kept() {
     for (kept, is_told) in [(0, true), (1, false)] {
         let simulated = simulate(async move {
             let peer = Peer::new();

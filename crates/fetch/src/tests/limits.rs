@@ -1,4 +1,4 @@
-//! Peers that take their time, or send without an end.
+//! Peers that are slow, or send without an end.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use upstream::address::Endpoint;
 
 use super::*;
 
-/// The error of a request, and the time after which it comes, in units of the shortest limit.
+/// The error of a request, and the time until it, in units of the shortest limit.
 fn error_of(
     request: impl FnOnce(FetchOrigin) -> FetchRequest,
     script: impl AsyncFnOnce(PeerConnection) + 'static,
@@ -18,7 +18,7 @@ fn error_of(
 }
 
 #[test]
-fn a_peer_that_says_nothing_has_its_time() {
+fn a_silent_peer_times_out() {
     let waiting = error_of(get, async |mut peer| {
         peer.request().await;
         peer.closed().await;
@@ -34,14 +34,14 @@ fn a_peer_that_says_nothing_has_its_time() {
 }
 
 #[test]
-fn a_peer_that_reads_nothing_has_its_time() {
+fn a_peer_that_does_not_read_times_out() {
     let upload = |origin| post(origin, vec![b'x'; 32 * 1024 * 1024]);
     let sending = error_of(upload, async |_peer| std::future::pending().await);
     assert_eq!(sending, ("no byte for 2000 ms while sending the request to PEER".into(), 2));
 }
 
 #[test]
-fn a_peer_that_trickles_has_its_time() {
+fn a_trickling_peer_times_out() {
     for text in [
         "HTTP/1.1 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nA: ",
@@ -86,7 +86,7 @@ fn a_peer_that_sends_without_an_end_is_cut_off() {
 }
 
 #[test]
-fn a_long_poll_takes_as_long_as_its_limits_let_it() {
+fn a_long_poll_may_last_as_long_as_its_limits() {
     let patient = FetchLimits { silence_ms: 300_000, total_ms: 400_000, ..LIMITS };
     let (fetched, took_ms) = fetched_in(&patient, get, async |mut peer| {
         peer.request().await;
@@ -97,7 +97,7 @@ fn a_long_poll_takes_as_long_as_its_limits_let_it() {
 }
 
 #[test]
-fn a_connection_that_does_not_come_has_its_time() {
+fn connecting_times_out() {
     let full = FullListener::new();
     let place = Endpoint::At(Address::Ip(full.address));
     let there = |origin| get(FetchOrigin { place, ..origin });

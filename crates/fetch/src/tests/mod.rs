@@ -25,7 +25,7 @@ const LIMITS: FetchLimits = FetchLimits {
     total_ms: 10_000,
 };
 
-/// What comes of one request to a peer with this script, and how long it takes.
+/// The result of one request to a peer with this script, and how long it takes.
 fn fetched_in(
     limits: &FetchLimits,
     request: impl FnOnce(FetchOrigin) -> FetchRequest,
@@ -35,8 +35,8 @@ fn fetched_in(
     simulated.expect("a worker").0
 }
 
-/// What comes of one request while the clock goes by itself: a handshake or a large request takes
-/// more turns than a simulation has before it lets time pass.
+/// The result of one request while the clock runs by itself: a handshake or a large request takes
+/// more turns than a simulation allows before it advances time.
 fn fetched_at_once(
     request: impl FnOnce(FetchOrigin) -> FetchRequest,
     script: impl AsyncFnOnce(PeerConnection) + 'static,
@@ -67,7 +67,7 @@ async fn fetched_from(
     .await
 }
 
-/// What comes of work in a task of its own: a simulation lets time pass once all tasks wait.
+/// Runs work in a task of its own: a simulation advances time once all tasks wait.
 async fn in_task<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
     let done = Rc::new(RefCell::new(None));
     let result = done.clone();

@@ -25,10 +25,10 @@ impl Peer {
         Self::at(TcpListener::bind("127.0.0.1:0").expect("a socket").into())
     }
 
-    /// One that listens on this socket.
+    /// A peer that listens on this socket.
     pub(super) fn at(socket: std::os::fd::OwnedFd) -> Self {
         let address = Address::of(socket.as_fd()).expect("an address");
-        // Both kinds of sockets take the same option.
+        // The option is the same for both kinds of sockets.
         let socket = TcpListener::from(socket);
         socket.set_nonblocking(true).expect("an option");
         Self { listener: Listener::new(socket.into()).expect("a listener"), address }
@@ -50,13 +50,13 @@ impl Peer {
 }
 
 impl PeerConnection {
-    /// Secures it; whether that works.
+    /// Secures the connection. Returns whether that succeeded.
     pub(super) async fn secure(&mut self, session: Box<dyn SecureSession>) -> bool {
         self.stream.secure(session);
         poll_fn(|cx| self.stream.poll_handshake(cx)).await.is_ok()
     }
 
-    /// What the session has agreed on.
+    /// The stream, for the parameters of its session.
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -74,20 +74,20 @@ impl PeerConnection {
         }
     }
 
-    /// Reads once, and returns how much has come.
+    /// Reads once, and returns the number of bytes.
     pub(super) async fn read(&mut self) -> usize {
         self.received.reserve(1000);
         poll_fn(|cx| self.stream.poll_read(cx, &mut self.received)).await.unwrap_or(0)
     }
 
-    /// The request, and then this reply.
+    /// Reads a request, and sends this reply.
     pub(super) async fn answer(&mut self, reply: impl AsRef<[u8]>) -> String {
         let request = self.request().await;
         self.say(reply).await;
         request
     }
 
-    /// Sends this; whether the other end is still there.
+    /// Sends bytes. Returns whether the other end is still there.
     pub(super) async fn say(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         let mut bytes = bytes.as_ref();
         while !bytes.is_empty() {
@@ -98,7 +98,7 @@ impl PeerConnection {
         true
     }
 
-    /// Ends a session in its own words, and the connection.
+    /// Closes the session properly, then the connection.
     pub(super) fn close(mut self) {
         self.stream.close_session();
     }
@@ -114,7 +114,7 @@ impl PeerConnection {
     }
 }
 
-/// How long the request is, if all of it has come.
+/// The length of the request, if all of it was received.
 fn request_length(received: &[u8]) -> Option<usize> {
     const END: &[u8] = b"\r\n\r\n";
     let head = received.windows(END.len()).position(|window| window == END)? + END.len();

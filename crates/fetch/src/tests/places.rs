@@ -1,4 +1,4 @@
-//! Where requests go: addresses, Unix sockets, names.
+//! Kinds of endpoints: addresses, Unix sockets, names.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -16,7 +16,7 @@ use crate::{FetchError, FetchStep};
 
 const OK: &str = "HTTP/1.1 200 OK\r\n\r\nbody";
 
-/// What comes of a request to this place, from a fetcher with this resolver.
+/// The result of a request to this endpoint, from a fetcher with this resolver.
 async fn fetched_at(place: Endpoint, names: &ResolverPolicy) -> Result<FetchResponse, FetchError> {
     let fetcher = Fetcher::new(FetchSettings { names: names.clone(), ..FetchSettings::default() });
     let origin = FetchOrigin { place, host: b"a.test".to_vec(), transport: None };
@@ -28,7 +28,7 @@ fn named(host: &str, port: u16) -> Endpoint {
 }
 
 #[test]
-fn an_address_that_nobody_listens_at_is_an_error() {
+fn connection_refused() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a socket").local_addr().expect("bound");
     let fetched = simulate(fetched_at(Endpoint::At(Address::Ip(free)), &ResolverPolicy::default()));
     let error = fetched.expect("a worker").0.expect_err("refused");
@@ -38,7 +38,7 @@ fn an_address_that_nobody_listens_at_is_an_error() {
 }
 
 #[test]
-fn a_unix_socket_is_a_place() {
+fn requests_over_a_unix_socket() {
     let path = std::env::temp_dir().join(format!("weir-fetch-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).expect("a socket");
@@ -59,8 +59,8 @@ fn a_name_needs_a_resolver() {
     assert_eq!(error.to_string(), "there is no resolver while resolving b.test:80");
 }
 
-/// `resolver` with a name server that has these addresses for each name, and `NXDOMAIN` without
-/// any. It answers one question.
+/// `resolver` with a name server that returns these addresses for each name, or `NXDOMAIN` if there
+/// are none. It answers one query.
 fn resolver(addresses: &'static [[u8; 4]]) -> ResolverPolicy {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let line = format!("resolver {} ipv6=off;", socket.local_addr().expect("bound"));
@@ -92,7 +92,7 @@ fn the_addresses_of_a_name_are_tried_in_turn() {
         let peer = Peer::new();
         let port = peer.address().port().expect("one of TCP");
         net::spawn(async move { drop(peer.accept().await.answer(OK).await) });
-        // Nobody listens at the first one.
+        // The first address refuses connections.
         let names = resolver(&[[127, 0, 0, 2], [127, 0, 0, 1]]);
         fetched_at(named("b.test", port), &names).await
     });

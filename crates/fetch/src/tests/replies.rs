@@ -1,8 +1,8 @@
-//! What is sent, and what is made of replies.
+//! Requests as they are sent, and results of replies.
 
 use super::*;
 
-/// What a peer is sent.
+/// The text of a request that the peer received.
 fn sent(request: impl FnOnce(FetchOrigin) -> FetchRequest) -> String {
     let sent = Rc::new(RefCell::new(String::new()));
     let seen = sent.clone();
@@ -27,7 +27,7 @@ fn a_request_is_written_as_the_rfc_says() {
 }
 
 #[test]
-fn a_request_that_would_be_another_one_is_not_sent() {
+fn a_request_that_could_be_misread_is_not_sent() {
     type Change = fn(&mut FetchRequest);
     fn field(request: &mut FetchRequest, name: &str, value: &str) {
         request.fields.push((name.into(), value.into()));
@@ -121,7 +121,7 @@ fn a_malformed_reply_is_an_error() {
     assert_eq!(said, Err("the reply is not HTTP while reading the reply of PEER".into()));
 }
 
-/// More than the sockets of both ends hold.
+/// More than the buffers of both sockets hold.
 const LARGE: usize = 32 * 1024 * 1024;
 
 #[test]

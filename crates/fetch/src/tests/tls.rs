@@ -22,7 +22,7 @@ fn rules(certificate: &str) -> ChainRules {
     ChainRules { trusted, revoked: None, depth_max: 1 }
 }
 
-/// A server that is called `localhost`, and asks clients for a certificate.
+/// A server named `localhost`, which requests a certificate of clients.
 fn server() -> ServerTls {
     let clients = ClientTrust::new(rules(RSA_CERTIFICATE), None, false).expect("short names");
     let plan = ServerTlsPlan {
@@ -39,7 +39,7 @@ fn server() -> ServerTls {
     ServerTls::new(plan).expect("a sound plan")
 }
 
-/// A request to a server of that name, if the certificate of `root` is trusted.
+/// A request to a server of that name, with the certificate of `root` trusted.
 fn to(
     name: &'static str,
     root: &'static str,
@@ -51,7 +51,7 @@ fn to(
     }
 }
 
-/// The same, sent to the server, which answers `REPLY`.
+/// The result of a request to that server, which replies `REPLY`.
 fn fetched_by(request: impl FnOnce(FetchOrigin) -> FetchRequest) -> Result<Vec<u8>, String> {
     let fetched = fetched_at_once(request, async |mut peer| {
         if peer.secure(server().session(None, false, &[], None).expect("a session")).await {
@@ -77,7 +77,7 @@ fn a_server_must_have_a_certificate_for_its_name() {
 }
 
 #[test]
-fn a_server_that_asks_is_shown_the_certificate() {
+fn the_certificate_is_sent_on_request() {
     let shown = credential(RSA_CERTIFICATE, RSA_KEY);
     let request = to("localhost", ECDSA_CERTIFICATE, Some(shown));
     let fetched = fetched_at_once(request, async |mut peer| {
@@ -107,7 +107,7 @@ fn a_reply_without_length_must_end_with_the_session() {
 }
 
 #[test]
-fn a_handshake_that_does_not_end_has_its_time() {
+fn a_handshake_times_out() {
     let request = to("localhost", ECDSA_CERTIFICATE, None);
     let (fetched, took_ms) = fetched_in(&LIMITS, request, async |mut peer| peer.closed().await);
     let message = "no connection within 1000 ms while securing the connection to PEER";
