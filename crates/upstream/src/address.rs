@@ -1,4 +1,4 @@
-//! Where a server is, as the configuration says it: `host`, `host:port`, `[v6]:port`, `unix:path`.
+//! The address of a server in the configuration: `host`, `host:port`, `[v6]:port`, `unix:path`.
 //!
 //! Only the notation, in which nginx's messages are given; names are looked up by
 //! [`Endpoint::addresses`], and nowhere else in this crate.
@@ -12,12 +12,12 @@ use net::Address;
 /// Longest path of a Unix socket.
 const UNIX_PATH_MAX: usize = 107;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// At an address.
     At(Address),
-    /// Wherever a name says.
+    /// A name, which is to be looked up.
     Named {
         /// The name.
         host: Box<[u8]>,
@@ -26,23 +26,23 @@ pub enum Endpoint {
     },
 }
 
-/// What stood in the configuration.
+/// The result of parsing an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedAddress {
-    /// Where the server is.
+    /// The address of the server.
     pub place: Endpoint,
-    /// Whether the port was said.
+    /// Whether the text has a port.
     pub port_said: bool,
 }
 
 impl ParsedAddress {
-    /// Whether there should be a port and is none.
+    /// Whether a port is required and missing.
     pub fn lacks_port(&self) -> bool {
         !self.port_said && !matches!(self.place, Endpoint::At(Address::Unix(_)))
     }
 }
 
-/// Why a text is no address, in nginx's words.
+/// Why a text is not an address, in nginx's words.
 pub type AddressRefusal = &'static str;
 
 /// Reads an address without a path.
@@ -56,7 +56,7 @@ pub fn parse(text: &[u8], default_port: u16) -> Result<ParsedAddress, AddressRef
     }
 }
 
-/// The address that a text was probably meant to be which is none: a URL, or a path.
+/// The address that was probably meant by a text that is not one: a URL, or a path.
 pub fn meant(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(path) = text.strip_prefix("unix/").or(text.strip_prefix('/')) {
@@ -127,8 +127,8 @@ fn port(digits: &[u8]) -> Result<u16, AddressRefusal> {
 }
 
 impl Endpoint {
-    /// The addresses, each once; a name is looked up by the system, which may take its time. None:
-    /// it has none.
+    /// The addresses, each once; none if a name was not found. A name is looked up by the system,
+    /// which may block.
     pub fn addresses(&self) -> Vec<Address> {
         match self {
             Self::At(address) => vec![address.clone()],
@@ -137,7 +137,7 @@ impl Endpoint {
     }
 }
 
-/// As the configuration may say it, the port always said.
+/// As in the configuration, always with the port.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

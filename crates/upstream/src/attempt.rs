@@ -1,4 +1,4 @@
-//! What one request has tried so far.
+//! The attempts of one request.
 
 use crate::peers::Peers;
 
@@ -40,19 +40,19 @@ impl Attempt {
         *self = Self { begun: true, version: peers.version, tries, ..Self::default() };
     }
 
-    /// Notes that a server has been given.
+    /// Records that a server was chosen.
     pub(crate) fn given(&mut self, at: usize) {
         self.tried.add(at);
         self.tries = self.tries.saturating_sub(1);
     }
 
-    /// Whether the server at this position has been given.
+    /// Whether the server at this position was chosen before.
     pub(crate) fn has_tried(&self, at: usize) -> bool {
         self.tried.has(at)
     }
 }
 
-/// A set of positions; small ones take no allocation.
+/// A set of positions; small ones need no allocation.
 #[derive(Clone, Debug, Default)]
 struct Tried {
     first: u64,

@@ -3,7 +3,7 @@
 //!
 //! The control thread looks them up, once for all workers, from the time it adopts a configuration
 //! until it adopts the next. The addresses found reach the workers through the groups, which they
-//! share. Limits of groups hold from that time, too.
+//! share. The limits of groups take effect at that time, too.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -16,7 +16,7 @@ use crate::group::Group;
 use crate::lines::LineLookup;
 use crate::resolver::{self, ResolvedPeer};
 
-/// How long after a name was not found it is looked up again.
+/// How long after a failed lookup the name is looked up again.
 const RETRY_MS: u64 = 5000;
 
 /// Lookups under way; they end when this is dropped.
@@ -61,7 +61,7 @@ fn begin(group: &Arc<Group>, line: usize, lookup: LineLookup) -> Option<Task> {
     }
 }
 
-/// Asks the system until it knows the name.
+/// Looks the name up with the system's resolver until that succeeds.
 async fn find(group: Weak<Group>, line: usize, place: Endpoint) {
     loop {
         let timer = Timer::new();

@@ -134,8 +134,8 @@ impl Lease {
         }
     }
 
-    /// This was reached after this time. Counts if the request goes on to its end, but for a
-    /// balancer that counts requests in progress, which needs it at once.
+    /// Records the time of an event. It counts once the request ends normally; a balancer that
+    /// counts requests in progress needs it at once.
     pub fn reached(&mut self, until: Until, time_ms: u64) {
         if self.inflight.is_some() && self.until == Some(until) {
             self.server.state.times.add(until, time_ms);
@@ -156,8 +156,9 @@ impl Lease {
         }
     }
 
-    /// Ends it and keeps its connection, one of that origin, for the next request of this worker,
-    /// or hands it to another worker whose request waits for this server and needs one.
+    /// Ends the request and keeps its connection, which has that origin, for the next request of
+    /// this worker, or hands it to another worker whose request waits for this server and needs
+    /// one.
     ///
     /// The stream of a [shared](crate::pool::SharedConnection) connection ends with the drop of its
     /// lease: a request that waits gets the slot alone, and opens a stream or a connection itself.

@@ -79,7 +79,7 @@ impl GroupLines {
         }
     }
 
-    /// Replaces the servers of a line by these results; servers that it already has stay the same.
+    /// Replaces the servers of a line; servers that it already has are kept.
     pub fn found(&mut self, at: usize, found: &[ResolvedPeer], memory: &StateMemory) {
         let had = std::mem::take(&mut self.lines[at].servers);
         for peer in found {

@@ -32,7 +32,7 @@ type QueuesByName = HashMap<Box<[u8]>, Weak<WaitQueue<Handoff>>>;
 /// The group, and the name that is resolved for it.
 type MemoryName = (GroupName, WatchedName);
 
-/// The group, the address, and how many of the group's servers before it have the same.
+/// The group, the address, and the number of the group's earlier servers with that address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MemoryKey {
     group: GroupName,
@@ -67,7 +67,7 @@ impl StateMemory {
         state
     }
 
-    /// The last result for a name of a group, whatever the port.
+    /// The last result for a name of a group, for any port.
     pub(crate) fn found(&self, group: &GroupName, watched: &WatchedName) -> LastResolved {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (group.clone(), WatchedName { port: 0, ..watched.clone() });
@@ -94,7 +94,7 @@ impl StateMemory {
         queue
     }
 
-    /// From now on, new queues share their limits with other processes through this table.
+    /// Makes new queues share their limits with other processes through this table.
     pub fn share(&self, table: Arc<SharedTable>) {
         // Only the first table counts.
         let _ = self.table.set(table);
@@ -105,7 +105,7 @@ impl StateMemory {
         self.table.get()
     }
 
-    /// Gives slots that other processes have freed to requests that wait. Answers whether a request
+    /// Gives slots that other processes have freed to requests that wait. Returns whether a request
     /// still waits.
     pub fn settle_queues(&self) -> bool {
         let queues: Vec<_> = {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_is_shared_is_one_as_long_as_it_is_used() {
+    fn a_shared_queue_is_one_as_long_as_it_is_used() {
         let file = SharedTable::create().unwrap();
         let memory = StateMemory::default();
         let alone = memory.queue(b"name");

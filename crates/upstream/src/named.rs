@@ -1,6 +1,6 @@
-//! The groups that `proxy_pass` and its like may name: those with a block, and one for each server
-//! that a line names without a block. All lines that name such a server share its group, and
-//! variables may name it too.
+//! The groups that `proxy_pass` and similar directives may name: those with a block, and one for
+//! each server that a line names without a block. All lines that name such a server share its
+//! group, and variables may name it, too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,49 +18,49 @@ pub type ByName = HashMap<Box<[u8]>, Arc<Group>>;
 /// A server as lines and variables name it.
 #[derive(Clone, Debug)]
 pub struct GroupHost {
-    /// As it was written, with its port if that was said.
+    /// The text, with its port if it has one.
     pub text: Box<[u8]>,
-    /// Where it is, unless a group has that name.
+    /// The address, which is not used if a group has that name.
     pub place: Endpoint,
 }
 
-/// Where a line names a server.
+/// The position where a line names a server.
 #[derive(Clone, Copy)]
 struct At {
-    /// What nginx takes for the place.
+    /// The position that nginx reports.
     end: Span,
     mark: Span,
 }
 
-/// The servers without a block, as far as the configuration was read; then all groups.
+/// The servers without a block among the lines read so far; then all groups.
 #[derive(Default)]
 struct NamedGroups {
     hosts: Vec<(GroupHost, At)>,
     groups: Option<Arc<ByName>>,
 }
 
-/// The port of text that names none.
+/// The port of a text without one.
 const NO_PORT: u16 = 0;
 
 impl GroupHost {
-    /// Reads a server whose port must be given, unless the text names a group.
+    /// Parses a server whose port is required, unless the text is the name of a group.
     pub fn parse(text: &[u8]) -> std::result::Result<Self, AddressRefusal> {
         let place = address::parse(text, NO_PORT)?.place;
         Ok(Self { text: text.into(), place })
     }
 
-    /// A line names it.
+    /// Records that a line names the server.
     pub fn declare(&self, from: &Directive, word: &Word, load: &mut Load<'_>) {
         let at = At { end: from.end, mark: word.span };
         load.own.of::<NamedGroups>().hosts.push((self.clone(), at));
     }
 
-    /// Its group: that of the name, else that of the host and port.
+    /// Its group: by name, or else by host and port.
     pub fn find<'g>(&self, groups: &'g ByName) -> Option<&'g Arc<Group>> {
         groups.get(&self.text.to_ascii_lowercase()[..]).or_else(|| groups.get(&self.key()[..]))
     }
 
-    /// Whether a server can be asked there without anything else being known.
+    /// Whether the address is complete.
     pub fn has_port(&self) -> bool {
         match &self.place {
             Endpoint::At(Address::Ip(address) | Address::Udp(address)) => address.port() != 0,
@@ -69,7 +69,7 @@ impl GroupHost {
         }
     }
 
-    /// A block's name has no port: nobody means a server of that name.
+    /// Refuses a port after the name of a block, which no server has.
     fn refuse_port(&self, at: At, groups: &ByName) -> Result<()> {
         let colon = self.text.iter().rposition(|&byte| byte == b':').unwrap_or(0);
         let (name, port) = self.text.split_at(colon);
@@ -81,7 +81,7 @@ impl GroupHost {
         Err(Error::at(at.end, message).marked(at.mark))
     }
 
-    /// Host and port, the port also where it goes without saying.
+    /// Host and port, including a default port.
     fn key(&self) -> Box<[u8]> {
         match &self.place {
             Endpoint::At(address) => address.to_string().into_bytes().into(),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::random::XorShift;
 use crate::server::{Server, ServerStatus};
 
-/// All servers. Changed only where names are resolved at run time.
+/// All servers. They change only if names are resolved at run time.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    /// Changes with the servers: positions in an attempt are void then.
+    /// Changes with the servers, which makes the positions in an attempt invalid.
     pub version: u32,
     pub primary: Tier,
     pub backup: Tier,

@@ -69,7 +69,7 @@ impl Server {
         Self { address, name, terms, state, sid: OnceLock::new(), limited: None }
     }
 
-    /// Where to connect to.
+    /// The address to connect to.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -143,17 +143,17 @@ impl Server {
         self.limited.as_ref().is_some_and(|limited| limited.slots.is_full())
     }
 
-    /// From now on, this configuration's limit holds.
+    /// Applies this configuration's limit.
     pub(crate) fn apply_limit(&self) {
         self.limited.iter().for_each(LimitedServer::apply);
     }
 
-    /// It cannot be used: requests no longer wait for it.
+    /// Makes requests stop waiting for the server, which cannot be used.
     pub(crate) fn withdraw(&self) {
         self.limited.iter().for_each(LimitedServer::withdraw);
     }
 
-    /// It can be used again: waiting requests may get it.
+    /// Lets requests wait for the server again; they may get it at once.
     pub(crate) fn admit(&self) {
         self.limited.iter().for_each(LimitedServer::admit);
     }

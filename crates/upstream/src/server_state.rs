@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crate::times::ServerTimes;
 
-/// A server's standing.
+/// The state of a server.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     in_progress: AtomicU32,

@@ -1,5 +1,5 @@
-//! What the tests stand on: groups from the lines of an `upstream` block, requests to them, and
-//! shared connections without sockets.
+//! Test fixtures: groups from the lines of an `upstream` block, requests to them, and shared
+//! connections without sockets.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::pool::{PoolKey, PoolOrigin, PoolProtocol, SharedConnection};
 use crate::settings::{Groups, Layer};
 use crate::{Ask, Attempt, Group, Lease, ServerChoice};
 
-/// What was made of an `upstream` block, and the warnings.
+/// The group of an `upstream` block, and the warnings.
 pub(crate) fn load(lines: &str) -> Result<(Arc<Group>, Vec<String>), String> {
-    // Every test has a group of its own: the process remembers servers by group.
+    // Every test has a group of its own, because the process keeps the state of servers by group.
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("u{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     load_named(&name, lines)
@@ -103,14 +103,14 @@ pub(crate) fn group(lines: &str) -> Arc<Group> {
     load(lines).unwrap_or_else(|error| panic!("{lines}: {error}")).0
 }
 
-/// The name of the server that is chosen, as far as it tells them apart: what follows `10.0.0.`
+/// The last number of the chosen server's address, after `10.0.0.`.
 pub(crate) fn short(lease: &Lease) -> String {
     let name = String::from_utf8_lossy(lease.name());
     let name = name.strip_prefix("10.0.0.").unwrap_or(&name);
     name.strip_suffix(":80").unwrap_or(name).into()
 }
 
-/// What a first try gives.
+/// The result of a first choice.
 pub(crate) fn ask(group: &Arc<Group>, ask: Ask<'_>) -> ServerChoice {
     group.choose(&mut Attempt::default(), &ask)
 }
@@ -151,7 +151,7 @@ struct FakeStreams {
 }
 
 impl FakeConnection {
-    /// A connection with so many streams at once, the first of which is open.
+    /// A connection with at most `max` streams, the first of which is open.
     pub fn with_stream(max: usize) -> Self {
         Self(Rc::new(FakeStreams {
             max,
@@ -184,7 +184,7 @@ impl FakeConnection {
         self.is_draining() && self.0.open.get() == 0
     }
 
-    /// How many handles there are, this one included.
+    /// The number of handles, including this one.
     pub fn handles(&self) -> usize {
         Rc::strong_count(&self.0)
     }

@@ -18,11 +18,11 @@ pub(crate) struct ServerTimes {
 /// The end of the time that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// There is a connection.
+    /// The connection is established.
     Connect,
-    /// The first byte of what the server sends; of a reply with a head, the end of the head.
+    /// The first byte from the server; for a reply with a head, the end of the head.
     FirstByte,
-    /// The end of what the server sends.
+    /// The last byte from the server.
     LastByte,
 }
 
@@ -30,14 +30,14 @@ pub enum Until {
 #[derive(Debug, Default)]
 struct Inflight {
     requests: u64,
-    /// How long they have taken together, as of `changed_ms`.
+    /// The sum of their durations, as of `changed_ms`.
     taken_ms: u64,
     changed_ms: u64,
     mean_ms: u64,
 }
 
 impl ServerTimes {
-    /// The mean; 0: nothing is known.
+    /// The mean; 0 if there was no reply.
     pub fn mean_ms(&self, until: Until) -> u64 {
         self.slot(until).load(Relaxed)
     }
@@ -63,7 +63,7 @@ impl ServerTimes {
         inflight.requests += 1;
     }
 
-    /// The request that began then is over: its share is removed.
+    /// Removes the share of a request that began at this time.
     pub fn end(&self, began_ms: u64) {
         let mut inflight = self.inflight();
         let share_ms = inflight.changed_ms.saturating_sub(began_ms);
@@ -80,7 +80,7 @@ impl ServerTimes {
         }
     }
 
-    /// The mean of requests in progress; 0: there are none.
+    /// The mean of requests in progress; 0 if there are none.
     pub fn inflight_ms(&self) -> u64 {
         let inflight = self.inflight();
         if inflight.requests > 0 { inflight.mean_ms } else { 0 }
@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_leaves_the_share_of_the_others() {
+    fn a_request_that_ends_leaves_the_time_of_the_others() {
         let times = ServerTimes::default();
         times.begin(1000);
         times.begin(1300);
         times.end(1000);
-        // The one that is left began at 1300.
+        // The remaining request began at 1300.
         times.look_at_inflight(1400);
         assert_eq!(times.inflight_ms(), 100);
         times.end(1300);

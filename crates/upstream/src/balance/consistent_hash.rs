@@ -14,9 +14,9 @@ pub(crate) struct ConsistentHash {
     pub key: Template,
 }
 
-/// Points for every one of a server's weight.
+/// Points per unit of a server's weight.
 const POINTS_PER_WEIGHT: u64 = 160;
-/// Points of a tier: beyond this, heavy servers get fewer each. 32 MB.
+/// The most points of a tier; above this, heavy servers get fewer. 32 MB.
 const POINTS_MAX: u64 = 4 << 20;
 
 impl Balance for ConsistentHash {
@@ -64,7 +64,7 @@ impl Balance for ConsistentHash {
     }
 }
 
-/// A server's points: each hash is made of the one before.
+/// A server's points: each hash is computed from the previous one.
 fn points_of(peer: &RotationPeer, count: u64) -> impl Iterator<Item = RingPoint> {
     let (host, port) = split(&peer.server.terms.text);
     let base = Crc32::new().update(host).update(&[0]).update(port);
@@ -75,7 +75,7 @@ fn points_of(peer: &RotationPeer, count: u64) -> impl Iterator<Item = RingPoint>
     })
 }
 
-/// Host and port, as far as the text has them.
+/// Host and port of the text; either may be missing.
 fn split(text: &[u8]) -> (&[u8], &[u8]) {
     if text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"unix:")) {
         return (&text[5..], b"");

@@ -1,6 +1,6 @@
 //! CRC-32 as zlib and nginx compute it (ISO 3309), a byte at a time: texts are short.
 
-/// The checksum of what came before, to be continued.
+/// A checksum, which can be continued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crc32(u32);
 

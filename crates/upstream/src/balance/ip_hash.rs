@@ -6,7 +6,7 @@ use super::{Balance, RefusedParameters, Round};
 #[derive(Debug)]
 pub(crate) struct IpHash;
 
-/// nginx's numbers: with others, clients would change servers as they change to Weir.
+/// nginx's numbers, so that clients keep their servers after a move to Weir.
 const SEED: u64 = 89;
 const FACTOR: u64 = 113;
 const MODULUS: u64 = 6271;

@@ -1,5 +1,5 @@
-//! `least_time`: the server that is expected to be through first with what it has in progress, by
-//! the mean time of its replies and its weight; among equals, in turn.
+//! `least_time`: the server with the shortest expected time for its requests in progress, by the
+//! mean time of its replies and its weight; among equals, in turn.
 
 use super::{Balance, RefusedParameters, Round};
 use crate::server::Server;
@@ -15,7 +15,7 @@ pub(crate) struct LeastTime {
 
 /// Times within one step count as equal, so that servers that are about as fast take turns.
 const STEP_MS: u64 = 20;
-/// Slower than this is as bad as it gets.
+/// Slower times than this count as this one.
 const TIME_MAX_MS: u64 = 5000;
 
 impl Balance for LeastTime {
@@ -44,7 +44,7 @@ impl Balance for LeastTime {
     }
 }
 
-/// How long the server should take for what it has in progress and one more.
+/// The expected time for the server's requests in progress and one more.
 pub(super) fn estimate(server: &Server, until: Until, now_ms: u64) -> u64 {
     let state = &server.state;
     let (unchecked_ms, timeout_ms) =

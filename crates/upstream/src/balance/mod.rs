@@ -53,7 +53,7 @@ pub(crate) trait Balance: Debug + Send + Sync {
         None
     }
 
-    /// Which time of replies it needs.
+    /// The kind of time it needs.
     fn until(&self) -> Option<Until> {
         None
     }
@@ -74,14 +74,14 @@ pub(crate) struct RefusedParameters {
     pub slow_start: bool,
 }
 
-/// What a choice depends on.
+/// The inputs of a choice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
     /// The client's address, 4 or 16 bytes; anything else counts as no address.
     pub client: &'a [u8],
     /// The value of [`Group::key`](crate::Group::key).
     pub key: &'a [u8],
-    /// What binds the request to a server: [`Sticky::id`](crate::sticky::Sticky::id).
+    /// The id that binds the request to a server: [`Sticky::id`](crate::sticky::Sticky::id).
     pub sticky: Option<&'a [u8]>,
     /// Now, by one clock for all workers.
     pub now_ms: u64,
@@ -117,7 +117,7 @@ impl Round<'_> {
     }
 
     /// Smooth rotation among the servers that are admitted and fit: each gains its weight, and the
-    /// one with the most pays what all have gained.
+    /// one with the most pays the sum of the gains.
     pub fn rotate(&mut self, fits: impl Fn(&RotationPeer) -> bool) -> Option<usize> {
         let (best, total) = self.advance(fits);
         self.tier.peers[best?].current_weight -= total;
@@ -125,7 +125,7 @@ impl Round<'_> {
     }
 
     /// Gives the servers that are admitted and fit their weight. Returns the one with the most, and
-    /// how much all have gained.
+    /// the sum of the gains.
     fn advance(&mut self, fits: impl Fn(&RotationPeer) -> bool) -> (Option<usize>, i64) {
         let (mut best, mut total) = (None, 0);
         for at in 0..self.tier.peers.len() {
@@ -145,8 +145,8 @@ impl Round<'_> {
         (best, total)
     }
 
-    /// The server that a hash hits, hashed again while that server is not admitted; after too many
-    /// misses, the next in turn.
+    /// The server that a hash selects, hashed again while that server is not admitted; after too
+    /// many misses, the next in turn.
     pub fn probe(
         &mut self,
         mut hash: impl FnMut(&mut Attempt, &mut XorShift) -> u64,

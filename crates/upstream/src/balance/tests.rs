@@ -6,7 +6,7 @@ use conf::Subsystem;
 use crate::testing::{ask, group, lease, load_of, sequence, short};
 use crate::{Ask, Attempt, Group, Lease, ServerChoice, Until};
 
-/// Some time after the beginning: not the moment that standings are initialised with.
+/// A time other than the one that states are initialised with.
 const NOW: u64 = 1_000_000;
 
 fn key(key: &str) -> Ask<'_> {
@@ -24,7 +24,7 @@ fn round_robin_is_smooth() {
 }
 
 #[test]
-fn a_request_is_given_no_server_twice() {
+fn no_server_is_tried_twice() {
     let group = group("server 10.0.0.1; server 10.0.0.2; server 10.0.0.9 backup;");
     let mut attempt = Attempt::default();
     let mut given = Vec::new();
@@ -199,7 +199,7 @@ fn the_faster_server_is_preferred() {
         let time_ms = |name: &str| if name == "1" { 500 } else { 50 };
         let names: Vec<String> = (0..10).map(|_| reply(&group, NOW, time_ms)).collect();
         assert_eq!(names.join(" "), "1 2 2 2 2 2 2 2 2 2", "{method}");
-        // Long after it was tried last, the slow one is taken for faster than it was.
+        // Long after its last request, the slow server counts as faster than it was.
         let later = (1..200).map(|second| reply(&group, NOW + second * 1000, time_ms));
         assert!(later.filter(|name| name == "1").count() > 2, "{method}");
     }
@@ -217,7 +217,7 @@ fn in_stream_the_times_until_connections_and_first_bytes_count() {
                 let mut lease = lease(ask(&group, Ask { now_ms: NOW, ..Ask::default() }));
                 let name = short(&lease);
                 lease.reached(until, if name == "1" { 500 } else { 50 });
-                // The one that is slow at first ends first.
+                // The server with the slower first byte ends first.
                 lease.last_byte(if name == "1" { 500 } else { 5000 });
                 name
             });
@@ -238,11 +238,11 @@ fn times_within_a_step_are_equal() {
 }
 
 #[test]
-fn requests_in_progress_tell_that_a_server_is_slow() {
+fn requests_in_progress_reveal_a_slow_server() {
     let group = group("least_time header inflight; server 10.0.0.1; server 10.0.0.2;");
     let stuck = lease(ask(&group, key("")));
     assert_eq!(short(&stuck), "1");
-    // One request each from here on, so that only time can tell.
+    // One request each from here on, so that only durations make a difference.
     for tick in 1..20 {
         let now_ms = NOW + tick * 100;
         assert_eq!(reply(&group, now_ms, |_| 30), "2");

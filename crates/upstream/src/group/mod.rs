@@ -80,7 +80,7 @@ impl Group {
         Self::of_line(GroupName::new(subsystem, name), line, Vec::new(), StateMemory::process())
     }
 
-    /// The same without any state that outlives it, for names that only a request has.
+    /// The same without state that outlives it, for names that only a request has.
     pub fn passing(name: &[u8], addresses: Vec<Address>) -> Arc<Self> {
         let name = GroupName::new(Subsystem::Main, name);
         Self::of_addresses(name, addresses, &StateMemory::default())
@@ -125,7 +125,7 @@ impl Group {
         }
     }
 
-    /// From now on this generation's limits hold.
+    /// Applies this generation's limits.
     pub(crate) fn apply_limits(&self) {
         self.servers().iter().for_each(|server| server.apply_limit());
     }
@@ -287,8 +287,8 @@ fn only<'a>(
     these.iter().filter(move |one| !is_other(one))
 }
 
-/// Why no server was chosen. One that could be used and was not chosen was full, even if it is not
-/// full any more: slots are freed at any time.
+/// Why no server was chosen. A server that could be used and was not chosen was full, even if it is
+/// not full any more: slots are freed at any time.
 fn without(peers: &Peers, attempt: &Attempt, now_ms: u64) -> ServerChoice {
     let waits = |(at, server): (usize, &Arc<Server>)| {
         !attempt.has_tried(at) && server.is_live(now_ms, false) && server.is_limited()

@@ -14,7 +14,7 @@ fn at(now_ms: u64) -> Ask<'static> {
     Ask { now_ms, ..Ask::default() }
 }
 
-/// A request to whichever server is next, which answers only if it is not in `dead`.
+/// A request to the next server, which succeeds unless the server is in `dead`.
 fn request(group: &Arc<Group>, now_ms: u64, dead: &[&str]) -> (String, Option<LeaseEvent>) {
     let mut lease = lease(ask(group, at(now_ms)));
     let name = short(&lease);
@@ -40,10 +40,10 @@ fn a_server_that_fails_is_left_alone_for_fail_timeout() {
     assert_eq!(request(&group, NOW, &["1"]), ("1".into(), Some(LeaseEvent::Disabled)));
     assert_eq!(LeaseEvent::Disabled.to_string(), "upstream server temporarily disabled");
     assert_eq!(names(NOW + 5000, 4, &[]), "2 2 2 2");
-    // Then one request tries it, and its failure closes the door again.
+    // Then one request tries it, and its failure disables the server again.
     assert!(names(NOW + 5001, 3, &["1"]).contains('1'));
     assert_eq!(names(NOW + 10_001, 4, &[]), "2 2 2 2");
-    // A success forgives everything.
+    // A success clears all failures.
     assert!(names(NOW + 10_002, 3, &[]).contains('1'));
     assert_eq!(group.servers()[0].fails(), 0);
     assert_eq!(names(NOW + 10_002, 4, &[]).matches('1').count(), 2);
@@ -82,7 +82,7 @@ fn max_fails_0_never_disables() {
 }
 
 #[test]
-fn a_server_that_is_alone_is_used_whatever_it_did() {
+fn the_only_server_is_used_after_failures() {
     let group = group("server 10.0.0.1;");
     for _ in 0..3 {
         assert_eq!(request(&group, NOW, &["1"]), ("1".into(), None));
@@ -108,7 +108,7 @@ fn backups_are_used_when_no_primary_can_be() {
 }
 
 #[test]
-fn what_is_down_is_not_used() {
+fn a_server_that_is_down_is_not_used() {
     let group = group("server 10.0.0.1 down; server 10.0.0.2;");
     assert_eq!(sequence(&group, 3, NOW), "2 2 2");
     let mut attempt = Attempt::default();
@@ -157,7 +157,7 @@ fn a_server_that_is_back_starts_slowly() {
 }
 
 #[test]
-fn a_reload_forgets_nothing() {
+fn a_reload_keeps_the_state_of_servers() {
     let text = "upstream reloaded { server 10.0.0.1; server 10.0.0.2 max_conns=1; }";
     let load = |before: &Zones| {
         let (groups, zones) = load_after(before, text).unwrap();
@@ -180,7 +180,7 @@ fn a_reload_forgets_nothing() {
 }
 
 #[test]
-fn two_servers_with_one_address_are_two() {
+fn servers_with_one_address_have_separate_states() {
     let group = group("server 10.0.0.1; server 10.0.0.1;");
     request(&group, NOW, &["1"]);
     let fails: Vec<u32> = group.servers().iter().map(|server| server.fails()).collect();
@@ -198,7 +198,7 @@ fn health_takes_a_server_out_and_brings_it_back() {
 }
 
 #[test]
-fn implicit_groups_share_what_is_known_and_passing_ones_do_not() {
+fn implicit_groups_keep_state_and_passing_ones_do_not() {
     let addresses = || {
         ["10.0.0.1:80", "10.0.0.2:80"].map(|text| net::Address::Ip(text.parse().unwrap())).to_vec()
     };
@@ -225,7 +225,7 @@ fn groups_of_two_subsystems_share_nothing_but_a_name() {
     assert_eq!(of(Subsystem::Http).pool().number(), http.pool().number());
 }
 
-/// Threads that choose and let go at once: never more than allowed, and nothing is left over.
+/// Threads that choose and release at once: the maximum is never exceeded, and no count is left.
 #[test]
 fn counts_are_exact_over_threads_and_generations() {
     const THREADS: usize = 8;
@@ -275,7 +275,7 @@ fn names(group: &Group) -> String {
 const RESOLVER: &str = "resolver 127.0.0.1;";
 
 #[test]
-fn names_are_found_and_what_stays_keeps_its_standing() {
+fn servers_that_stay_keep_their_state_when_names_change() {
     let group = group(&format!("{RESOLVER} server 10.0.0.1; server name:81 resolve weight=3;"));
     assert_eq!(names(&group), "10.0.0.1:80");
     let found = [peer("10.0.0.2:81", 1, false), peer("10.0.0.3:81", 1, false)];
@@ -327,7 +327,7 @@ fn a_service_brings_weights_and_backups() {
 }
 
 #[test]
-fn a_reload_begins_with_what_was_found() {
+fn a_reload_begins_with_the_last_addresses() {
     let lines = format!("{RESOLVER} server name resolve;");
     let (old, _) = load_named("found", &lines).unwrap();
     old.found(0, &[peer("10.0.0.5:80", 1, false)]);
@@ -336,7 +336,7 @@ fn a_reload_begins_with_what_was_found() {
 }
 
 #[test]
-fn what_resolve_needs() {
+fn invalid_uses_of_resolve_are_refused() {
     let table = [
         ("server name resolve;", "no resolver defined to resolve names at run time in upstream"),
         ("server name service=http;", "service upstream \"name\" requires \"resolve\" parameter"),

@@ -1,8 +1,8 @@
-//! Active checks of servers: when each is asked, and what the answers make of its health.
+//! Active checks of servers: when each is checked, and how the results change its health.
 //!
-//! [`Watch`] is a pure machine: the time is an argument, the answers are brought to it, and each
-//! change is returned once. A server's progress is found by group, check and address, so a reload
-//! continues it. How a server is asked is the caller's: the watch only carries it along.
+//! [`Watch`] is a pure machine: the time is an argument, results are passed to it, and each change
+//! is returned once. A server's progress is found by group, check and address, so a reload
+//! continues it. The caller sends the checks: the watch only carries their description.
 //!
 //! ```text
 //!             fails in a row                first pass
@@ -11,7 +11,7 @@
 //!             passes in a row                  +-- fails in a row --> Unhealthy
 //! ```
 //!
-//! The invariant: a server is healthy just while each of its checks finds it so.
+//! The invariant: a server is healthy if and only if each of its checks finds it so.
 
 mod progress;
 mod watch;
@@ -26,18 +26,18 @@ pub use watch::{CheckKey, Due, Watch};
 
 use crate::Group;
 
-/// Connections for checks at one time; what is due beyond them waits.
+/// The most checks at one time; further checks wait.
 pub const UNDER_WAY_MAX: usize = 256;
-/// How often the servers of groups are looked at, since names may stand for others by now.
+/// How often the servers of groups are read, since names may resolve to other servers.
 pub const LOOK_MS: u64 = 1000;
 
-/// One check of a group's servers. `P` is how they are asked.
+/// One check of a group's servers. `P` describes how they are checked.
 #[derive(Clone, Debug)]
 pub struct HealthCheck<P> {
     /// The group.
     pub group: Arc<Group>,
-    /// When a server is asked, and what counts.
+    /// When a server is checked, and how many results make a change.
     pub terms: CheckTerms,
-    /// How a server is asked.
+    /// How a server is checked.
     pub probe: P,
 }

@@ -1,48 +1,48 @@
-//! How far one server has come with one check.
+//! The progress of one check of one server.
 
-/// When a server is asked, and how many answers make a change.
+/// When a server is checked, and how many results make a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckTerms {
-    /// Time from one answer to the next question.
+    /// Time from one result to the next check.
     pub interval_ms: u64,
-    /// How much longer it is at most, by chance.
+    /// The largest random delay in addition to it.
     pub jitter_ms: u64,
     /// Failures in a row that make a server unhealthy.
     pub fails: u32,
     /// Passes in a row that make it healthy again.
     pub passes: u32,
-    /// What a server is before it was asked.
+    /// The state of a server before its first check.
     pub begin: Begin,
 }
 
-/// What a server is before it was asked.
+/// The state of a server before its first check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// Healthy.
     Healthy,
     /// Not used until it passes once.
     Checking {
-        /// Whether a reload changes nothing. Else every server is checked anew after it.
+        /// Whether a reload keeps the state. Otherwise every server is checked anew.
         persistent: bool,
     },
     /// Unhealthy.
     Unhealthy,
 }
 
-/// What a check has made of a server.
+/// A change that a check makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It may be used again.
     Healthy,
-    /// It is not used any more.
+    /// It is no longer used.
     Unhealthy,
 }
 
-/// What is known of a server by one check.
+/// The results of one check of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CheckProgress {
     state: CheckState,
-    /// Answers in a row that speak against the state.
+    /// Results in a row that contradict the state.
     contrary: u32,
 }
 
@@ -67,7 +67,7 @@ impl CheckProgress {
         self.state == CheckState::Healthy
     }
 
-    /// Takes an answer into account.
+    /// Records a result.
     pub fn note(&mut self, passed: bool, terms: &CheckTerms) -> Option<Change> {
         let enough = match (self.state, passed) {
             (CheckState::Healthy, true) | (CheckState::Unhealthy, false) => {

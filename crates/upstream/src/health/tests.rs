@@ -19,7 +19,8 @@ fn watch(group: &Arc<Group>, terms: CheckTerms) -> Watch<&'static str> {
     watch
 }
 
-/// The last numbers of the addresses that are asked now; each answers as `passes` says.
+/// The last numbers of the addresses that are checked now, with the changes. `passes` gives the
+/// results.
 fn round(
     watch: &mut Watch<&'static str>,
     now_ms: u64,
@@ -39,7 +40,7 @@ fn names(answers: Vec<(String, Option<Change>)>) -> Vec<String> {
     answers.into_iter().map(|(name, _)| name).collect()
 }
 
-/// Who can be chosen.
+/// The servers that can be chosen.
 fn usable(group: &Arc<Group>) -> Vec<String> {
     let mut names: Vec<String> = (0..8)
         .filter_map(|_| match ask(group, Ask { now_ms: 1_000_000, ..Ask::default() }) {
@@ -53,7 +54,7 @@ fn usable(group: &Arc<Group>) -> Vec<String> {
 }
 
 #[test]
-fn failures_and_passes_in_a_row_make_a_change_and_are_told_once() {
+fn failures_and_passes_in_a_row_make_a_change_which_is_returned_once() {
     use Change::{Healthy, Unhealthy};
     let group = group("server 10.0.0.1; server 10.0.0.2;");
     let mut watch = watch(&group, CheckTerms { fails: 2, passes: 3, ..TERMS });
@@ -80,12 +81,12 @@ fn failures_and_passes_in_a_row_make_a_change_and_are_told_once() {
 }
 
 #[test]
-fn the_next_question_comes_an_interval_after_the_answer() {
+fn the_next_check_is_due_an_interval_after_the_result() {
     let group = group("server 10.0.0.1;");
     let mut watch = watch(&group, TERMS);
     let due = watch.due(0);
     assert_eq!(due.len(), 1);
-    // It is asked once at a time.
+    // It is checked once at a time.
     assert!(watch.due(20_000).is_empty());
     watch.answer(&due[0].key, true, 21_000);
     assert_eq!(watch.next_ms(), Some(20_000 + LOOK_MS));
@@ -94,7 +95,7 @@ fn the_next_question_comes_an_interval_after_the_answer() {
 }
 
 #[test]
-fn jitter_delays_each_question_by_chance_and_never_more_than_that() {
+fn jitter_delays_each_check_randomly_up_to_its_maximum() {
     let group = group("server 10.0.0.1;");
     let mut watch = watch(&group, CheckTerms { jitter_ms: 1000, ..TERMS });
     let (mut now_ms, mut delays) = (0, Vec::new());
@@ -191,7 +192,7 @@ fn after_a_reload_servers_must_pass_again_unless_that_is_persistent() {
 }
 
 #[test]
-fn whoever_is_checked_no_more_is_healthy() {
+fn a_server_that_is_no_longer_checked_is_healthy() {
     let (group, _) = load_named("nomore", "server 10.0.0.1; server 10.0.0.2;").unwrap();
     let mut watch = watch(&group, TERMS);
     let due = watch.due(0);
@@ -218,7 +219,7 @@ fn servers_come_and_go_with_their_names() {
     assert_eq!(names(round(&mut watch, 0, |_| true)), ["1", "9"]);
     assert_eq!(usable(&group), ["1", "9"]);
     group.found(0, &[peer(1), peer(2)]);
-    // Nobody has asked it yet, not even whether it is there.
+    // It has not been checked yet.
     assert_eq!(usable(&group), ["1", "9"]);
     assert_eq!(watch.next_ms(), Some(LOOK_MS));
     assert_eq!(names(round(&mut watch, LOOK_MS, |_| true)), ["2"]);
@@ -228,7 +229,7 @@ fn servers_come_and_go_with_their_names() {
 }
 
 #[test]
-fn twins_are_asked_once_and_servers_that_are_down_never() {
+fn twins_are_checked_once_and_servers_that_are_down_never() {
     let group = group("server 10.0.0.1; server 10.0.0.1; server 10.0.0.2; server 10.0.0.3 down;");
     let mut watch = watch(&group, TERMS);
     assert_eq!(names(round(&mut watch, 0, |name| name == "2")), ["1", "2"]);
@@ -236,7 +237,7 @@ fn twins_are_asked_once_and_servers_that_are_down_never() {
 }
 
 #[test]
-fn no_more_than_so_many_are_asked_at_one_time() {
+fn the_number_of_checks_at_one_time_is_bounded() {
     let servers: Vec<String> =
         (0..300).map(|n| format!("server 10.0.{}.{};", n / 100, n % 100 + 1)).collect();
     let group = group(&servers.join(" "));
@@ -250,7 +251,7 @@ fn no_more_than_so_many_are_asked_at_one_time() {
 }
 
 #[test]
-fn who_comes_back_starts_slowly() {
+fn a_server_that_becomes_healthy_starts_slowly() {
     let group = group("server 10.0.0.1 slow_start=10s; server 10.0.0.2;");
     let mut watch = watch(&group, TERMS);
     round(&mut watch, 0, |name| name == "2");

@@ -1,4 +1,4 @@
-//! All servers under watch: who is to be asked next.
+//! All servers under watch, and the next checks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,15 +25,15 @@ pub struct Watch<P> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CheckKey {
     group: Arc<[u8]>,
-    /// Which of the group's checks.
+    /// The position among the group's checks.
     check: u32,
     address: Address,
 }
 
-/// A server that is to be asked now.
+/// A server that is to be checked now.
 #[derive(Debug)]
 pub struct Due<P> {
-    /// What the answer is brought back with.
+    /// The key to return the result with.
     pub key: CheckKey,
     /// The server.
     pub server: Arc<Server>,
@@ -46,7 +46,7 @@ struct CheckRecord {
     progress: CheckProgress,
     next: NextCheck,
     server: Arc<Server>,
-    /// The place of its check in the list.
+    /// The position of its check in the list.
     check: usize,
 }
 
@@ -69,8 +69,8 @@ impl<P> Default for Watch<P> {
 }
 
 impl<P: Clone> Watch<P> {
-    /// Goes on with these checks: another configuration holds. What is known of servers stays,
-    /// unless a check begins anew; servers that are not checked any more are healthy.
+    /// Continues with the checks of another configuration. The health of servers is kept, unless a
+    /// check begins anew; servers that are no longer checked are healthy.
     pub fn replace(&mut self, checks: Vec<HealthCheck<P>>, now_ms: u64) {
         let before = std::mem::replace(&mut self.checks, checks);
         self.tell_groups();
@@ -91,7 +91,7 @@ impl<P: Clone> Watch<P> {
         }
     }
 
-    /// The servers that are to be asked now, those that waited longest first.
+    /// The servers that are to be checked now, the longest overdue first.
     pub fn due(&mut self, now_ms: u64) -> Vec<Due<P>> {
         if now_ms >= self.looked_ms.saturating_add(LOOK_MS) {
             self.look(now_ms);
@@ -119,7 +119,7 @@ impl<P: Clone> Watch<P> {
         Some(Due { key, server, check })
     }
 
-    /// When [`due`](Self::due) is worth asking again; `None`: not before something changes.
+    /// When to call [`due`](Self::due) again; `None`: not before something changes.
     pub fn next_ms(&self) -> Option<u64> {
         if self.checks.is_empty() {
             return None;
@@ -135,8 +135,8 @@ impl<P: Clone> Watch<P> {
         Some(next.min().map_or(look_ms, |next_ms| next_ms.min(look_ms)))
     }
 
-    /// Brings the answer to a question. `Some`: what it has changed, and is worth a line in the
-    /// log. Nobody is interested any more where the server or its check has gone.
+    /// Records a result. Returns a change, which the caller logs. The result is ignored if the
+    /// server or its check has gone.
     pub fn answer(&mut self, key: &CheckKey, passed: bool, now_ms: u64) -> Option<Change> {
         self.under_way = self.under_way.saturating_sub(1);
         let record = self.records.get_mut(key)?;
@@ -154,7 +154,7 @@ impl<P: Clone> Watch<P> {
         self.records.contains_key(key)
     }
 
-    /// Takes the servers that groups have now: new ones begin, others are forgotten.
+    /// Reads the present servers of the groups: new ones begin, others are removed.
     fn look(&mut self, now_ms: u64) {
         self.looked_ms = now_ms;
         let mut before = std::mem::take(&mut self.records);
@@ -174,13 +174,13 @@ impl<P: Clone> Watch<P> {
                     let at_ms = now_ms.saturating_add(jitter_ms);
                     (CheckProgress::new(of.terms.begin), NextCheck::AtMs(at_ms))
                 });
-                // Of two servers with one address, one is asked.
+                // Of two servers with one address, one is checked.
                 self.records.entry(key).or_insert(CheckRecord { progress, next, server, check });
             }
         }
     }
 
-    /// Servers that a name will stand for begin as those that it stands for now.
+    /// Sets how servers begin that names will resolve to later: as the present ones.
     fn tell_groups(&self) {
         let waits = |check: &&HealthCheck<P>| check.terms.begin != Begin::Healthy;
         let waiting: HashSet<&[u8]> =
@@ -199,7 +199,7 @@ impl<P: Clone> Watch<P> {
         }
     }
 
-    /// Makes servers of a group what all of their checks come to.
+    /// Sets the health of a group's servers from the results of all their checks.
     fn settle(&self, group: &Group, which: impl Fn(&Address) -> bool, now_ms: u64) {
         let name: Arc<[u8]> = group.name().into();
         for server in group.servers().iter().filter(|server| which(server.address())) {
@@ -209,7 +209,7 @@ impl<P: Clone> Watch<P> {
         }
     }
 
-    /// `None`: nobody checks it.
+    /// `None` if no check covers it.
     fn is_healthy(&self, group: &Arc<[u8]>, address: &Address) -> Option<bool> {
         let key = |check| CheckKey { group: group.clone(), check, address: address.clone() };
         let mut of_checks = (0..).map_while(|check| self.records.get(&key(check)));
@@ -219,7 +219,7 @@ impl<P: Clone> Watch<P> {
 }
 
 impl CheckRecord {
-    /// Goes on under a check that may be another than before.
+    /// Continues under a check that may have changed.
     fn renew<P>(&mut self, check: &HealthCheck<P>, now_ms: u64) {
         let begins_anew = check.terms.begin == Begin::Checking { persistent: false };
         if begins_anew {

@@ -11,14 +11,14 @@ use super::layout::{ALL, MAGIC};
 use super::table::SharedTable;
 
 impl SharedTable {
-    /// A new table, in which nobody is registered.
+    /// A new table, in which no process is registered.
     pub fn create() -> io::Result<OwnedFd> {
         let file = SharedWords::create(ALL)?;
         SharedWords::map(file.as_fd(), ALL)?[0].store(MAGIC, SeqCst);
         Ok(file)
     }
 
-    /// Whether a file is a table as this program has it.
+    /// Checks that a file is a table with this program's layout.
     pub fn check(file: BorrowedFd<'_>) -> io::Result<()> {
         map(file).map(drop)
     }

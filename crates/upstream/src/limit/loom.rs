@@ -1,8 +1,8 @@
 //! Models of the limit that loom runs in every order its threads can take.
 //!
 //! `RUSTFLAGS="--cfg weir_loom" cargo test -p upstream --lib loom:: --target-dir target/loom`;
-//! `cargo xtask check` runs it, too. Not under plain `--cfg loom`, which other crates take to be
-//! about them. A wake-up that is lost shows as a deadlock.
+//! `cargo xtask check` runs it, too. Not under plain `--cfg loom`, which other crates react to. A
+//! lost wake-up shows as a deadlock.
 //!
 //! Models of two threads are exhaustive. Those of three are bounded to [`PREEMPTIONS`] forced
 //! switches, so that they end within seconds, or to as many as `LOOM_MAX_PREEMPTIONS` says.
@@ -27,7 +27,7 @@ const PREEMPTIONS: usize = 2;
 
 type Server = Arc<ServerSlots<u32>>;
 
-/// A server and what is really in use of it, by another count than its own.
+/// A server, and its slots in use by an independent count.
 #[derive(Clone)]
 struct CountedServer {
     server: Server,
@@ -141,7 +141,7 @@ fn three_requests_share_one_slot() {
 }
 
 #[test]
-fn a_grant_to_one_who_leaves_reaches_the_next() {
+fn a_grant_to_a_waiter_that_leaves_reaches_the_next() {
     bounded(|| {
         let watched = CountedServer::new(1);
         let slot = watched.server.try_take().expect("nobody has it");
@@ -169,7 +169,7 @@ fn giving_up_keeps_or_frees_a_grant_of_the_same_moment() {
 }
 
 #[test]
-fn one_who_may_use_either_gets_one_of_two_released_at_once() {
+fn a_waiter_for_either_gets_one_of_two_released_at_once() {
     bounded(|| {
         let queue = WaitQueue::new();
         let (a, b) = (queue.slots(b"a", 1), queue.slots(b"b", 1));
@@ -186,7 +186,7 @@ fn one_who_may_use_either_gets_one_of_two_released_at_once() {
 }
 
 #[test]
-fn a_raised_maximum_finds_who_waits() {
+fn a_raised_maximum_serves_waiters() {
     ::loom::model(|| {
         let watched = CountedServer::new(0);
         let server = Arc::clone(&watched.server);
@@ -219,7 +219,7 @@ fn a_lowered_maximum_holds_from_then_on() {
 }
 
 #[test]
-fn a_server_withdrawn_while_released_serves_or_tells() {
+fn a_server_withdrawn_while_released_serves_or_ends_the_wait() {
     ::loom::model(|| {
         let watched = CountedServer::new(1);
         let slot = watched.server.try_take().expect("nobody has it");
@@ -235,7 +235,7 @@ fn a_server_withdrawn_while_released_serves_or_tells() {
 }
 
 #[test]
-fn an_admitted_server_that_is_released_serves_who_waits() {
+fn an_admitted_server_that_is_released_serves_waiters() {
     bounded(|| {
         let queue = WaitQueue::new();
         let (a, b) = (queue.slots(b"a", 0), queue.slots(b"b", 1));
@@ -250,7 +250,7 @@ fn an_admitted_server_that_is_released_serves_who_waits() {
     });
 }
 
-/// What stands for memory that processes share: loom's atomics are no plain words.
+/// Stands in for memory that processes share: loom's atomics are not plain words.
 #[derive(Clone)]
 pub(super) struct SharedWords {
     words: Arc<Vec<AtomicU64>>,
@@ -281,7 +281,7 @@ impl Deref for SharedWords {
     }
 }
 
-/// The server as a process has it that registers now.
+/// The server as a process sees it that registers now.
 fn of_process(words: &SharedWords, watched: &Arc<AtomicU32>, max: u32) -> CountedServer {
     let table = SharedTable::join_words(words.clone(), || 0).expect("there is room");
     table.serve();
@@ -359,7 +359,7 @@ fn workers_of_two_processes_never_use_more_than_two_slots() {
 }
 
 #[test]
-fn whoever_waits_in_a_process_gets_what_another_frees() {
+fn a_waiter_gets_a_slot_that_another_process_frees() {
     bounded(|| {
         let [one, two] = two_processes(1);
         let slot = one.server.try_take().expect("nobody has it");
@@ -370,7 +370,7 @@ fn whoever_waits_in_a_process_gets_what_another_frees() {
 }
 
 #[test]
-fn one_who_waits_in_each_of_two_processes_is_served() {
+fn a_waiter_in_each_of_two_processes_is_served() {
     bounded(|| {
         let [one, two] = two_processes(1);
         let all = [one.clone(), two.clone()];

@@ -13,7 +13,7 @@
 //!       Full                     └── give_up, drop                          that server
 //! ```
 //!
-//! What holds at every moment, over all threads:
+//! Invariants, over all threads:
 //! - never more slots of a server are in use than its maximum (once that is lowered: none is given
 //!   until enough have come back);
 //! - requests get a server in the order in which they joined;

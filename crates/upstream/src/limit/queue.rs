@@ -50,14 +50,14 @@ pub struct JoinRequest<'a, H> {
 /// How many may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backlog {
-    /// So many at each server (`limit_upstream_conn backlog=`). A request counts at the first of
-    /// its servers with room. 0: no request waits (`nodelay`).
+    /// At most this many at each server (`limit_upstream_conn backlog=`). A request counts at the
+    /// first of its servers with room. 0: no request waits (`nodelay`).
     OfServer(u32),
-    /// So many in the whole queue (`queue`).
+    /// At most this many in the whole queue (`queue`).
     OfQueue(u32),
 }
 
-/// As many requests wait as may.
+/// The queue has reached its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
@@ -123,7 +123,7 @@ impl<H> WaitQueue<H> {
         TableRow::of(table, row::key(name, server), max)
     }
 
-    /// Gives free slots to requests that wait: another process may have freed some. Answers whether
+    /// Gives free slots to requests that wait: another process may have freed some. Returns whether
     /// a request still waits.
     pub fn settle_all(&self) -> bool {
         let mut wakers = Vec::new();
@@ -139,8 +139,8 @@ impl<H> WaitQueue<H> {
         is_awaited
     }
 
-    /// The server of that name (its address): the one there is, left as it is, or a new one with
-    /// this maximum.
+    /// The server of that name (its address): the existing one, unchanged, or a new one with this
+    /// maximum.
     pub fn slots(self: &Arc<Self>, name: &[u8], max: u32) -> Arc<ServerSlots<H>> {
         let mut servers = self.lock_servers();
         if let Some(known) = servers.by_name.get(name).and_then(Weak::upgrade) {
@@ -340,7 +340,7 @@ impl<H> WaitQueue<H> {
         count(&home.counters);
     }
 
-    /// A server is gone; another one may have its name by now.
+    /// Removes a server that is gone; another one may have its name by now.
     pub(super) fn forget(&self, name: &[u8]) {
         let mut servers = self.lock_servers();
         if servers.by_name.get(name).is_some_and(|slots| slots.strong_count() == 0) {

@@ -40,7 +40,7 @@ pub(super) fn key(queue: &[u8], server: &[u8]) -> u64 {
 }
 
 impl TableRow {
-    /// The row of a server, new with this maximum. `None`: there is none left, and the log says so.
+    /// The row of a server, new with this maximum. `None` if no row is left, which is logged.
     pub(super) fn of(table: &Arc<SharedTable>, key: u64, max: u32) -> Option<Self> {
         let first = table.enter_row(key, max)?;
         let own = first + layout::WORDS + table.own();
@@ -53,14 +53,14 @@ impl TableRow {
         self.table.word(self.own)
     }
 
-    /// Whether no other process is registered. A process that registers after this was asked sees
-    /// every request that was counted before it was asked.
+    /// Whether no other process is registered. A process that registers after this call sees every
+    /// request that was counted before it.
     #[inline]
     pub(super) fn is_alone(&self) -> bool {
         self.table.is_alone()
     }
 
-    /// Whether this process may have one more.
+    /// Whether this process may have one more request.
     pub(super) fn has_room(&self) -> bool {
         self.fits(1) || (self.table.clear_ended(true) && self.fits(1))
     }
@@ -76,7 +76,7 @@ impl TableRow {
         fits
     }
 
-    /// A request of this process waits for the server.
+    /// Requests ticks, because a request of this process waits for the server.
     pub(super) fn need_ticks(&self) {
         self.table.need_ticks();
     }

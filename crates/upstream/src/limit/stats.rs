@@ -1,4 +1,4 @@
-//! What the limit counts. Readable at any time, without a lock.
+//! The counters of the limit. Readable at any time, without a lock.
 //!
 //! A request that waits for several servers counts at one of them, in whose backlog it is. So the
 //! numbers of a queue's servers add up to the queue's.

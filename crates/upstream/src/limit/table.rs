@@ -8,8 +8,8 @@
 //! ignored from then on.
 //!
 //! A process registers under a number and holds a file lock for that number. The kernel releases
-//! the lock when the process ends. Whoever can take the lock of another process's number may clear
-//! what that process left in the table.
+//! the lock when the process ends. A process that can take the lock of another's number may clear
+//! that process's words.
 //!
 //! Which process may use a free slot is decided in [`super::row`].
 
@@ -68,7 +68,7 @@ impl SharedTable {
     /// Registers this process. `clock`: milliseconds, the same for all processes.
     pub(super) fn join_words(words: SharedWords, clock: fn() -> u64) -> io::Result<Arc<Self>> {
         for own in 0..PROCESSES_MAX {
-            // A number is free if nobody holds its lock, even if its bit is still set.
+            // A number is free if no process holds its lock, even if its bit is still set.
             if words.try_lock(PROCESS_LOCK + own)? {
                 clear(&words, own);
                 words[REGISTERED].fetch_or(1 << own, SeqCst);
@@ -87,7 +87,7 @@ impl SharedTable {
         Err(io::Error::new(io::ErrorKind::QuotaExceeded, message))
     }
 
-    /// This process begins to serve. The maxima of the process that began last hold for all.
+    /// Begins to serve. The maxima of the process that began last apply to all.
     pub fn serve(&self) {
         let epoch = self.words[NEXT_EPOCH].fetch_add(1, SeqCst) + 1;
         self.words[EPOCHS + self.own].store(epoch, SeqCst);
@@ -101,7 +101,7 @@ impl SharedTable {
     }
 
     /// Another process may have freed a slot: `settle` gives free slots to requests that wait, and
-    /// answers whether any request still waits. False: no more ticks are needed for now.
+    /// returns whether any request still waits. False: no more ticks are needed for now.
     pub fn tick(&self, settle: impl FnOnce() -> bool) -> bool {
         self.is_ticking.store(false, SeqCst);
         self.beat();
@@ -116,7 +116,7 @@ impl SharedTable {
     }
 
     /// The position of a server's row, which has one more user until [`SharedTable::leave_row`].
-    /// `None`: there is none left, and the log says so.
+    /// `None` if no row is left, which is logged.
     pub(super) fn enter_row(&self, key: u64, max: u32) -> Option<usize> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let row = match rows.get_mut(&key) {
@@ -133,7 +133,7 @@ impl SharedTable {
         Some(FIRST_ROW + row * ROW_WORDS)
     }
 
-    /// A user of a row is gone.
+    /// Removes a user of a row.
     pub(super) fn leave_row(&self, key: u64) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(used) = rows.get_mut(&key) else { return };
@@ -215,13 +215,13 @@ impl SharedTable {
         self.words[EPOCHS + process].load(SeqCst)
     }
 
-    /// Whether a process ticks: it takes a slot that others leave to it.
+    /// Whether a process ticks, and so takes a slot that others leave to it.
     pub(super) fn is_responsive(&self, process: usize) -> bool {
         let beat_ms = self.words[BEATS + process].load(SeqCst);
         (self.clock)().saturating_sub(beat_ms) <= BEAT_MAX_MS
     }
 
-    /// A request waits for a slot that another process may free.
+    /// Starts ticks, because a request waits for a slot that another process may free.
     pub(super) fn need_ticks(&self) {
         if !self.is_ticking.swap(true, SeqCst) {
             self.beat();
@@ -235,7 +235,7 @@ impl SharedTable {
         self.words[BEATS + self.own].store((self.clock)(), SeqCst);
     }
 
-    /// Clears processes that have ended, if it is time to check. Answers whether there was one.
+    /// Clears processes that have ended, if it is time to check. Returns whether there was one.
     pub(super) fn clear_ended(&self, is_full: bool) -> bool {
         self.probe(if is_full { PROBE_MS } else { PROBE_IDLE_MS })
     }

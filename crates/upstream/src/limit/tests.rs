@@ -1,4 +1,4 @@
-//! One thing at a time, by hand. The handoff is a number.
+//! Single steps, written out. The handoff is a number.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -65,7 +65,7 @@ fn waits(waiter: &mut Waiter<u32>) -> bool {
 }
 
 #[test]
-fn no_more_than_the_maximum_and_back_again() {
+fn no_more_than_the_maximum_is_in_use() {
     let (_, servers) = queue(&[2]);
     let first = servers[0].try_take().expect("one of two");
     let second = servers[0].try_take().expect("two of two");
@@ -78,7 +78,7 @@ fn no_more_than_the_maximum_and_back_again() {
 }
 
 #[test]
-fn a_slot_and_its_gift_go_to_the_oldest() {
+fn a_slot_and_its_handoff_go_to_the_oldest_waiter() {
     let (queue, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let (mut first, mut second) = (join(&servers), join(&servers));
@@ -95,7 +95,7 @@ fn a_slot_and_its_gift_go_to_the_oldest() {
 }
 
 #[test]
-fn a_gift_is_for_who_wants_it_from_others() {
+fn a_handoff_goes_to_a_waiter_that_needs_one() {
     let (_, servers) = queue(&[1, 1]);
     let slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     assert!(!servers[0].awaits_handoff(1), "nobody waits");
@@ -125,7 +125,7 @@ fn a_slot_that_became_free_before_joining_is_granted_at_once() {
 }
 
 #[test]
-fn whoever_may_use_several_takes_the_first_that_is_free() {
+fn a_waiter_for_several_servers_takes_the_first_free_one() {
     let (_, servers) = queue(&[1, 1]);
     let slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     let mut only_first = join(&servers[..1]);
@@ -142,7 +142,7 @@ fn whoever_may_use_several_takes_the_first_that_is_free() {
 }
 
 #[test]
-fn a_grant_nobody_took_goes_on_with_its_gift() {
+fn a_grant_that_was_not_taken_is_passed_on_with_its_handoff() {
     let (queue, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let (first, mut second) = (join(&servers), join(&servers));
@@ -169,7 +169,7 @@ fn the_backlog_has_a_bound_at_each_server() {
 }
 
 #[test]
-fn the_backlog_has_a_bound_for_the_line() {
+fn the_backlog_has_a_bound_for_the_queue() {
     let (queue, servers) = queue(&[0, 0]);
     let request = || JoinRequest { backlog: Backlog::OfQueue(1), ..request(&servers) };
     let _kept = queue.join(request());
@@ -177,7 +177,7 @@ fn the_backlog_has_a_bound_for_the_line() {
 }
 
 #[test]
-fn without_a_backlog_nobody_waits_and_what_is_free_is_given() {
+fn without_a_backlog_free_slots_are_given_and_no_request_waits() {
     let (queue, servers) = queue(&[1]);
     let request = || JoinRequest { backlog: Backlog::OfServer(0), ..request(&servers) };
     let kept = queue.join(request());
@@ -207,7 +207,7 @@ fn a_raised_maximum_lets_in_and_a_lowered_one_does_not() {
 }
 
 #[test]
-fn whose_last_server_is_withdrawn_is_told() {
+fn a_wait_ends_when_the_last_server_is_withdrawn() {
     let (queue, servers) = queue(&[1, 1]);
     let _slots: Vec<_> = servers.iter().filter_map(ServerSlots::try_take).collect();
     let bell = Arc::new(Bell::default());
@@ -271,7 +271,7 @@ fn an_address_named_twice_counts_once() {
 }
 
 #[test]
-fn a_server_nobody_uses_is_forgotten() {
+fn an_unused_server_is_forgotten() {
     let (queue, servers) = queue(&[1, 2]);
     assert_eq!(queue.servers().len(), 2);
     let slot = servers[1].try_take();
@@ -306,7 +306,7 @@ fn the_waker_of_the_last_poll_is_called() {
 }
 
 #[test]
-fn a_server_says_how_it_stands() {
+fn a_server_s_debug_output_shows_its_counts() {
     let (_, servers) = queue(&[1]);
     let slot = servers[0].try_take().expect("free");
     let _waiter = join(&servers);

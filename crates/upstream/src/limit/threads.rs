@@ -1,4 +1,4 @@
-//! Real threads, many requests, few slots: what the processor does with it all, counted exactly.
+//! Real threads, many requests, few slots: counted exactly.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const WORKERS: u64 = 8;
 const REQUESTS: u64 = 4000;
 /// The slots of each server; all together fewer than there are workers.
 const MAXIMA: [u32; 3] = [1, 1, 3];
-/// A wake-up that is lost ends the test.
+/// A test that waits longer has lost a wake-up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Unpark(Thread);
@@ -25,7 +25,7 @@ impl Wake for Unpark {
     }
 }
 
-/// What the requests of one worker came to.
+/// The results of the requests of one worker.
 #[derive(Debug, Default)]
 struct Sums {
     at_once: u64,
@@ -172,7 +172,7 @@ fn block_on(waiter: &mut Waiter<usize>) -> Grant<usize> {
     }
 }
 
-/// Threads of several processes, which try or wait; each looks after those that wait in its own.
+/// Threads of several processes, which try or wait; each process serves its own waiters.
 #[test]
 fn many_threads_of_several_processes_share_few_slots_exactly() {
     const PROCESSES: usize = 3;

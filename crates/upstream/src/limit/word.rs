@@ -11,7 +11,7 @@ use super::row::TableRow;
 use super::sync::AtomicU64;
 use super::word_state::{USED, WAITING, WordState};
 
-/// How often a slot is tried for. More than once only if other processes try at the same moment.
+/// How often to try for a slot. More than once only if other processes try at the same moment.
 #[cfg(not(all(weir_loom, test)))]
 const TRIES_MAX: u32 = 50;
 #[cfg(all(weir_loom, test))]
@@ -60,7 +60,7 @@ impl SlotWord {
     }
 
     /// Takes a slot, unless all are in use or a request waits for one. The slot may be used once
-    /// [`SlotWord::confirm`] has said so.
+    /// [`SlotWord::confirm`] has returned true.
     #[inline]
     pub(super) fn take(&self) -> bool {
         self.has_room() && self.change(|was| (was.waiting() == 0 && was.has_free()).then_some(USED))
@@ -114,14 +114,14 @@ impl SlotWord {
         false
     }
 
-    /// A request waits for a slot that another process may free.
+    /// Requests ticks, because a request waits for a slot that another process may free.
     fn await_others(&self) {
         if let Some(row) = self.shared() {
             row.need_ticks();
         }
     }
 
-    /// For the queue: another maximum.
+    /// For the queue: changes the maximum.
     pub(super) fn set_max(&self, max: u32) {
         let next = |was| Some(WordState::of(was).with_max(max).bits());
         let _ = self.cell().fetch_update(SeqCst, Acquire, next);

@@ -84,7 +84,7 @@ impl ExclusiveConnections {
         });
     }
 
-    /// Since when the ones are idle that were idle before that time.
+    /// The times since when connections are idle, if before `before_ms`.
     pub fn since_ms(&self, before_ms: u64) -> impl Iterator<Item = u64> {
         let old = move |list: &Vec<IdleConnection>| {
             list.partition_point(|idle| idle.since_ms < before_ms)
@@ -92,7 +92,7 @@ impl ExclusiveConnections {
         self.by_key.all().flat_map(move |list| list[..old(list)].iter().map(|idle| idle.since_ms))
     }
 
-    /// Closes connections that are too many.
+    /// Closes surplus connections.
     pub fn close(&mut self, surplus: &mut Surplus) {
         self.retain_mut(|idle| !surplus.takes(idle.since_ms));
     }

@@ -1,4 +1,4 @@
-//! Which connections replace each other, and lists of those that do.
+//! The keys of interchangeable connections, and lists by key.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -82,8 +82,8 @@ impl Hash for PoolKey {
     }
 }
 
-/// A list for each key. The one that was used last is found without a hash, because many groups
-/// have one server.
+/// A list for each key. The last one used is found without a hash, because many groups have one
+/// server.
 pub(super) struct ListsByKey<T> {
     lists: Vec<(PoolKey, Vec<T>)>,
     /// Positions in `lists`.

@@ -3,8 +3,8 @@
 //! or busy.
 //!
 //! `keepalive N` limits those that have been idle for over [`YOUNG_MS`]. Younger ones above it
-//! stay: under load they are needed again at once, and opening new ones is what makes a pool that
-//! is too small so expensive.
+//! stay: under load they are needed again at once, and opening new ones is the main cost of a pool
+//! that is too small.
 
 mod idle;
 mod key;
@@ -83,12 +83,12 @@ impl Handoff {
     }
 }
 
-/// What one worker keeps of a group.
+/// One worker's connections of a group.
 #[derive(Default)]
 struct ConnectionPool {
     idle: ExclusiveConnections,
     shared: SharedConnections,
-    /// How many old ones may stay.
+    /// The limit on old connections.
     old_max: usize,
 }
 
@@ -108,7 +108,7 @@ thread_local! {
     static IS_TIDYING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Which of all workers this thread is.
+/// The number of this worker thread.
 pub(crate) fn worker() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     thread_local!(static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
@@ -129,7 +129,7 @@ impl GroupPool {
         Self { number: number(group), settings }
     }
 
-    /// No pool: connections are closed.
+    /// No pool: connections are closed after use.
     pub(crate) const NONE: Self = Self { number: 0, settings: KeepaliveSettings::NONE };
 
     /// When connections are kept.
@@ -182,8 +182,8 @@ impl GroupPool {
         begin_to_tidy();
     }
 
-    /// Whether a request of the group that waits on this worker needs no connection of another
-    /// worker.
+    /// Whether a request of the group that waits on this worker does not need a connection of
+    /// another worker.
     pub(crate) fn has_any(&self) -> bool {
         let pool = |pools: &Vec<ConnectionPool>| {
             pools.get(self.number as usize).is_some_and(|pool| !pool.is_empty())
@@ -191,7 +191,7 @@ impl GroupPool {
         POOLS.with_borrow(pool)
     }
 
-    /// Keeps a connection for the next request, if the settings let it.
+    /// Keeps a connection for the next request, if the settings allow it.
     pub(crate) fn give_back(&self, key: PoolKey, connection: PooledConnection) {
         let now_ms = clock::now_ms();
         if !connection.may_go_on(&self.settings, now_ms) {
@@ -207,7 +207,7 @@ impl GroupPool {
         begin_to_tidy();
     }
 
-    /// This worker's part, which is to have another connection.
+    /// This worker's pool, which is about to get another connection.
     #[inline]
     fn pool_in<'p>(&self, pools: &'p mut Vec<ConnectionPool>) -> &'p mut ConnectionPool {
         let at = self.number as usize;

@@ -1,7 +1,7 @@
 //! Connections on which several requests travel at once.
 //!
-//! The pool has a handle of each, busy or idle, and gives copies to requests. It opens no streams,
-//! and never ends one: a connection that may have no more streams is closed after its last.
+//! The pool has a handle of each, busy or idle, and gives copies to requests. It neither opens nor
+//! ends streams: a connection that may have no more streams is closed after its last.
 
 use std::any::Any;
 
@@ -31,7 +31,7 @@ pub(super) struct SharedConnections {
 
 struct SharedEntry {
     connection: Box<dyn SharedConnection>,
-    /// How many requests were given a handle.
+    /// The number of requests that were given a handle.
     requests: u64,
     opened_ms: u64,
     /// The settings of the configuration that used it last.
@@ -85,13 +85,13 @@ impl SharedConnections {
         self.by_key.retain_mut(|entry| entry.goes_on(now_ms));
     }
 
-    /// Since when the ones are idle that were idle before that time.
+    /// The times since when connections are idle, if before `before_ms`.
     pub fn since_ms(&self, before_ms: u64) -> impl Iterator<Item = u64> {
         let since_ms = self.by_key.all().flatten().filter_map(|entry| entry.idle_since_ms());
         since_ms.filter(move |since_ms| *since_ms < before_ms)
     }
 
-    /// Closes connections that are too many.
+    /// Closes surplus connections.
     pub fn close(&mut self, surplus: &mut Surplus) {
         self.by_key.retain_mut(|entry| {
             let is_surplus = entry.idle_since_ms().is_some_and(|since_ms| surplus.takes(since_ms));

@@ -1,15 +1,15 @@
-//! Which of the old connections of a group are too many.
+//! The surplus among the old connections of a group.
 
 /// The oldest ones above `keepalive N`, over all servers.
 pub(super) struct Surplus {
     /// All connections that became idle before this time.
     until_ms: u64,
-    /// So many of those that became idle at this time.
+    /// The number of connections to close that became idle at exactly this time.
     at_that_time: usize,
 }
 
 impl Surplus {
-    /// Chooses from old connections, idle since these times. `None`: they are not too many.
+    /// Chooses from old connections, idle since these times. `None` if there is no surplus.
     pub fn of(mut since_ms: Vec<u64>, old_max: usize) -> Option<Self> {
         let last = since_ms.len().checked_sub(old_max)?.checked_sub(1)?;
         let (before, &mut until_ms, _) = since_ms.select_nth_unstable(last);
@@ -17,7 +17,7 @@ impl Surplus {
         Some(Self { until_ms, at_that_time: ties + 1 })
     }
 
-    /// Whether it takes a connection. Asked once for each.
+    /// Whether a connection is surplus. Call it once for each.
     pub fn takes(&mut self, since_ms: u64) -> bool {
         let is_tie = since_ms == self.until_ms && self.at_that_time > 0;
         self.at_that_time -= usize::from(is_tie);
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_go_and_exactly_as_many_as_are_too_many() {
+    fn the_oldest_surplus_connections_are_closed() {
         let table: &[(&[u64], usize, &[u64])] = &[
             (&[30, 10, 20], 3, &[30, 10, 20]),
             (&[30, 10, 20], 2, &[30, 20]),

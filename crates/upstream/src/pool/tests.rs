@@ -43,7 +43,7 @@ fn an_idle_connection_is_closed_after_its_time() {
 }
 
 #[test]
-fn what_one_who_is_waiting_is_given_is_looked_at_first() {
+fn a_handed_over_connection_is_checked_before_use() {
     net::run(async {
         let mut open = Vec::new();
         assert!(is_kept(|far| open.push(far)));
@@ -61,7 +61,7 @@ fn key(server: u8) -> PoolKey {
     PoolKey { to: Address::Ip(([10, 0, 0, server], 80).into()), origin: None }
 }
 
-/// A connection that has sent as many requests, and its other end.
+/// A connection that has sent this many requests, and its other end.
 fn connection(requests: u64) -> (PooledConnection, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
@@ -74,7 +74,7 @@ fn is_open(far: &mut UnixStream) -> bool {
     far.read(&mut [0]).is_err()
 }
 
-/// Which connection is taken, by the requests that it has sent.
+/// The connection that is taken, as the number of requests that it has sent.
 fn taken(pool: &GroupPool, key: &PoolKey) -> Option<u64> {
     pool.take(key).map(|connection| connection.requests)
 }

@@ -1,4 +1,4 @@
-//! Answers kept for as long as they hold and are used.
+//! Answers kept while they are valid and in use.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -6,33 +6,33 @@ use std::rc::Rc;
 
 use wire::dns::{DomainName, Service};
 
-/// An answer that nobody has used for so long is dropped; nginx's time.
+/// An answer that was not used for this long is dropped; nginx's time.
 const UNUSED_MS: u64 = 30_000;
 /// Answers one worker keeps for one `resolver` line.
 const ANSWERS_MAX: usize = 16 * 1024;
 
-/// What is asked about a name.
+/// The subject of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
     /// Its addresses.
     Addresses,
-    /// Where a service is.
+    /// The locations of a service.
     Services,
-    /// The name of the address that it stands for.
+    /// The name of an address.
     Pointer,
 }
 
-/// What was found out.
+/// The result of a lookup.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CachedResult {
     Addresses(Vec<Ipv4Addr>, Vec<Ipv6Addr>),
     Services(Vec<Service>),
     Pointer(DomainName),
-    /// All of it is to be asked about that name.
+    /// The name is an alias of this one.
     Alias(DomainName),
 }
 
-/// What was found out, and until when it holds.
+/// The result of a lookup, and the end of its validity.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     pub(super) found: CachedResult,
@@ -52,7 +52,7 @@ struct CachedEntry {
 }
 
 impl LookupCache {
-    /// The answer, if it holds.
+    /// The answer, if it is valid.
     pub(super) fn find(
         &mut self,
         topic: Topic,
@@ -67,7 +67,7 @@ impl LookupCache {
         Some(kept.fact.clone())
     }
 
-    /// Keeps an answer. One that there is no room for is asked for again.
+    /// Keeps an answer, if there is room.
     pub(super) fn insert(&mut self, topic: Topic, name: DomainName, fact: Rc<Fact>, now_ms: u64) {
         if now_ms >= fact.valid_until_ms {
             return;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_until_its_time_is_over() {
+    fn an_answer_is_valid_until_it_expires() {
         let mut cache = LookupCache::default();
         cache.insert(Topic::Addresses, name("a"), fact(1000), 0);
         assert!(cache.find(Topic::Addresses, &name("a"), 999).is_some());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_goes() {
+    fn unused_answers_are_dropped() {
         let mut cache = LookupCache::default();
         for unused in ["a", "b"] {
             cache.insert(Topic::Addresses, name(unused), fact(u64::MAX), 0);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn the_number_of_answers_is_bounded() {
         let mut cache = LookupCache::default();
         for index in 0..ANSWERS_MAX + 10 {
             cache.insert(Topic::Addresses, name(&format!("n{index}")), fact(u64::MAX), 0);

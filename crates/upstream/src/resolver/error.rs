@@ -4,15 +4,15 @@ use std::fmt;
 
 use wire::dns::Rcode;
 
-/// The system's number for what took too long, which nginx shows.
+/// The system's error number for a timeout, which nginx shows.
 const ETIMEDOUT: u16 = 110;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupFailure {
-    /// A name server said so; [`Rcode::NXDOMAIN`] also where a name has nothing that was asked for.
+    /// The code of a name server; [`Rcode::NXDOMAIN`] also if a name has no records of the type.
     Said(Rcode),
-    /// None said anything in time.
+    /// No name server answered in time.
     TimedOut,
 }
 
@@ -32,19 +32,19 @@ impl fmt::Display for LookupFailure {
     }
 }
 
-/// Something could not be resolved.
+/// A failed lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveError {
     /// The name, or `service http of example.net`.
     pub subject: String,
     /// Why.
     pub failure: LookupFailure,
-    /// Until when there is no use in asking again, on the worker's clock.
+    /// Until when the failure is valid, on the worker's clock.
     pub valid_until_ms: u64,
 }
 
 impl ResolveError {
-    /// Whether there is nothing by that name, as opposed to nobody knowing.
+    /// Whether the name does not exist, as opposed to unknown.
     pub fn is_not_found(&self) -> bool {
         self.failure == LookupFailure::Said(Rcode::NXDOMAIN)
     }

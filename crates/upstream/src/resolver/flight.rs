@@ -1,4 +1,4 @@
-//! One lookup under way, and all who wait for it.
+//! One lookup in progress, and its waiters.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
@@ -16,18 +16,18 @@ pub(super) type LookupOutcome = Result<Rc<Fact>, Rcode>;
 pub(super) struct Flight {
     outcome: OnceCell<LookupOutcome>,
     wakers: RefCell<Vec<Option<Waker>>>,
-    /// Places among the wakers that nobody has any more.
+    /// Unused positions among the wakers.
     free: RefCell<Vec<usize>>,
     waiting: Cell<usize>,
 }
 
 impl Flight {
-    /// Whether anybody still waits.
+    /// Whether any waiter is left.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.get() > 0
     }
 
-    /// Tells everybody; the first outcome holds.
+    /// Wakes all waiters with the outcome; the first outcome counts.
     pub(super) fn land(&self, outcome: LookupOutcome) {
         if self.outcome.set(outcome).is_ok() {
             self.wakers.take().into_iter().flatten().for_each(Waker::wake);
@@ -48,10 +48,10 @@ impl Flight {
     }
 }
 
-/// One who waits.
+/// A waiter.
 pub(super) struct LookupWaiter {
     flight: Rc<Flight>,
-    /// Among the wakers.
+    /// The position among the wakers.
     place: Option<usize>,
 }
 

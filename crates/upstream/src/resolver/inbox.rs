@@ -1,4 +1,4 @@
-//! What comes in for one lookup, from the sockets that it is asked over.
+//! The events of one lookup, from its sockets.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,20 +7,20 @@ use std::task::{Poll, Waker};
 
 use wire::dns::Response;
 
-/// Something that came in.
+/// An event.
 #[derive(Debug)]
 pub(super) enum InboxEvent {
     /// A response to a question.
     Response {
-        /// Which of the lookup's questions.
+        /// The position of the question in the lookup.
         question: usize,
-        /// The name server, by its place in the list.
+        /// The position of the name server in the list.
         server: usize,
         response: Response,
     },
     /// A name server that cannot be reached.
     Lost {
-        /// The same.
+        /// The position of the name server in the list.
         server: usize,
     },
 }

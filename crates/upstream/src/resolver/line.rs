@@ -1,8 +1,8 @@
 //! Datagram sockets to name servers.
 //!
-//! Who wants to pass a forged response off must guess the port of a socket and the id of a query:
-//! both are random, and a socket carries no more than [`QUERIES_MAX`] queries and is closed as soon
-//! as none of them waits. It hears its name server only.
+//! To forge a response, an attacker must guess the port of a socket and the id of a query: both are
+//! random, and a socket carries no more than [`QUERIES_MAX`] queries and is closed as soon as none
+//! of them waits. A socket is connected to its name server.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,9 +17,9 @@ use wire::dns::{self, DnsQuestion};
 
 use super::inbox::{Inbox, InboxEvent};
 
-/// Queries sent over one socket.
+/// The most queries sent over one socket.
 const QUERIES_MAX: u32 = 16;
-/// Longest datagram taken in; without EDNS none is over 512.
+/// The largest datagram received; without EDNS none is over 512.
 const RESPONSE_BYTES_MAX: usize = 4096;
 
 /// A name server, and the socket to it that has room for more queries.
@@ -39,17 +39,17 @@ struct NameServerSocket {
     datagram: Datagram,
     server: SocketAddr,
     pending: RefCell<HashMap<u16, PendingQuery>>,
-    /// Nothing comes in any more.
+    /// Whether the socket has failed.
     lost: Cell<bool>,
 }
 
-/// Whose query it is.
+/// The lookup of a query.
 #[derive(Clone)]
 pub(super) struct PendingQuery {
     pub(super) question: Rc<DnsQuestion>,
-    /// The place of the question in its lookup.
+    /// The position of the question in its lookup.
     pub(super) index: usize,
-    /// The place of the name server in its list.
+    /// The position of the name server in its list.
     pub(super) server: usize,
     pub(super) inbox: Rc<Inbox>,
 }
@@ -65,7 +65,7 @@ impl NameServer {
         Self { address, newest: RefCell::default() }
     }
 
-    /// Takes a place on a socket; nothing is sent yet. Failures are logged here and below.
+    /// Adds a query to a socket; nothing is sent yet. Failures are logged here and below.
     pub(super) fn query(&self, pending: PendingQuery) -> Option<Query> {
         let open = self.newest.borrow().upgrade().filter(|line| line.has_room());
         let line = match open {
@@ -134,7 +134,7 @@ impl NameServerSocket {
         }
     }
 
-    /// What is no response to a query that waits changes nothing.
+    /// Ignores messages that are not a response to a pending query.
     fn take(&self, message: &[u8]) {
         let server = self.server;
         let Some(id) = dns::id_of(message) else {
@@ -172,7 +172,7 @@ impl Query {
         self.line.socket.lost.get()
     }
 
-    /// Sends it, or sends it again; whether it went out.
+    /// Sends the query, also again. Returns whether that succeeded.
     pub(super) fn send(&self, question: &DnsQuestion) -> bool {
         let mut message = Vec::with_capacity(dns::QUERY_BYTES_MAX);
         question.write(self.id, &mut message);
@@ -191,7 +191,7 @@ impl Drop for Query {
     }
 }
 
-/// nginx's words for what a socket to a name server did not do.
+/// Logs a failed call on a socket to a name server, in nginx's words.
 pub(super) fn failed(level: Level, call: &str, error: &io::Error, server: SocketAddr) {
     let reason = Errno(error);
     let message = format_args!("{call} failed{reason} while resolving, resolver: {server}");

@@ -1,8 +1,8 @@
-//! One lookup: its questions are asked until each has its answer.
+//! One lookup: sends its questions until each has an answer.
 //!
-//! All that is unanswered goes to one name server and, if no answer comes in time, to the next,
-//! round and round. Responses to earlier queries still count. A name server that cannot be reached
-//! is skipped at once, but each only once before the next round.
+//! All unanswered questions go to one name server and, if no answer comes in time, to the next, in
+//! turn. Responses to earlier queries still count. A name server that cannot be reached is skipped
+//! at once, but each only once before the next round.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub(super) struct NameLookup<'s> {
     rotation: &'s ServerRotation,
     asked: Vec<SentQuery>,
     inbox: Rc<Inbox>,
-    /// The name server that is asked now, by its place in the list.
+    /// The current name server, by its position in the list.
     server: usize,
     /// The question that was answered last.
     last: usize,
@@ -31,13 +31,13 @@ struct SentQuery {
     question: Rc<DnsQuestion>,
     /// By name server.
     queries: Vec<Option<Query>>,
-    /// Set by a truncated response: from now on this one is asked over TCP.
+    /// Set by a truncated response: from then on the question is sent over TCP.
     over_tcp: bool,
     exchange: Option<TcpExchange>,
     response: Option<Response>,
 }
 
-/// A question on its way over TCP, until this is dropped.
+/// A question sent over TCP, until this is dropped.
 struct TcpExchange(Task);
 
 impl Drop for TcpExchange {
@@ -67,7 +67,7 @@ impl<'s> NameLookup<'s> {
         Self { rotation, asked, inbox: Rc::default(), server, last: 0 }
     }
 
-    /// The outcome; `None` once nobody waits for it.
+    /// The outcome; `None` once no waiter is left.
     pub(super) async fn run(mut self, flight: &Flight) -> Option<LookupOutcome> {
         let resend = Timer::new();
         loop {
@@ -83,7 +83,7 @@ impl<'s> NameLookup<'s> {
         }
     }
 
-    /// Takes in what comes before it is time to ask again; whether all is answered.
+    /// Receives until it is time to send again. Returns whether all questions are answered.
     async fn take_in(&mut self, resend: &Timer) -> bool {
         let mut passes_left = self.rotation.servers.len() - 1;
         let inbox = self.inbox.clone();
@@ -136,7 +136,7 @@ impl<'s> NameLookup<'s> {
         }
     }
 
-    /// Sends what is unanswered; where that fails at once, to the next name server.
+    /// Sends unanswered questions; if that fails at once, to the next name server.
     fn send(&mut self) {
         if !self.send_to(self.server) {
             self.move_on();
@@ -187,8 +187,8 @@ impl<'s> NameLookup<'s> {
         })));
     }
 
-    /// As in nginx: a failure of any question is one of all; then records count, whichever question
-    /// they answer; an alias only if the last response had it.
+    /// As in nginx: a failure of any question is the outcome; then records count, whichever
+    /// question they answer; an alias only if the last response had it.
     fn outcome(&self) -> LookupOutcome {
         let failed = |response: &Response| match response {
             Response::Failed(rcode) => Some(*rcode),
@@ -224,7 +224,7 @@ impl<'s> NameLookup<'s> {
     }
 }
 
-/// What the records say, which are all of one topic; `None` where there are none.
+/// The result of records, which all have one type; `None` if there are none.
 fn found<'r>(records: impl Iterator<Item = &'r RecordData>) -> Option<CachedResult> {
     let (mut v4, mut v6, mut services) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {

@@ -1,9 +1,9 @@
 //! Names to addresses at run time, with the semantics of nginx's resolver.
 //!
-//! A query goes to one name server, and every few seconds to the next, until one answers or nobody
-//! waits any more; `resolver_timeout` limits each wait. However many wait for a name, there is one
-//! lookup. Answers are kept for their TTL or for `valid=`. Failures are not kept, and a failure is
-//! final: only the next lookup asks the next name server. An address is never looked up.
+//! A query goes to one name server, and every few seconds to the next, until one answers or no
+//! waiter is left; `resolver_timeout` limits each wait. All waiters for a name share one lookup.
+//! Answers are kept for their TTL or for `valid=`. Failures are not kept, and a failure is final:
+//! only the next lookup uses the next name server. An address is never looked up.
 //!
 //! Every worker has its own caches, and a reload begins with empty ones, as in nginx. Deliberately
 //! absent: /etc/hosts and search lists, because only the name servers are queried; IDNA.
@@ -48,7 +48,7 @@ pub use services::{ServiceTarget, Services};
 pub use state::ALIASES_FOLLOWED_MAX;
 pub use watch::{ResolvedPeer, WatchedName, watch};
 
-/// How long a failure holds without `valid=`.
+/// How long a failure is valid without `valid=`.
 pub const FAILURE_VALID_MS: u64 = 10_000;
 
 /// One worker's resolver for one `resolver` line.
@@ -68,7 +68,7 @@ pub struct Resolved {
 }
 
 impl Resolver {
-    /// The addresses of a name. An address is its own.
+    /// The addresses of a name. The address of an address is itself.
     pub async fn addresses(&self, name: &[u8]) -> Result<Resolved, ResolveError> {
         if let Some(literal) = literal(name) {
             return Ok(literal);
@@ -79,7 +79,7 @@ impl Resolver {
         }
     }
 
-    /// The same, if no lookup is necessary.
+    /// The same, if the cache has the answer.
     pub fn known(&self, name: &[u8]) -> Option<Resolved> {
         literal(name).or_else(|| {
             let name = DomainName::from_text(name).ok()?;
@@ -128,7 +128,7 @@ impl Resolver {
         Some(Resolved { addresses, valid_until_ms: followed.valid_until_ms })
     }
 
-    /// An error that holds as long as a failure.
+    /// An error that is valid as long as a failure.
     fn error(&self, subject: String, failure: LookupFailure) -> ResolveError {
         let valid_ms = self.state.rotation.settings.valid_ms.unwrap_or(FAILURE_VALID_MS);
         let valid_until_ms = clock::now_ms().saturating_add(valid_ms);
@@ -141,7 +141,7 @@ fn literal(name: &[u8]) -> Option<Resolved> {
     Some(Resolved { addresses: vec![address], valid_until_ms: u64::MAX })
 }
 
-/// A name as it was given, fit for a log line.
+/// A name as it was given, escaped for a log line.
 fn shown(name: &[u8]) -> String {
     name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase().escape_ascii().to_string()
 }

@@ -33,12 +33,12 @@ struct OfWorker {
 }
 
 impl NameServers {
-    /// What the line says.
+    /// The settings of the line.
     pub fn settings(&self) -> &ResolverSettings {
         &self.0
     }
 
-    /// This worker's resolver for the line; waits end after `timeout_ms`, or never where it is 0.
+    /// This worker's resolver for the line; waits end after `timeout_ms`, or never if it is 0.
     pub fn resolver(&self, timeout_ms: u64) -> Resolver {
         // A weak reference keeps the address from being used again.
         let key = Arc::as_ptr(&self.0).addr();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_caches_of_its_own_while_it_is_there() {
+    fn every_line_has_caches_of_its_own() {
         let (one, other) = (line(), line());
         let state = |servers: &NameServers| servers.resolver(0).state;
         assert!(Rc::ptr_eq(&state(&one), &state(&one.clone())), "who inherits shares");

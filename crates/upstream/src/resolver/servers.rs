@@ -11,7 +11,7 @@ const RESEND_MS: u64 = 5000;
 /// The contents of a `resolver` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolverSettings {
-    /// The name servers, asked in turn; at least one.
+    /// The name servers, used in turn; at least one.
     pub servers: Vec<SocketAddr>,
     /// How long an answer is used, instead of its TTL.
     pub valid_ms: Option<u64>,
@@ -36,7 +36,7 @@ impl ServerRotation {
         Self { settings, servers, resend_ms: RESEND_MS, next: Cell::new(0) }
     }
 
-    /// The index of the server that a new lookup begins with; each call answers the next one.
+    /// The index of the server that a new lookup begins with; each call returns the next one.
     pub(super) fn next_server(&self) -> usize {
         let server = self.next.get();
         self.next.set(self.after(server));

@@ -1,4 +1,4 @@
-//! Services (RFC 2782): where they are, and the addresses of those places.
+//! Services (RFC 2782): their targets, and the addresses of those.
 
 use std::net::SocketAddr;
 
@@ -8,26 +8,26 @@ use wire::dns::{DomainName, Rcode, Service};
 use super::cache::{CachedResult, Topic};
 use super::{LookupFailure, ResolveError, Resolved, Resolver, shown, within};
 
-/// Places of one service that are looked at, by priority.
+/// The most targets of one service that are resolved, by priority.
 const TARGETS_MAX: usize = 256;
 
-/// Where a service is.
+/// The targets of a service.
 #[derive(Clone, Debug)]
 pub struct Services {
     /// By priority; at least one has addresses.
     pub targets: Vec<ServiceTarget>,
-    /// Until when all of it holds, on the worker's clock.
+    /// Until when the whole result is valid, on the worker's clock.
     pub valid_until_ms: u64,
 }
 
-/// One of the places where a service is.
+/// One target of a service.
 #[derive(Clone, Debug)]
 pub struct ServiceTarget {
     /// The host.
     pub name: DomainName,
     /// Lower ones are used first.
     pub priority: u16,
-    /// Its part of the load among those of its priority, at least 1.
+    /// Its share of the load among the targets of its priority, at least 1.
     pub weight: u16,
     /// The port.
     pub port: u16,
@@ -36,7 +36,7 @@ pub struct ServiceTarget {
 }
 
 impl ServiceTarget {
-    /// The addresses with the port; none where the host has none.
+    /// The addresses with the port; none if the host has none.
     pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
         let addresses = self.addresses.iter().flat_map(|resolved| &resolved.addresses);
         addresses.map(|ip| SocketAddr::new(*ip, self.port))
@@ -44,8 +44,8 @@ impl ServiceTarget {
 }
 
 impl Resolver {
-    /// Where a service of a name is. A service without a dot is asked for as `_SERVICE._tcp`. Each
-    /// target has a time of its own to be found; those that are not are told to the log.
+    /// The targets of a service of a name. A service without a dot is queried as `_SERVICE._tcp`.
+    /// Each target has a timeout of its own; failures are logged.
     pub async fn services(&self, name: &[u8], service: &[u8]) -> Result<Services, ResolveError> {
         let subject = || format!("service {} of {}", service.escape_ascii(), shown(name));
         let failed = |failure| self.error(subject(), failure);
@@ -100,7 +100,7 @@ fn targets(services: &[Service]) -> Vec<&Service> {
     targets
 }
 
-/// Why no target has an address: that one does not exist, if so, else what the first says.
+/// Why no target has an address: NXDOMAIN if any target has that, else the first failure.
 fn failure_of_all(targets: &[ServiceTarget]) -> Option<LookupFailure> {
     let mut failures = Vec::new();
     for target in targets {

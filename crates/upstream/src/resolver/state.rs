@@ -1,4 +1,4 @@
-//! A worker's state for one `resolver` line: answers, and lookups under way.
+//! A worker's state for one `resolver` line: answers, and lookups in progress.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use crate::random::XorShift;
 
 /// Aliases followed from one name.
 pub const ALIASES_FOLLOWED_MAX: usize = 50;
-/// Lookups under way at a time for one `resolver` line.
+/// The most lookups at a time for one `resolver` line.
 const LOOKUPS_MAX: usize = 16 * 1024;
 
 pub(super) struct ResolverState {
@@ -29,9 +29,9 @@ pub(super) struct ResolverState {
 /// The end of a chain of aliases.
 pub(super) struct Followed {
     pub(super) fact: Rc<Fact>,
-    /// Until when all of the chain holds.
+    /// Until when the whole chain is valid.
     pub(super) valid_until_ms: u64,
-    /// Whether the end of the chain was known.
+    /// Whether the end of the chain was cached.
     pub(super) cached: bool,
 }
 
@@ -82,7 +82,7 @@ impl ResolverState {
         self.cache.borrow_mut().find(topic, name, clock::now_ms())
     }
 
-    /// Joins the lookup that is under way, or begins one.
+    /// Joins the lookup in progress, or begins one.
     fn look_up(self: &Rc<Self>, topic: Topic, name: &DomainName) -> LookupWaiter {
         let key = (topic, name.clone());
         if let Some(flight) = self.flights.borrow().get(&key) {
@@ -108,14 +108,14 @@ impl ResolverState {
         waiting
     }
 
-    /// How many lookups are under way.
+    /// The number of lookups in progress.
     #[cfg(test)]
     pub(super) fn under_way(&self) -> usize {
         self.flights.borrow().len()
     }
 }
 
-/// A chain of aliases as it is followed.
+/// A chain of aliases that is being followed.
 struct Chain {
     name: DomainName,
     followed: usize,
@@ -143,7 +143,7 @@ impl Chain {
     }
 }
 
-/// A lookup under way. However it ends, it ends for everyone who waits for it.
+/// A lookup in progress. Dropping it ends it for all waiters.
 struct UnderWay {
     state: Rc<ResolverState>,
     key: (Topic, DomainName),

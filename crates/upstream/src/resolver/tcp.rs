@@ -1,4 +1,4 @@
-//! A question over TCP (RFC 7766), for an answer that a datagram has no room for.
+//! A question over TCP (RFC 7766), for an answer that is too long for a datagram.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -11,12 +11,12 @@ use wire::dns::{self, DnsQuestion, Response};
 use super::line::failed;
 use super::within::within;
 
-/// How long one question may take; nginx's time.
+/// The timeout of one question; nginx's time.
 const TIMEOUT_MS: u64 = 5000;
 /// Bytes before a message: its length.
 const LENGTH_BYTES: usize = 2;
 
-/// Asks; `None` where nothing comes of it, which is logged here.
+/// Sends a question and reads the response; `None` after a failure, which is logged here.
 pub(super) async fn ask(server: SocketAddr, question: &DnsQuestion) -> Option<Response> {
     let id = net::system::random() as u16;
     let message = match within(TIMEOUT_MS, exchange(server, question, id)).await {
@@ -64,7 +64,7 @@ async fn write(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// One message, which the name server begins with its length.
+/// One message, which follows its length.
 async fn read(stream: &mut Stream) -> io::Result<Vec<u8>> {
     let mut length = Vec::with_capacity(LENGTH_BYTES);
     read_exactly(stream, &mut length, LENGTH_BYTES).await?;

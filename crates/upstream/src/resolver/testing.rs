@@ -1,4 +1,4 @@
-//! A name server for tests: on loopback, over UDP and TCP, answering as a closure says.
+//! A name server for tests: on loopback, over UDP and TCP, with the answers of a closure.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -14,16 +14,16 @@ pub(crate) const PTR: u16 = 12;
 pub(crate) const AAAA: u16 = 28;
 pub(crate) const SRV: u16 = 33;
 
-/// How soon a thread sees that the test is over.
+/// How soon a thread notices the end of the test.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A query as it came in.
+/// A received query.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedQuery {
     pub(crate) name: String,
     pub(crate) kind: u16,
     pub(crate) over_tcp: bool,
-    /// How often this has been asked, this time included.
+    /// How often this question was received, including this time.
     pub(crate) times: usize,
     message: Vec<u8>,
     from: SocketAddr,
@@ -53,7 +53,7 @@ struct Clerk {
 }
 
 impl TestNameServer {
-    /// Starts one; `None` says nothing.
+    /// Starts a name server; it does not answer if the closure returns `None`.
     pub(crate) fn start(
         answer: impl FnMut(&ReceivedQuery) -> Option<TestResponse> + Send + 'static,
     ) -> Self {
@@ -70,7 +70,7 @@ impl TestNameServer {
         Self { address, asked, over, threads }
     }
 
-    /// What has been asked so far: `A example.net`, with `tcp ` before it where it was over TCP.
+    /// The questions so far: `A example.net`, with the prefix `tcp ` if it came over TCP.
     pub(crate) fn log(&self) -> Vec<String> {
         let kind = |kind| match kind {
             A => "A",
@@ -86,7 +86,7 @@ impl TestNameServer {
         self.asked.lock().unwrap().iter().map(line).collect()
     }
 
-    /// The ports that questions came from, each once.
+    /// The source ports of questions, each once.
     pub(crate) fn ports(&self) -> Vec<u16> {
         let asked = self.asked.lock().unwrap();
         let mut ports: Vec<_> = asked.iter().map(|asked| asked.from.port()).collect();
@@ -106,7 +106,7 @@ impl Drop for TestNameServer {
     }
 }
 
-/// A port that is free for both.
+/// A port that is free for UDP and TCP.
 fn sockets() -> (UdpSocket, TcpListener) {
     loop {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -143,7 +143,7 @@ impl Desk {
     }
 
     fn converse(&self, mut stream: TcpStream, from: SocketAddr) {
-        // Who asked may have gone, having found what it wanted elsewhere.
+        // The client may have gone, after an answer from another server.
         let _ = self.exchange(&mut stream, from);
     }
 
@@ -193,7 +193,7 @@ fn wire(name: &str) -> Vec<u8> {
 }
 
 impl ReceivedQuery {
-    /// No records yet.
+    /// A response without records.
     pub(crate) fn reply(&self) -> TestResponse {
         let mut message = self.message.clone();
         message[2] = 0x81;
@@ -201,7 +201,7 @@ impl ReceivedQuery {
         TestResponse(message)
     }
 
-    /// The addresses among these that are of the kind asked for.
+    /// The addresses that have the type of the question.
     pub(crate) fn addresses(&self, ttl_s: u32, addresses: &[&str]) -> TestResponse {
         let addresses = addresses.iter().map(|address| address.parse().unwrap());
         addresses.fold(self.reply(), |reply, ip| match (ip, self.kind) {

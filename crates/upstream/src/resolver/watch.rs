@@ -1,4 +1,4 @@
-//! Names that are resolved again and again: `server NAME resolve`.
+//! Names that are resolved periodically: `server NAME resolve`.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -9,39 +9,39 @@ use wire::dns::DomainName;
 
 use super::{ResolveError, Resolver};
 
-/// Least time from one lookup to the next; nginx's.
+/// The shortest time between two lookups; nginx's.
 const PAUSE_MIN_MS: u64 = 1000;
 
-/// What a `server` line with `resolve` says of its place.
+/// The address of a `server` line with `resolve`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WatchedName {
     /// The name.
     pub name: Box<[u8]>,
     /// `service=`
     pub service: Option<Box<[u8]>>,
-    /// The port; that of a service is the service's.
+    /// The port; a service's records have their own.
     pub port: u16,
 }
 
-/// A server that a name stands for.
+/// A server that a name resolves to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResolvedPeer {
-    /// Of a service: whether others are used first.
+    /// For a service: whether other servers are used first.
     pub backup: bool,
-    /// Where it is.
+    /// The address.
     pub address: SocketAddr,
-    /// Of a service: the host, which is the name that the server goes by.
+    /// For a service: the host, as the name of the server.
     pub name: Option<DomainName>,
-    /// Of a service: its part of the load; else 1.
+    /// For a service: its share of the load; else 1.
     pub weight: u16,
 }
 
-/// Looks a name up whenever what is known of it has lost its validity, the first time after
-/// `first_ms`; never ends.
+/// Looks a name up whenever the last result has expired, the first time after `first_ms`; never
+/// ends.
 ///
-/// `report` gets the servers each time they have changed, in an order that depends on them alone. A
-/// name that is gone has none. An error means that nobody knows: what was known is still the best
-/// there is. Both are told to the log.
+/// `report` gets the servers each time they have changed, in an order that depends only on them. A
+/// name that does not exist has none. After a failed lookup the last result is kept. Both are
+/// logged.
 pub async fn watch(
     resolver: Resolver,
     watched: WatchedName,

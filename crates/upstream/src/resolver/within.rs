@@ -1,4 +1,4 @@
-//! Waiting for the first of two things, and for all of many.
+//! Waiting with a time limit, and for all of many futures.
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -1,6 +1,6 @@
 //! `check` and its companions: the checks of Tengine's module, in its notation.
 //!
-//! Only what is said; how a server is asked is the business of who speaks its protocol.
+//! Only the settings; sending the checks is left to the crates that speak the protocols.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use conf::{Directive, Load, Result, Value, Word, add_words, units};
 
 use crate::health::{Begin, CheckTerms};
 
-/// What is sent where `check_http_send` says nothing.
+/// The default of `check_http_send`.
 const SEND: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
-/// How the servers of a group are checked, whoever passes requests on to them.
+/// How the servers of a group are checked, for all protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerCheck {
-    /// When, and what counts.
+    /// When to check, and how many results make a change.
     pub terms: CheckTerms,
-    /// How long one check takes at most.
+    /// The timeout of a check.
     pub timeout_ms: u64,
-    /// Where, if not at the server's own port.
+    /// The port, if it is not the server's own.
     pub port: Option<u16>,
-    /// How.
+    /// The kind of check.
     pub kind: CheckKind,
 }
 
-/// How a server is asked.
+/// The kind of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckKind {
-    /// It takes a connection.
+    /// The server accepts a connection.
     Tcp,
-    /// It answers a request.
+    /// The server answers a request.
     Http {
         /// The request, as it is sent.
         send: Box<[u8]>,
-        /// The statuses that it passes with.
+        /// The statuses that pass.
         alive: Alive,
-        /// Requests through one connection.
+        /// The number of requests over one connection.
         requests: u64,
     },
 }
@@ -71,7 +71,7 @@ impl Alive {
         ("http_5xx", 1 << 5),
     ];
 
-    /// Whether a status is among them.
+    /// Whether it includes a status.
     pub fn has(self, status: u16) -> bool {
         status < 800 && self.0 & 1 << (status / 100) != 0
     }
@@ -164,7 +164,7 @@ fn begin(value: &[u8], word: &Word, from: &Directive) -> Result<Begin> {
 }
 
 impl ServerCheck {
-    /// The check that the lines of a group ask for.
+    /// The check that the lines of a group define.
     pub(super) fn of(
         line: Option<&CheckLine>,
         send: Option<&HttpSend>,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_tengine_has_it() {
+    fn defaults_are_those_of_tengine() {
         assert_eq!(read(""), Ok(None));
         let terms = CheckTerms {
             interval_ms: 30_000,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said_in_any_order() {
+    fn parameters_are_accepted_in_any_order() {
         let check = read(
             r#"check_http_send "HEAD / HTTP/1.1\r\n\r\n"; check_keepalive_requests 7;
                check_http_expect_alive http_4xx http_5xx;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused() {
+    fn invalid_values_are_refused() {
         let table = [
             ("check interval=0;", "invalid parameter \"interval=0\""),
             ("check interval=3s;", "invalid parameter \"interval=3s\""),

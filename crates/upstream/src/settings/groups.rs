@@ -15,19 +15,19 @@ use crate::name::GroupName;
 use crate::pool::GroupPool;
 use crate::resolver::WatchedName;
 
-/// `resolver_timeout` where nothing says it.
+/// The default of `resolver_timeout`.
 const RESOLVER_TIMEOUT_MS: u64 = 30_000;
 
-/// The groups of a subsystem, kept in its registry. Names are compared without regard to case.
+/// The groups of a subsystem, kept in its registry. Names are case-insensitive.
 #[derive(Default)]
 pub struct Groups {
     blocks: Vec<GroupBlock>,
     by_name: HashMap<Box<[u8]>, Option<Arc<Group>>>,
-    /// What holds for servers without a block.
+    /// The setting for servers without a block.
     not_found: Option<HostNotFound>,
 }
 
-/// A block as it was read.
+/// A parsed block.
 struct GroupBlock {
     layer: Layer,
     /// The line that opens it.
@@ -35,7 +35,7 @@ struct GroupBlock {
 }
 
 impl Groups {
-    /// Begins a block: what its lines are read by must not know of another's.
+    /// Begins a block, without the state of the previous one.
     pub fn begin(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let name = from.arg(0);
         let group = name.text.clone();
@@ -55,8 +55,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Makes the groups. `main` is what holds around the blocks.
-    /// `around`: who is asked for names where a block does not say it.
+    /// Builds the groups. `main` has the settings outside the blocks; `around` is the resolver for
+    /// blocks without one.
     pub fn build(main: &Layer, around: Option<&LineResolver>, load: &mut Load<'_>) -> Result<()> {
         let mut outermost = main.clone();
         outermost.inherit(&Layer::defaults(load), false);
@@ -70,8 +70,8 @@ impl Groups {
         Ok(())
     }
 
-    /// The group of a server that no block has, with the addresses that are known now; `Err`: the
-    /// error, if a name that is not found is one.
+    /// The group of a server without a block, with its present addresses; `Err` if the name was not
+    /// found and that is an error.
     pub fn implicit(
         name: &[u8],
         place: &Endpoint,
@@ -90,7 +90,7 @@ impl Groups {
         Ok(Group::sought(load.subsystem, name, place.clone()))
     }
 
-    /// What was probably meant by a name that is no host: one without a dot is most often a group.
+    /// A hint at the probable meaning of an unknown host: one without a dot is most often a group.
     fn advice(&self, name: &[u8]) -> Option<String> {
         if name.contains(&b'.') || name.contains(&b':') {
             return None;
@@ -104,7 +104,7 @@ impl Groups {
         })
     }
 
-    /// Every group by its name in lower case, once they are built.
+    /// All groups by their names in lower case, after [`build`](Self::build).
     pub fn all(&self) -> HashMap<Box<[u8]>, Arc<Group>> {
         let built = self.by_name.iter().filter_map(|(name, group)| {
             let group = group.as_ref()?;
@@ -113,7 +113,7 @@ impl Groups {
         built.collect()
     }
 
-    /// The group of that name, once they are built.
+    /// The group of that name, after [`build`](Self::build).
     pub fn find(&self, name: &[u8]) -> Option<&Arc<Group>> {
         match name.iter().any(u8::is_ascii_uppercase) {
             false => self.by_name.get(name)?.as_ref(),

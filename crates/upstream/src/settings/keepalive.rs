@@ -4,23 +4,23 @@ use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Value, units};
 
-/// What is done with connections after a reply.
+/// How long connections are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepaliveSettings {
-    /// How many idle ones a worker keeps; 0: none.
+    /// How many idle connections a worker keeps; 0: none.
     pub connections: u64,
     /// Whether each location has connections of its own.
     pub local: bool,
-    /// How many requests one carries.
+    /// How many requests are sent over a connection.
     pub requests: u64,
-    /// How long one carries requests.
+    /// How long requests are sent over a connection.
     pub time_ms: u64,
-    /// How long one may be idle.
+    /// How long a connection may be idle.
     pub timeout_ms: u64,
 }
 
 impl KeepaliveSettings {
-    /// Connections are closed: nginx's way with servers that no `upstream` block has.
+    /// Connections are closed, as nginx does with servers without an `upstream` block.
     pub const NONE: Self =
         Self { connections: 0, local: false, requests: 0, time_ms: 0, timeout_ms: 0 };
 

@@ -16,9 +16,9 @@ use crate::waiting::{GroupLimit, LimitRule, LimitZone};
 
 /// The least size of a zone: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
-/// `backlog=` where it is not said.
+/// The default of `backlog=`.
 const BACKLOG: u32 = 1000;
-/// `timeout=` of `queue` where it is not said.
+/// The default of `timeout=` of `queue`.
 const QUEUE_TIMEOUT_MS: u64 = 60_000;
 
 /// The zones that `limit_upstream_zone` has declared.
@@ -28,8 +28,8 @@ struct DeclaredZones(HashMap<Box<[u8]>, Option<Arc<LimitZone>>>);
 /// The queue of a group without a zone: zones have names of their own.
 struct UnnamedQueue(Arc<WaitQueue<Handoff>>);
 
-/// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: what is counted takes no
-/// more room than the servers themselves.
+/// `limit_upstream_zone NAME SIZE`. The size is checked and has no effect: the counts take no more
+/// memory than the servers themselves.
 pub(super) fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let (name, size) = (from.arg(0), from.arg(1));
     let bytes = units::size(&size.text).ok_or_else(|| {
@@ -142,7 +142,7 @@ impl LimitLogLevel {
     }
 }
 
-/// The lines of a group that say how its requests are limited.
+/// The lines of a group that limit its requests.
 pub(super) struct LimitLines<'a> {
     pub conn: Option<&'a LimitConn>,
     pub queue: Option<QueueLine>,
@@ -206,7 +206,7 @@ impl ZoneState for UnnamedQueue {
     const TWO_PROCESSES: TwoProcesses = TwoProcesses::Shared;
 }
 
-/// The zone of that name. Whatever its size was before, what is counted stays.
+/// The zone of that name. The counts are kept even if the size changes.
 fn shared(name: &[u8], load: &mut Load<'_>) -> Arc<LimitZone> {
     if let Some(Some(zone)) = load.registry.of::<DeclaredZones>().0.get(name) {
         return zone.clone();

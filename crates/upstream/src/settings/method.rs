@@ -18,8 +18,8 @@ pub struct BalanceMethod {
     name: Box<[u8]>,
 }
 
-/// The block that is being read, and what its method does without, for the `server` lines below it:
-/// nginx looks at them in this order, too.
+/// The block that is being read, and the parameters that its method rejects, for the `server` lines
+/// below it: nginx checks them in this order, too.
 #[derive(Default)]
 pub(super) struct GroupReading {
     pub group: Box<[u8]>,

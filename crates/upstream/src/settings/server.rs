@@ -119,7 +119,7 @@ impl ServerLine {
     }
 }
 
-/// What may follow the address.
+/// The parameters after the address.
 const PARAMETERS: [&str; 11] = [
     "weight=",
     "max_conns=",

@@ -114,7 +114,7 @@ fn attribute(
     Ok(())
 }
 
-/// What `sticky learn` says, as far as it was read.
+/// The parsed arguments of `sticky learn`.
 #[derive(Default)]
 struct LearnArguments {
     create: Vec<VariableId>,

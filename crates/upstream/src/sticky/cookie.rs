@@ -1,4 +1,4 @@
-//! `sticky cookie`: the `Set-Cookie` field that tells the client its server.
+//! `sticky cookie`: the `Set-Cookie` field with the client's server.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::server::Server;
 #[derive(Clone, Debug)]
 pub struct Cookie {
     pub(crate) name: Box<[u8]>,
-    /// The cookie that the client brings.
+    /// The cookie in the request.
     pub(crate) variable: VariableId,
     pub(crate) domain: Option<Template>,
     pub(crate) path: Option<Box<[u8]>>,
@@ -23,9 +23,9 @@ pub struct Cookie {
 /// `expires=`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CookieExpires {
-    /// As late as can be.
+    /// The latest date.
     Max,
-    /// So many seconds from now.
+    /// This many seconds from now.
     After(u64),
 }
 
@@ -87,13 +87,13 @@ fn attribute(
     }
 }
 
-/// Whether it is a value that browsers know.
+/// Whether browsers know the value.
 pub(crate) fn is_samesite(text: &[u8]) -> bool {
     [&b"strict"[..], b"lax", b"none"].iter().any(|known| known.eq_ignore_ascii_case(text))
 }
 
-/// Netscape's form, `Thu, 31-Dec-37 23:55:55 GMT`, with four digits from 2038 on, as two would be
-/// taken for the past.
+/// Netscape's form, `Thu, 31-Dec-37 23:55:55 GMT`, with four digits from 2038 on, because two would
+/// mean a past year.
 fn date(unix_s: u64, out: &mut Vec<u8>) {
     let http = wire::date::http(i64::try_from(unix_s).unwrap_or(i64::MAX));
     // "Thu, 31 Dec 2037 23:55:55 GMT"

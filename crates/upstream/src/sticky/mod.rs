@@ -1,8 +1,8 @@
-//! Requests that stay with their server: by a cookie that we set, by a route that the server tells
+//! Requests that stay with their server: by a cookie of the proxy, by a route that the server gives
 //! the client, or by a session that is learned from its replies.
 //!
-//! A server goes by its route, or by the MD5 of its address where it has none. Whatever a request
-//! brings is only a wish: a server that cannot be used is not.
+//! The id of a server is its route, or the MD5 of its address if it has none. The id in a request
+//! is only a preference: a server that cannot be used is not used.
 
 mod cookie;
 mod sessions;
@@ -20,9 +20,9 @@ pub(crate) use sessions::{Sessions, Time};
 /// How requests are bound.
 #[derive(Clone, Debug)]
 pub enum Sticky {
-    /// By a cookie of ours, whose value is the server's.
+    /// By a cookie of the proxy, whose value is the server's id.
     Cookie(Cookie),
-    /// By what a variable says, which is the server's route.
+    /// By the value of a variable, which is the server's route.
     Route(Vec<VariableId>),
     /// By sessions.
     Learn(Learn),
@@ -33,15 +33,15 @@ pub enum Sticky {
 pub struct Learn {
     pub(crate) create: Vec<VariableId>,
     pub(crate) lookup: Vec<VariableId>,
-    /// Whether a session is known from the head of the reply on, not only from its end.
+    /// Whether a session is learned from the head of the reply, not at its end.
     pub(crate) from_header: bool,
     pub(crate) timeout_ms: u64,
     pub(crate) sessions: Arc<Sessions>,
 }
 
 impl Sticky {
-    /// Appends what a request is bound by, for [`Ask::sticky`](crate::Ask::sticky): the first of
-    /// the variables that has a value. False: none has.
+    /// Appends the id that binds the request, for [`Ask::sticky`](crate::Ask::sticky): the first
+    /// variable that is not empty. False if there is none.
     pub fn id(&self, values: &mut impl Values, out: &mut Vec<u8>) -> bool {
         match self {
             Self::Cookie(cookie) => first(std::slice::from_ref(&cookie.variable), values, out),
@@ -50,7 +50,7 @@ impl Sticky {
         }
     }
 
-    /// The cookie to set, where it is that kind.
+    /// The cookie to set, if requests are bound by one.
     pub fn cookie(&self) -> Option<&Cookie> {
         match self {
             Self::Cookie(cookie) => Some(cookie),
@@ -58,7 +58,7 @@ impl Sticky {
         }
     }
 
-    /// What learns sessions, where it is that kind.
+    /// The settings of `sticky learn`, if requests are bound by sessions.
     pub fn learn(&self) -> Option<&Learn> {
         match self {
             Self::Learn(learn) => Some(learn),
@@ -66,7 +66,7 @@ impl Sticky {
         }
     }
 
-    /// Which server a request is bound to by its id.
+    /// The name of the server that a request with this id is bound to.
     pub(crate) fn server(&self, id: &[u8], now_ms: u64) -> Option<BoundName> {
         match self {
             Self::Learn(learn) => learn.sessions.find(id, learn.time(now_ms)),
@@ -76,19 +76,19 @@ impl Sticky {
 }
 
 impl Learn {
-    /// Whether [`Learn::learn`] is to be called as soon as the head of the reply is there; else
-    /// once the reply is over, if the server has not failed.
+    /// Whether [`Learn::learn`] is to be called as soon as the head of the reply has arrived;
+    /// otherwise at the end of the reply, if the server has not failed.
     pub fn is_from_header(&self) -> bool {
         self.from_header
     }
 
-    /// Appends the session that a reply begins.
+    /// Appends the session that a reply creates.
     pub fn created(&self, values: &mut impl Values, out: &mut Vec<u8>) -> bool {
         first(&self.create, values, out)
     }
 
-    /// Notes that a session is on a server. `created`: what the reply says; else the session that
-    /// the request has brought is carried on, and moves with it, but none begins.
+    /// Records that a session is on a server. `created` is the session of the reply; without it the
+    /// session of the request is kept alive, and moves to this server, but none is created.
     pub fn learn(
         &self,
         server: &crate::Server,
@@ -120,8 +120,8 @@ fn first(variables: &[VariableId], values: &mut impl Values, out: &mut Vec<u8>) 
 /// Longest route, and the length of an MD5 in hexadecimal digits.
 pub(crate) const SID_LENGTH_MAX: usize = 32;
 
-/// The name that a request has for the server it is bound to; one that is too long for any server
-/// is nobody's.
+/// The name of the server that a request is bound to; a name longer than every server's matches
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundName {
     text: [u8; SID_LENGTH_MAX],

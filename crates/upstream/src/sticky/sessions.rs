@@ -1,5 +1,5 @@
-//! Sessions that were learned: which server each is on. The longest unused one goes first, when its
-//! time is over or when room is needed.
+//! Learned sessions with their servers. The least recently used is removed first, when it expires
+//! or when room is needed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,13 @@ use md5::{Digest, Md5};
 
 use super::BoundName;
 
-/// What nginx needs for a session: so large a zone holds as many here.
+/// nginx's memory per session: a zone holds as many sessions here as it would in nginx.
 const SESSION_SIZE: u64 = 128;
 
 /// A zone of sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    /// The group whose sessions they are.
+    /// The group of the sessions.
     group: Box<[u8]>,
     max: usize,
     known: Mutex<KnownSessions>,
@@ -23,12 +23,12 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct KnownSessions {
     by_id: HashMap<Id, LearnedSession>,
-    /// By when they were used last: the time, and a number that tells those of one time apart.
+    /// By last use: the time, and a number that distinguishes sessions of the same time.
     by_use: BTreeMap<(u64, u64), Id>,
     uses: u64,
 }
 
-/// Now, and how long a session lasts that is not used.
+/// The time, and the lifetime of an unused session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time {
     pub now_ms: u64,
@@ -50,7 +50,7 @@ impl Sessions {
         Self { group: group.into(), max, known: Mutex::default() }
     }
 
-    /// The group whose sessions they are.
+    /// The group of the sessions.
     pub fn group(&self) -> &[u8] {
         &self.group
     }
@@ -62,7 +62,7 @@ impl Sessions {
         Some(known.by_id.get(&digest(id))?.server)
     }
 
-    /// Notes that a session was used on a server; `create`: even if it is not known.
+    /// Records the use of a session on a server; `create`: even if it is not known.
     pub fn note(&self, id: &[u8], server: &[u8], create: bool, time: Time) {
         let id = digest(id);
         let mut known = self.lock();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_zone_forgets_the_longest_unused() {
+    fn a_full_zone_drops_the_least_recently_used() {
         let sessions = Sessions::new(b"u", 3 * SESSION_SIZE);
         for (id, now_ms) in [("a", 0), ("b", 1), ("c", 2), ("a", 3), ("d", 4)] {
             sessions.note(id.as_bytes(), b"one", true, at(now_ms));

@@ -7,7 +7,7 @@ use crate::{Ask, Attempt, ServerChoice};
 
 const NOW: u64 = 1_000_000;
 
-/// Every variable has its number's value.
+/// Variables with fixed values, by number.
 struct Fixed(HashMap<u32, &'static str>);
 
 impl Values for Fixed {
@@ -44,7 +44,7 @@ fn the_name_of_a_server_is_the_md5_of_its_address() {
     assert_eq!(&*crate::server::sid(b"127.0.0.1:8081"), md5_of_shell(b"127.0.0.1:8081"));
 }
 
-/// By coreutils, if they are there.
+/// The MD5 by coreutils, if they are installed.
 fn md5_of_shell(text: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(text).unwrap();
     let script = format!("printf %s {text} | md5sum | cut -c1-32 | tr -d '\\n'");
@@ -52,7 +52,7 @@ fn md5_of_shell(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unknown_and_unusable_servers_are_a_wish_only() {
+fn unknown_and_unusable_servers_are_ignored() {
     let group = group(&format!("{THREE} sticky route $r;"));
     let names: Vec<String> =
         ["x", "", &"y".repeat(40)].iter().map(|id| short(&lease(ask(&group, bound(id))))).collect();
@@ -70,12 +70,12 @@ fn bound_requests_count_in_the_rotation_without_endless_debt() {
     }
     let free = |_| short(&lease(ask(&group, Ask { now_ms: NOW, ..Ask::default() })));
     let names: Vec<String> = (0..6).map(free).collect();
-    // Fifty in a row are paid for as one.
+    // Fifty in a row cost as much as one.
     assert_eq!(names.join(" "), "2 1 2 1 2 1");
 }
 
 #[test]
-fn a_draining_server_is_left_to_its_own() {
+fn a_draining_server_serves_bound_requests_only() {
     let group = group("server 10.0.0.1 drain route=a; server 10.0.0.2; sticky route $r;");
     assert_eq!(short(&lease(ask(&group, bound("a")))), "1");
     assert_eq!(short(&lease(ask(&group, bound("x")))), "2");
@@ -128,7 +128,7 @@ fn the_first_variable_with_a_value_counts() {
     assert_eq!(id(&[]), "");
 }
 
-/// The `Set-Cookie` that these parameters make, 100 seconds after 1970.
+/// The `Set-Cookie` field of these parameters, 100 seconds after 1970.
 fn cookie(parameters: &str, values: &[(u32, &'static str)]) -> String {
     let group = group(&format!("server 10.0.0.1 route=r; sticky cookie srv {parameters};"));
     let lease = lease(ask(&group, Ask { now_ms: NOW, ..Ask::default() }));
@@ -154,7 +154,7 @@ fn the_cookie_that_is_set() {
     for (parameters, expected) in table {
         assert_eq!(cookie(parameters, &[]), expected);
     }
-    // Variable 0 is the cookie that the client brings.
+    // Variable 0 is the cookie in the request.
     let variables = "domain=$d samesite=$s";
     assert_eq!(cookie(variables, &[]), "srv=r");
     assert_eq!(cookie(variables, &[(1, "d"), (2, "odd")]), "srv=r; domain=d; samesite=strict");

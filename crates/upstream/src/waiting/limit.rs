@@ -21,7 +21,7 @@ pub struct GroupLimit {
     pub(crate) level: Level,
 }
 
-/// What is counted, and the maximum.
+/// The counted requests, and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitRule {
     /// `limit_upstream_conn`: by address, with all groups of the zone.
@@ -49,7 +49,7 @@ pub(crate) struct LimitedServer {
 }
 
 impl GroupLimit {
-    /// How long a request may wait; `None`: as long as reading may take.
+    /// How long a request may wait; `None`: as long as the read timeout.
     pub fn timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
     }
@@ -106,10 +106,10 @@ impl LimitZone {
         Arc::new(Self { queue, maxima: Mutex::default() })
     }
 
-    /// The slots of a server. `max` is one more group's maximum for it.
+    /// The slots of a server. `max` is the maximum of one more group.
     fn slots(&self, name: &[u8], max: u32) -> Arc<ServerSlots<Handoff>> {
         let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names whose addresses keep changing must not fill the memory.
+        // Maxima of old addresses must not fill the memory.
         if maxima.len() == maxima.capacity() {
             maxima.retain(|name, _| self.queue.has(name));
         }
@@ -124,7 +124,7 @@ impl LimitZone {
 }
 
 impl LimitedServer {
-    /// From now on, this configuration's maximum holds.
+    /// Applies this configuration's maximum.
     pub fn apply(&self) {
         if let Some(max) = self.zone.max(self.slots.name())
             && self.slots.max() != max
@@ -133,12 +133,12 @@ impl LimitedServer {
         }
     }
 
-    /// The group's requests no longer wait for it.
+    /// Makes the group's requests stop waiting for it.
     pub fn withdraw(&self) {
         self.slots.withdraw(self.group);
     }
 
-    /// The group's requests may wait for it again.
+    /// Lets the group's requests wait for it again.
     pub fn admit(&self) {
         self.slots.admit(self.group);
     }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_addresses_that_have_gone_is_forgotten() {
+    fn maxima_of_addresses_that_have_gone_are_removed() {
         let zone = LimitZone::new(WaitQueue::new());
         let stays = zone.slots(b"stays", 7);
         for number in 0..1000 {

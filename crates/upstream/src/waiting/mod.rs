@@ -30,7 +30,7 @@ pub struct WaitingRequest {
 /// Why a request cannot wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitRefused {
-    /// As many requests wait as may.
+    /// The queue has reached its limit.
     Full,
     /// No server that it may use has a queue.
     NoServer,

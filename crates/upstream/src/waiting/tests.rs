@@ -59,7 +59,7 @@ fn a_queue_serves_in_order_whatever_server_comes_free() {
 }
 
 #[test]
-fn whoever_leaves_frees_the_place() {
+fn a_request_that_leaves_frees_its_place() {
     let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
     let held = lease(ask(&group, at(NOW)));
     let mut attempts = [Attempt::default(), Attempt::default()];
@@ -75,7 +75,7 @@ fn whoever_leaves_frees_the_place() {
 }
 
 #[test]
-fn a_server_that_fails_is_waited_for_no_more() {
+fn requests_stop_waiting_for_a_server_that_fails() {
     let servers = "server 10.0.0.1 max_conns=1; server 10.0.0.2 max_conns=1;";
     let group = group(&format!("{QUEUE} {servers}"));
     let mut leases: Vec<Lease> = (0..2).map(|_| lease(ask(&group, at(NOW)))).collect();
@@ -128,7 +128,7 @@ fn a_server_that_is_back_or_new_is_given_to_those_that_wait() {
     let [first, second] = &mut attempts;
     let mut one = waiting(&group, first);
     let mut other = waiting(&group, second);
-    // Its time is over: the next to come tries it, and it is well.
+    // Its time is over: the next request tries it and succeeds.
     let mut trial = lease(ask(&group, at(NOW + 1001)));
     assert_eq!(short(&trial), "1");
     trial.succeeded(NOW + 1001);
@@ -160,7 +160,7 @@ fn a_server_that_failed_after_the_grant_is_passed_on() {
 fn the_only_server_may_be_waited_for_again() {
     let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
     let mut attempt = Attempt::default();
-    // What a kept connection that turned out closed leads to.
+    // The state after a kept connection turned out to be closed.
     drop(lease(group.choose(&mut attempt, &at(NOW))));
     let held = lease(ask(&group, at(NOW)));
     let mut one = waiting(&group, &mut attempt);
@@ -189,7 +189,7 @@ fn a_server_has_the_smallest_of_its_maxima() {
 }
 
 #[test]
-fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
+fn counts_outlive_a_configuration_and_limits_apply_on_adoption() {
     let text = |size: &str, limit: u32| {
         format!(
             "limit_upstream_zone same {size}; \
@@ -199,7 +199,7 @@ fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
     };
     let (old, zones) = load_after(&Zones::default(), &text("1m", 1)).unwrap();
     let held = [lease(ask(&old[0], at(NOW))), lease(ask(&old[1], at(NOW)))];
-    // The size does not matter. A queue and a zone of one name are two.
+    // The size does not matter. A queue and a zone of one name are separate.
     let (new, _) = load_after(&zones, &text("2m", 2)).unwrap();
     let in_progress = |group: &Group| group.limit().unwrap().stats().in_progress;
     assert_eq!([in_progress(&new[0]), in_progress(&new[1])], [1, 1]);
@@ -211,7 +211,7 @@ fn what_is_counted_outlives_a_configuration_and_limits_hold_once_it_is_used() {
 }
 
 #[test]
-fn the_slot_of_a_stream_goes_to_who_waits_and_the_connection_stays() {
+fn the_slot_of_a_stream_goes_to_a_waiter_and_the_connection_stays() {
     let group = group(&format!("{QUEUE} server 10.0.0.1 max_conns=1;"));
     net::run(async {
         let held = lease(ask(&group, at(NOW)));
@@ -282,14 +282,14 @@ fn refusals() {
     assert!(load(both).unwrap_err().contains("cannot be combined"));
 }
 
-/// Over threads: never more than the limit, and everybody is served in the end.
+/// Over threads: the limit is never exceeded, and all requests are served in the end.
 #[test]
 fn the_limit_is_exact_over_threads() {
     const THREADS: usize = 6;
     const ROUNDS: usize = 300;
     let group = group("queue 100; server 10.0.0.1 max_conns=2; server 10.0.0.2 max_conns=1;");
     let limit = group.limit().unwrap();
-    // Every thread has to wait at least once: no place is free until all of them do.
+    // Every thread has to wait at least once: no slot is free until all of them do.
     let held: Vec<Lease> = (0..3).map(|_| lease(ask(&group, at(NOW)))).collect();
     std::thread::scope(|scope| {
         for _ in 0..THREADS {

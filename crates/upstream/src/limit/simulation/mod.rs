@@ -1,7 +1,7 @@
-//! Requests that come, wait, are served, fail, try again, time out and leave, on several workers,
-//! while maxima change and servers go and come: all of it random, all of it repeatable by its seed.
+//! Requests that arrive, wait, are served, fail, retry, time out and leave, on several workers,
+//! while maxima change and servers come and go, all random, and repeatable by a seed.
 //!
-//! Every step is done to the limit and to [`Model`], and both must say the same. The many seeds:
+//! Every step is done to the limit and to [`Model`], and the results must agree. To run many seeds:
 //! `cargo test -p upstream --lib limit::simulation -- --ignored`.
 
 mod model;
@@ -25,7 +25,7 @@ const GROUPS: usize = 2;
 const REQUESTS_MAX: usize = 40;
 
 #[test]
-fn the_limit_does_what_the_model_does() {
+fn the_limit_behaves_like_the_model() {
     simulate(SEEDS);
 }
 
@@ -76,13 +76,13 @@ impl SplitMix {
         range.start + self.below(u64::from(range.end - range.start)) as u32
     }
 
-    /// True once in so many times.
+    /// True once in `times` on average.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 }
 
-/// A connection to that server. None may be lost, and none reach another server's request.
+/// A connection to that server. None may be lost, or reach a request on another server.
 struct SimulatedHandoff {
     server: usize,
     alive: Rc<Cell<u32>>,
@@ -132,7 +132,7 @@ struct World {
     /// Which servers each group can use now.
     usable: [Vec<bool>; GROUPS],
     backlog: Backlog,
-    /// What each worker's clock is ahead of `now_ms`.
+    /// By how much each worker's clock is ahead of `now_ms`.
     clocks: Vec<u64>,
     now_ms: u64,
     requests: Vec<SimulatedRequest>,
@@ -205,7 +205,7 @@ impl World {
         }
         let id = self.next_id;
         self.next_id += 1;
-        // Now and then nobody tries first, as when a slot becomes free just before joining.
+        // Sometimes no slot is tried first, as when a slot becomes free just before joining.
         let tries = !self.random.once_in(4);
         let stage = match self.try_each(&servers[..if tries { servers.len() } else { 0 }]) {
             Some(stage) => Some(stage),
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// What a balancer would accept: some order, some left out.
+    /// A balancer's candidates: in random order, some left out.
     fn choose(&mut self, group: u64, tried: &[usize]) -> Vec<usize> {
         let usable = &self.usable[group as usize];
         let mut servers: Vec<usize> =
@@ -314,7 +314,7 @@ impl World {
         (!found.is_empty()).then(|| found[self.random.index(found.len())])
     }
 
-    /// A client goes, waiting or granted or served.
+    /// A client leaves, whether it waits, has a grant or is served.
     fn leave(&mut self) {
         let Some(index) = self.pick(|_| true) else { return };
         let request = self.requests.swap_remove(index);
@@ -371,7 +371,7 @@ impl World {
             "another server's handoff"
         );
         if let RequestStage::Waits { joined_ms, .. } = request.stage {
-            // 0: it never waited, whenever it was asked.
+            // 0: it never waited.
             assert!([0, now_ms - joined_ms].contains(&grant.waited_ms));
         }
         request.stage = RequestStage::Has { slot: grant.slot, server };
@@ -425,7 +425,7 @@ impl World {
         }
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants after every step.
     fn check(&self) {
         let mut waiting = 0;
         for (server, slots) in self.servers.iter().enumerate() {
@@ -446,7 +446,7 @@ impl World {
         }
     }
 
-    /// All maxima are raised, everybody is served, and then nothing is left.
+    /// Raises all maxima; all requests are served, and then nothing is left.
     fn end(mut self) -> PathCounts {
         for (server, slots) in self.servers.iter().enumerate() {
             slots.set_max(1);

@@ -1,6 +1,6 @@
-//! The limit once more, too simple to be wrong: lists, searched from the front.
+//! A second implementation of the limit, too simple to be wrong: lists, searched from the front.
 
-/// What should have become of a request that joined.
+/// The expected result of a request that joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedEnd {
     Waits { servers: Vec<usize>, tried: Vec<usize>, group: u64 },
@@ -67,7 +67,7 @@ impl Model {
         }
     }
 
-    /// Whether the slot went on to somebody.
+    /// Whether the slot went to a waiting request.
     pub(super) fn free(&mut self, server: usize) -> bool {
         self.servers[server].used -= 1;
         let ModelServer { max, used, ceiling } = self.servers[server];
@@ -103,13 +103,13 @@ impl Model {
         self.settle(server);
     }
 
-    /// Out of the list; a grant is not freed by it.
+    /// Removes a request from the list. A grant is not freed by it.
     pub(super) fn remove(&mut self, id: u64) -> ExpectedEnd {
         let index = self.joined.iter().position(|(other, _)| *other == id).expect("it joined");
         self.joined.remove(index).1
     }
 
-    /// How many were let in.
+    /// Grants free slots. Returns how many.
     fn settle(&mut self, server: usize) -> u32 {
         let mut granted = 0;
         while self.has_free(server) {

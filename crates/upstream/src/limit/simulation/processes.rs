@@ -28,20 +28,20 @@ fn clock() -> u64 {
 }
 
 struct Process {
-    /// Larger than that of every process before.
+    /// Larger than that of every earlier process.
     epoch: u64,
     maxima: [u32; SERVERS],
     table: Arc<SharedTable>,
     servers: Vec<Arc<ServerSlots<()>>>,
     served: Vec<(usize, ServerSlot<()>)>,
     waiting: Vec<Waiter<()>>,
-    /// It does nothing for now, and may have hung for good.
+    /// Whether it is suspended, perhaps forever.
     hangs: bool,
-    /// It takes no more requests.
+    /// Whether it accepts no more requests.
     leaves: bool,
 }
 
-/// Whoever was killed and is not cleared away yet: its number in the table, its epoch and maxima.
+/// A killed process that is not cleared yet: its number in the table, its epoch and maxima.
 struct Killed {
     number: usize,
     epoch: u64,
@@ -51,12 +51,12 @@ struct Killed {
 struct ProcessWorld {
     random: SplitMix,
     file: OwnedFd,
-    /// The table as nobody's.
+    /// The table, not registered as any process.
     words: SharedWords,
     processes: Vec<Process>,
     killed: Vec<Killed>,
     last_epoch: u64,
-    /// What was in progress before the step.
+    /// The requests in progress before the step.
     before: [u32; SERVERS],
 }
 
@@ -93,7 +93,7 @@ impl Process {
         self.poll();
     }
 
-    /// Takes what those that wait have been given; how many.
+    /// Takes the slots granted to waiting requests. Returns how many.
     fn poll(&mut self) -> usize {
         let before = self.served.len();
         let (servers, served) = (&self.servers, &mut self.served);
@@ -182,7 +182,7 @@ impl ProcessWorld {
         let index = chance % length;
         let server = process.served[index].0;
         process.finish(index);
-        // What ends while there are too many is given to nobody.
+        // A slot that is released while there are too many is not granted again.
         self.before[server] -= 1;
     }
 
@@ -196,7 +196,7 @@ impl ProcessWorld {
         }
     }
 
-    /// Every process but those that hang looks after those that wait.
+    /// Every process that does not hang serves its waiting requests.
     fn pass_time(&mut self) {
         NOW_MS.set(NOW_MS.get() + TICK_MS * (1 + self.random.below(4)));
         let running = self.processes.iter_mut().filter(|process| !process.hangs);
@@ -233,8 +233,8 @@ impl ProcessWorld {
         });
     }
 
-    /// A process is gone from one instant to the next, and what it wrote stays, maybe with a
-    /// request that it had counted and was not allowed.
+    /// Ends a process abruptly. Its words stay, perhaps with a request that it had counted and was
+    /// not allowed.
     fn kill(&mut self) {
         let index = self.random.index(PROCESSES);
         if index < self.processes.len() {
@@ -274,7 +274,7 @@ impl ProcessWorld {
         self.words[at].load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// Whoever was killed is cleared away when another process sees that it is gone.
+    /// Removes killed processes that another process has cleared.
     fn forget_cleared(&mut self) {
         let epochs: Vec<u64> =
             (0..layout::PROCESSES_MAX).map(|number| self.read(layout::EPOCHS + number)).collect();
@@ -285,7 +285,7 @@ impl ProcessWorld {
         std::array::from_fn(|server| self.processes.iter().map(|p| p.in_progress(server)).sum())
     }
 
-    /// What the newest process says, until others see that it is gone.
+    /// The maximum of the newest process, until others see that it is gone.
     fn max(&self, server: usize) -> u32 {
         let killed = self.killed.iter().map(|killed| (killed.epoch, killed.maxima[server]));
         let alive = self.processes.iter().map(|process| (process.epoch, process.maxima[server]));
@@ -309,8 +309,8 @@ impl ProcessWorld {
         }
     }
 
-    /// Nothing comes any more. Those that hang go on or are killed, requests end one by one, and
-    /// everybody who waits is served in so many turns.
+    /// No more requests arrive. Processes that hang continue or are killed, requests end one by
+    /// one, and all waiting requests must be served within a number of turns.
     fn end(mut self) -> ProcessCounts {
         for index in (0..self.processes.len()).rev() {
             match self.processes[index].hangs && self.random.once_in(2) {
@@ -322,7 +322,7 @@ impl ProcessWorld {
         let seen =
             ProcessCounts { waited_at_the_end: waiting as u64, killed: self.killed.len() as u64 };
         while waiting > 0 {
-            // The maxima are those of the newest, maybe of one that is gone.
+            // The maxima are those of the newest process, perhaps of one that is gone.
             self.before = self.in_progress();
             for process in &mut self.processes {
                 if !process.served.is_empty() {
@@ -331,7 +331,7 @@ impl ProcessWorld {
                     self.before[server] = u32::MAX;
                 }
             }
-            // The longest that others leave a slot to one that hangs.
+            // The longest time that others leave a slot to a process that hangs.
             NOW_MS.set(NOW_MS.get() + 201);
             self.processes.iter_mut().for_each(|process| _ = process.tick());
             self.processes.iter_mut().for_each(|process| _ = process.tick());
@@ -390,7 +390,7 @@ fn processes_keep_to_one_limit_for_many_seeds() {
     simulate(SEEDS_MANY);
 }
 
-/// Processes in which many wait for one server.
+/// Processes with many requests that wait for one server.
 fn crowd(file: &OwnedFd, max: u32, processes: usize, each: usize) -> Vec<Process> {
     NOW_MS.set(1_000_000);
     let mut all: Vec<_> =
@@ -401,7 +401,8 @@ fn crowd(file: &OwnedFd, max: u32, processes: usize, each: usize) -> Vec<Process
     all
 }
 
-/// In each turn every request in progress ends. Which processes were given slots, in this order.
+/// In each turn every request in progress ends. Returns the processes that were given slots, in
+/// order.
 fn turns(all: &mut [Process], turns: usize) -> Vec<usize> {
     let mut given = Vec::new();
     for _ in 0..turns {
@@ -420,7 +421,7 @@ fn turns(all: &mut [Process], turns: usize) -> Vec<usize> {
 fn processes_take_turns_even_at_a_single_slot() {
     for max in [1, 2, 3, 5] {
         let file = SharedTable::create().expect("memory");
-        // The first process has all slots when the others come.
+        // The first process has all slots when the others start.
         let mut all = crowd(&file, max, 3, 20);
         let given = turns(&mut all, 100);
         assert_eq!(given.len(), 60 - max as usize, "{max}: all are served");
@@ -445,7 +446,7 @@ fn a_process_that_hangs_keeps_what_it_has_and_no_more() {
         }
         all[0].hangs = true;
         let held = all[0].served.len() as u32;
-        // Until it has not been heard of for long enough, one slot is left to it.
+        // Until its last tick is old enough, one slot is left to it.
         turns(&mut all, 300 / TICK_MS as usize);
         assert_eq!((all[0].served.len() as u32, all[1].waiting.len()), (held, 0), "{held} held");
         let taken = (0..4).filter(|_| all[1].try_take(0)).count() as u32;
@@ -474,7 +475,7 @@ fn a_number_is_given_anew_without_what_was_left_there() {
     }
     assert!(world.processes[0].try_take(0) && world.processes[1].try_take(0));
     world.kill_one(0);
-    // It takes the number of the one that was killed, and uses no server yet.
+    // It takes the number of the killed process, and uses no server yet.
     let third = SharedTable::join(world.file.as_fd(), clock).expect("there is room");
     assert_eq!(third.own(), world.killed[0].number);
     assert!(world.processes[0].try_take(0), "the other's slot has come back");
@@ -503,7 +504,7 @@ fn is_shared(slots: &ServerSlots<()>) -> bool {
 }
 
 #[test]
-fn what_finds_no_room_counts_by_itself() {
+fn a_server_without_a_row_is_counted_per_process() {
     let file = SharedTable::create().expect("memory");
     let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
     let queue: Arc<WaitQueue<()>> = WaitQueue::shared(b"queue", &table);
@@ -521,7 +522,7 @@ fn what_finds_no_room_counts_by_itself() {
 }
 
 #[test]
-fn another_layout_is_refused() {
+fn a_table_with_another_layout_is_refused() {
     let file = SharedTable::create().expect("memory");
     assert!(SharedTable::check(file.as_fd()).is_ok());
     let words = SharedWords::map(file.as_fd(), layout::ALL).expect("the table");

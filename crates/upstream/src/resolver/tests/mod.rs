@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::testing::{A, AAAA, ReceivedQuery, TestNameServer, TestResponse};
 use super::*;
 
-/// Short enough to wait for on purpose.
+/// Short enough to wait for.
 const RESEND_MS: u64 = 300;
 const TIMEOUT_MS: u64 = 10_000;
 
@@ -20,12 +20,12 @@ fn settings(servers: &[&TestNameServer]) -> ResolverSettings {
     ResolverSettings { servers, valid_ms: None, ipv4: true, ipv6: true }
 }
 
-/// One that asks again when nginx does, which a test that is answered does not live to see.
+/// A resolver with nginx's resend interval, which a test with answers does not reach.
 fn resolver_of(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
     Resolver { state: Rc::new(ResolverState::new(settings)), timeout_ms }
 }
 
-/// One that asks again soon.
+/// A resolver with a short resend interval.
 fn hurried(settings: ResolverSettings, timeout_ms: u64) -> Resolver {
     let mut state = ResolverState::new(settings);
     state.rotation.resend_ms = RESEND_MS;
@@ -36,12 +36,12 @@ fn resolver(servers: &[&TestNameServer]) -> Resolver {
     resolver_of(settings(servers), TIMEOUT_MS)
 }
 
-/// A name server that knows one address of every name.
+/// A name server with one address for every name.
 fn simple() -> TestNameServer {
     TestNameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1"])))
 }
 
-/// Ports that nobody serves.
+/// An address on which no name server listens.
 fn closed() -> SocketAddr {
     UdpSocket::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
 }
@@ -62,7 +62,7 @@ async fn pause(ms: u64) {
 }
 
 #[test]
-fn both_families_are_asked_for_and_kept() {
+fn both_families_are_queried_and_kept() {
     let server =
         TestNameServer::start(|asked| Some(asked.addresses(300, &["127.0.0.1", "::1", "::2"])));
     let resolver = resolver(&[&server]);
@@ -80,7 +80,7 @@ fn both_families_are_asked_for_and_kept() {
 }
 
 #[test]
-fn addresses_are_not_asked_about() {
+fn addresses_are_not_queried() {
     let server = simple();
     let resolver = resolver(&[&server]);
     run(async {
@@ -107,7 +107,7 @@ fn one_family_may_be_enough() {
 }
 
 #[test]
-fn failures_are_told_in_nginx_s_words_and_not_kept() {
+fn failures_have_nginx_s_words_and_are_not_kept() {
     let server = TestNameServer::start(|asked| {
         let code = asked.name.bytes().next()? - b'0';
         Some(asked.reply().code(code))
@@ -129,7 +129,7 @@ fn failures_are_told_in_nginx_s_words_and_not_kept() {
 }
 
 #[test]
-fn a_name_server_that_fails_has_its_say_and_the_next_question_goes_to_the_next() {
+fn a_failure_is_final_and_the_next_lookup_uses_the_next_server() {
     let bad = TestNameServer::start(|asked| Some(asked.reply().code(2)));
     let good = simple();
     let resolver = resolver(&[&bad, &good]);
@@ -143,7 +143,7 @@ fn a_name_server_that_fails_has_its_say_and_the_next_question_goes_to_the_next()
 }
 
 #[test]
-fn a_silent_name_server_is_asked_again_and_then_the_next() {
+fn a_query_is_repeated_and_then_sent_to_the_next_server() {
     let silent = TestNameServer::start(|_| None);
     let second = TestNameServer::start(|asked| {
         (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"]))
@@ -152,12 +152,12 @@ fn a_silent_name_server_is_asked_again_and_then_the_next() {
     run(async {
         assert_eq!(shown(&resolver, "a.net").await, "127.0.0.1");
     });
-    // Two questions, twice each: the second server has its turn only after the first had both.
+    // Two questions, twice each: the second server is used only after the first had both.
     assert_eq!((silent.log().len(), second.log().len()), (4, 4));
 }
 
 #[test]
-fn only_what_is_unanswered_is_asked_again() {
+fn only_unanswered_questions_are_sent_again() {
     let server = TestNameServer::start(|asked| {
         (asked.kind == A || asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1", "::1"]))
     });
@@ -181,7 +181,7 @@ fn a_wait_ends_in_time_and_so_does_the_lookup() {
 }
 
 #[test]
-fn a_name_server_that_is_not_there_is_passed_over() {
+fn an_unreachable_name_server_is_skipped() {
     let server = simple();
     let mut both = settings(&[&server]);
     both.servers.insert(0, closed());
@@ -193,7 +193,7 @@ fn a_name_server_that_is_not_there_is_passed_over() {
 }
 
 #[test]
-fn nobody_there_is_no_busy_loop() {
+fn unreachable_name_servers_cause_no_busy_loop() {
     let mut none = settings(&[]);
     none.servers = vec![closed(), closed()];
     let resolver = resolver_of(none, RESEND_MS / 2);
@@ -201,7 +201,7 @@ fn nobody_there_is_no_busy_loop() {
 }
 
 #[test]
-fn what_is_truncated_comes_over_tcp() {
+fn a_truncated_answer_is_fetched_over_tcp() {
     let server = TestNameServer::start(|asked| match asked.over_tcp {
         true => Some(asked.addresses(300, &["127.0.0.1", "::1"])),
         false => Some(asked.addresses(300, &["127.0.0.201"]).truncated()),
@@ -214,7 +214,7 @@ fn what_is_truncated_comes_over_tcp() {
 }
 
 #[test]
-fn what_is_truncated_once_more_is_asked_elsewhere_and_over_tcp() {
+fn an_answer_truncated_again_is_fetched_from_another_server_over_tcp() {
     let first = TestNameServer::start(|asked| Some(asked.reply().truncated()));
     let second = simple();
     let resolver = resolver(&[&first, &second]);
@@ -223,7 +223,7 @@ fn what_is_truncated_once_more_is_asked_elsewhere_and_over_tcp() {
 }
 
 #[test]
-fn what_is_no_answer_is_waited_past() {
+fn invalid_responses_are_ignored() {
     let server = TestNameServer::start(|asked| {
         let reply = asked.addresses(300, &["127.0.0.1"]);
         Some(match asked.times {
@@ -280,7 +280,7 @@ fn aliases_are_followed() {
 }
 
 #[test]
-fn chains_of_aliases_have_an_end() {
+fn the_length_of_alias_chains_is_bounded() {
     let server = TestNameServer::start(aliases);
     let resolver = resolver(&[&server]);
     run(async {
@@ -294,7 +294,7 @@ fn chains_of_aliases_have_an_end() {
     });
 }
 
-/// What A and AAAA say, and what comes of it: nginx's http_resolver_aaaa.t.
+/// Combinations of the answers to A and AAAA, and the results: nginx's http_resolver_aaaa.t.
 #[test]
 fn two_answers_make_one() {
     let server = TestNameServer::start(|asked| {
@@ -328,7 +328,7 @@ fn two_answers_make_one() {
         for (name, expected) in table {
             let found = shown(&resolver, &format!("{name}.net")).await;
             let failed = format!("{name}.net could not be resolved ({expected})");
-            // The alias's answer may be known, and then come in any order.
+            // The alias's answer may be cached, and then come in any order.
             let same = found == expected || found == failed;
             assert!(same, "{name}: {found}");
         }
@@ -336,7 +336,7 @@ fn two_answers_make_one() {
 }
 
 #[test]
-fn an_answer_holds_as_long_as_its_ttl() {
+fn an_answer_is_valid_for_its_ttl() {
     let server = TestNameServer::start(|asked| {
         let ttl_s = if asked.name == "never.net" { 0 } else { 1 };
         Some(asked.addresses(ttl_s, &["127.0.0.1"]))
@@ -362,7 +362,7 @@ fn an_answer_holds_as_long_as_its_ttl() {
 }
 
 #[test]
-fn all_who_wait_for_a_name_share_one_lookup() {
+fn all_waiters_for_a_name_share_one_lookup() {
     const WAITERS: usize = 500;
     let server = TestNameServer::start(|asked| {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -379,7 +379,7 @@ fn all_who_wait_for_a_name_share_one_lookup() {
 }
 
 #[test]
-fn who_gives_up_takes_nothing_from_others() {
+fn a_waiter_that_gives_up_does_not_affect_others() {
     let server = TestNameServer::start(|asked| {
         (asked.times > 1).then(|| asked.addresses(300, &["127.0.0.1"]))
     });
@@ -430,7 +430,7 @@ fn every_lookup_has_a_port_of_its_own() {
 }
 
 #[test]
-fn kept_addresses_take_turns() {
+fn cached_addresses_are_rotated() {
     let server =
         TestNameServer::start(|asked| Some(asked.addresses(300, &["10.0.0.1", "10.0.0.2", "::1"])));
     let resolver = resolver(&[&server]);
@@ -468,7 +468,7 @@ fn the_name_of_an_address() {
 }
 
 #[test]
-fn questions_of_types_are_told_apart() {
+fn questions_of_different_types_are_separate() {
     let server = TestNameServer::start(|asked| {
         assert!([A, AAAA].contains(&asked.kind));
         Some(asked.addresses(300, &["127.0.0.1"]))

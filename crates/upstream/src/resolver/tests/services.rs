@@ -86,7 +86,7 @@ fn services_that_are_not_found() {
 }
 
 #[test]
-fn a_watched_name_is_told_of_when_it_changes() {
+fn a_watched_name_is_reported_when_it_changes() {
     let server = TestNameServer::start(|asked| {
         Some(match asked.times {
             1 | 2 => asked.addresses(0, &["127.0.0.2", "127.0.0.1"]),
@@ -115,7 +115,7 @@ fn a_watched_service_has_backups() {
     assert_eq!(seen, [expected]);
 }
 
-/// The first so many reports about `a.net`.
+/// The first `count` reports about `a.net`.
 fn reports(server: &TestNameServer, service: Option<&str>, count: usize) -> Vec<String> {
     let settings = ResolverSettings { valid_ms: Some(100), ..settings(&[server]) };
     let resolver = resolver_of(settings, RESEND_MS);
