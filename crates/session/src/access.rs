@@ -1,16 +1,16 @@
-//! `allow` and `deny`: who may come, by address. The first rule that is about a client decides; a
-//! client of a Unix socket has no address but `unix:`.
+//! `allow` and `deny`: access by address. The first rule that matches a client decides; a client of
+//! a Unix socket has no address but `unix:`.
 
 use std::net::IpAddr;
 
 use conf::{Cidr, Directive, Load, Result, Value};
 
-/// What a rule says of those it is about.
+/// The effect of a rule on matching clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleVerdict {
-    /// They may come.
+    /// Access is allowed.
     Allow,
-    /// They may not.
+    /// Access is denied.
     Deny,
 }
 
@@ -19,11 +19,11 @@ pub enum RuleVerdict {
 pub struct AccessRules {
     v4: Vec<AccessRule<u32>>,
     v6: Vec<AccessRule<u128>>,
-    /// For clients of Unix sockets, who are all alike.
+    /// For clients of Unix sockets.
     unix: Option<RuleVerdict>,
 }
 
-/// For addresses that are `network` where `mask` has ones.
+/// Matches addresses that equal `network` in the bits of `mask`.
 #[derive(Clone, Copy)]
 struct AccessRule<A> {
     network: A,
@@ -78,7 +78,7 @@ impl AccessRules {
         }
     }
 
-    /// What the first rule about a client says; without an address it came by a Unix socket. An
+    /// The verdict of the first matching rule; a client without an address uses a Unix socket. An
     /// IPv4 address in IPv6's form counts as IPv4, unless no rule is about IPv4.
     pub fn verdict(&self, ip: Option<IpAddr>) -> Option<RuleVerdict> {
         let ip = match ip {

@@ -1,4 +1,4 @@
-//! The variables that every session has, whatever its subsystem.
+//! The variables that sessions of all subsystems have.
 
 use std::fmt::Arguments;
 use std::io::Write as _;
@@ -110,12 +110,12 @@ impl<X: Session> Common<X> {
     ];
 }
 
-/// The second that the worker's clock shows.
+/// The time on the worker's clock, in seconds.
 pub fn now() -> Stamps {
     Stamps::of((net::clock::unix_ms() / 1000) as i64)
 }
 
-/// The client's port; nothing where it has none, or nobody has said it.
+/// The client's port; empty if it has none, or it is unknown.
 pub fn port(peer: Option<SocketAddr>, out: &mut Vec<u8>) -> bool {
     peer.is_none_or(|peer| peer.port() == 0 || number(out, peer.port().into()))
 }

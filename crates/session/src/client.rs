@@ -1,4 +1,4 @@
-//! Who is on the other end of a connection.
+//! The client of a connection.
 
 use std::cell::{Cell, OnceCell};
 use std::fmt::{self, Write};
@@ -15,7 +15,7 @@ use wire::proxy_protocol::Header;
 pub struct Resting {
     serial: u64,
     peer: Option<SocketAddr>,
-    /// The listening socket it came by.
+    /// The slot of the listening socket.
     pub listen: u32,
     requests: u64,
     accepted_ms: u64,
@@ -34,7 +34,7 @@ pub struct Client {
     pub peer: Option<SocketAddr>,
     /// Its socket, to be asked about while it is open.
     pub socket: SocketProbe,
-    /// The address it connected to, once somebody has asked.
+    /// The address it connected to, once it has been read.
     local: OnceCell<Option<SocketAddr>>,
     /// The listening socket it came by, or was passed to.
     pub listen: u32,
@@ -42,7 +42,7 @@ pub struct Client {
     /// last, which is now its own.
     pub passes: u32,
     passed_to: Option<Box<SocketAddr>>,
-    /// Whether it sends datagrams; there is no connection then.
+    /// Whether it sends datagrams, without a connection.
     pub is_udp: bool,
     /// Requests so far, the present one included.
     pub requests: Cell<u64>,
@@ -50,15 +50,15 @@ pub struct Client {
     pub accepted_ms: u64,
     /// Whether `debug_connection` names it: its messages of every level are logged.
     pub debug: bool,
-    /// What the PROXY protocol's header said, once it has been read.
+    /// The PROXY protocol's header, once it has been read.
     pub proxy_protocol: OnceCell<Rc<Header>>,
     /// Whether a session encrypts the connection.
     pub is_secure: Cell<bool>,
-    /// Whether it speaks plainly where it should not.
+    /// Whether it speaks plaintext on a port for TLS.
     pub is_plain_by_mistake: Cell<bool>,
-    /// What its session has agreed on.
+    /// The parameters of its TLS session.
     pub tls: OnceCell<Arc<TlsDetails>>,
-    /// The client of the connection, where this one is only who that one speaks for.
+    /// The client of the connection, if that is a proxy that speaks for this client.
     pub behind: Option<Rc<Client>>,
     /// `peer` without its port, as text.
     address: AddressText,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn rest_forgets_nothing() {
+    fn parking_keeps_the_client() {
         let before = behind_a_proxy();
         let after = Client::wake(before.rest(), SocketProbe::NONE);
         assert_eq!((after.serial, after.listen, after.requests.get()), (7, 2, 3));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn speaking_for_another_changes_who_asks_and_nothing_else() {
+    fn speaking_for_another_changes_only_the_address() {
         let proxy = behind_a_proxy();
         let client = proxy.speaking_for("192.0.2.9:80".parse().unwrap());
         assert_eq!(

@@ -1,13 +1,13 @@
 //! Jobs of the control thread: what a process does once, however many workers serve.
 //!
 //! The control thread serves no clients and lives as long as the process, so a job outlives
-//! configurations: it is made once and told of each configuration ([`ControlJob::adopt`]). A job
-//! runs on the thread's event loop (`net::spawn`, `net::Timer`) and blocks nobody there: long work
-//! goes to other threads (`net::offload`). What it finds out reaches the workers through state that
-//! is shared anyway: a zone, a group of servers. Deliberately absent: work that belongs to one
-//! client or one worker, and what any job does.
+//! configurations: it is created once and gets each configuration ([`ControlJob::adopt`]). A job
+//! runs on the thread's event loop (`net::spawn`, `net::Timer`) and must not block it: long work
+//! goes to other threads (`net::offload`). Its results reach the workers through shared state: a
+//! zone, a group of servers. Deliberately absent: work for one client or one worker, and the jobs
+//! themselves.
 //!
-//! The invariant: a job is told of a configuration before any worker has it.
+//! The invariant: a job gets a configuration before any worker does.
 
 use zones::Zones;
 
@@ -25,5 +25,5 @@ pub trait ControlJob<S> {
     fn leave(&mut self);
 }
 
-/// Jobs in the order in which they are told.
+/// Jobs in the order in which they are called.
 pub type ControlJobs<S> = Vec<Box<dyn ControlJob<S>>>;

@@ -1,11 +1,11 @@
-//! Numbers as text, appended without a detour through formatting.
+//! Numbers as text, appended without `fmt`.
 
 /// Appends a number.
 pub fn write(number: u64, out: &mut Vec<u8>) {
     write_padded(number, 1, out);
 }
 
-/// Appends a number of three digits at least: a status.
+/// Appends a number with at least three digits: a status.
 pub fn write_three(number: u64, out: &mut Vec<u8>) {
     write_padded(number, 3, out);
 }

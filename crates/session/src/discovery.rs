@@ -17,6 +17,6 @@ impl<C: Configuration> ControlJob<Arc<C>> for NameDiscovery {
         self.0 = Discovery::of(site.groups());
     }
 
-    /// Sessions that go on may still choose servers.
+    /// Remaining sessions may still choose servers.
     fn leave(&mut self) {}
 }

@@ -7,7 +7,7 @@ use crate::values::TooLong;
 use crate::variables::DEPTH_MAX;
 use crate::{Configuration as _, Session};
 
-/// Gives a variable its value. `Err`: there is no room for it, which has been logged.
+/// Sets a variable. `Err` if there is no room for the value, which has been logged.
 pub fn set<X: Session>(x: &mut X, id: VariableId, value: &[u8]) -> Result<(), TooLong> {
     x.values().set(id, Some(value)).inspect_err(|_| {
         let generation = x.generation().clone();
@@ -17,7 +17,7 @@ pub fn set<X: Session>(x: &mut X, id: VariableId, value: &[u8]) -> Result<(), To
     })
 }
 
-/// Appends the value of a variable, which is computed unless it is known; false where it has none.
+/// Appends the value of a variable, which is computed unless it is known; false if it has none.
 pub fn append<X: Session>(x: &mut X, id: VariableId, out: &mut Vec<u8>) -> bool {
     if let Some(found) = x.values().append_known(id, out) {
         return found;
@@ -34,7 +34,7 @@ pub fn append<X: Session>(x: &mut X, id: VariableId, out: &mut Vec<u8>) -> bool 
     let found = (variable.get)(x, out);
     x.values().depth -= 1;
     if variable.cached {
-        // Where there is no room for it, it is computed again.
+        // Without room, it is computed again next time.
         let _ = x.values().set(id, found.then(|| &out[start..]));
     }
     found

@@ -1,23 +1,23 @@
-//! Who a request came from, according to the proxies it passed.
+//! The origin of a request, according to the proxies it passed.
 //!
-//! A field such as X-Forwarded-For is believed as far as it was written by trusted proxies: read
-//! from its end, for each proxy appends the address that it was asked from.
+//! A field such as X-Forwarded-For is trusted as far as it was written by trusted proxies. It is
+//! read from its end, because each proxy appends the address of its client.
 
 use std::net::IpAddr;
 
 use conf::Cidr;
 
-/// Proxies that are believed.
+/// Trusted proxies.
 #[derive(Clone, Default)]
 pub struct Proxies {
     /// Their addresses.
     pub networks: Vec<Cidr>,
-    /// Whether whoever comes by a Unix socket is among them.
+    /// Whether clients of Unix sockets are trusted.
     pub unix: bool,
 }
 
 impl Proxies {
-    /// Whether the address, `None` on Unix sockets, is one of theirs.
+    /// Whether the address, `None` on Unix sockets, is trusted.
     fn has(&self, from: Option<IpAddr>) -> bool {
         match from {
             Some(ip) => self.networks.iter().any(|network| network.contains(ip)),
@@ -49,7 +49,7 @@ pub fn forwarded<'l>(
     found
 }
 
-/// What stands between spaces and commas. A line without any of it is one empty entry.
+/// The entries between spaces and commas. A line without any is one empty entry.
 fn entries_from_the_end(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let entries = line.rsplit(|byte| matches!(byte, b' ' | b','));
     let mut entries = entries.filter(|entry| !entry.is_empty());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn as_far_as_trust_goes() {
+    fn recursive_lookup_stops_at_the_first_untrusted_address() {
         let cases = [
             (&["192.0.2.1, 192.0.2.2, 10.0.0.1"][..], Some("192.0.2.2 0")),
             (&["192.0.2.1", "10.0.0.2,10.0.0.1"], Some("192.0.2.1 0")),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_believed() {
+    fn an_untrusted_client_is_not_believed() {
         let from = "192.0.2.9".parse().ok();
         let networks = vec![Cidr::V4(10 << 24, 8)];
         let line = || [&b"192.0.2.1"[..]].into_iter();

@@ -1,4 +1,4 @@
-//! What a feature has hooked into a phase or into the way of a reply, and which feature it was.
+//! A feature's function in a phase or on the way of a reply, and the name of the feature.
 
 use std::ops::Deref;
 
@@ -6,9 +6,9 @@ use conf::FeatureName;
 
 /// A function of a feature. It is called like the function.
 pub struct Hook<F> {
-    /// Whose it is.
+    /// The feature.
     pub feature: FeatureName,
-    /// What is called.
+    /// The function.
     pub run: F,
 }
 

@@ -1,4 +1,4 @@
-//! The name the program goes by: `weir`, or `nginx` when it is called so.
+//! The program's name: `weir`, or `nginx` when it is run under that name.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ pub struct ProgramIdentity {
 
 static IDENTITY: OnceLock<ProgramIdentity> = OnceLock::new();
 
-/// Settles the name; the first call holds.
+/// Sets the name; the first call counts.
 pub fn settle(name: &'static str, version: &'static str) {
     let token = || format!("{name}/{version}");
     IDENTITY.get_or_init(|| ProgramIdentity { name, version, token: token() });

@@ -1,4 +1,4 @@
-//! A map that knows what was not used for longest.
+//! A map with the order of last use.
 //!
 //! Finding an entry allocates nothing, and neither does putting one in the place of another.
 
@@ -35,7 +35,7 @@ impl<V> Default for Lru<V> {
 }
 
 impl<V> Lru<V> {
-    /// None yet.
+    /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,7 +75,7 @@ impl<V> Lru<V> {
         }
     }
 
-    /// The one that was not used for longest.
+    /// The least recently used entry.
     pub fn oldest(&self) -> Option<LruEntry> {
         (self.oldest != END).then_some(LruEntry(self.oldest))
     }
@@ -114,7 +114,7 @@ impl<V> Lru<V> {
         (key, value)
     }
 
-    /// Takes out what was not used for longest; whether there was anything.
+    /// Removes the least recently used entry. Returns whether there was one.
     pub fn remove_oldest(&mut self) -> bool {
         self.oldest().map(|entry| self.remove(entry)).is_some()
     }

@@ -5,13 +5,13 @@ use observe::OpenConnection;
 
 use crate::Client;
 
-/// A connection on its way.
+/// A connection that is being handed over.
 pub struct PassedConnection {
-    /// Whose it is, as one of the socket that it is passed to.
+    /// The client, as one of the socket that it is passed to.
     pub client: Client,
     /// Its bytes.
     pub stream: Stream,
-    /// What has been read of it already.
+    /// The bytes already read.
     pub received: Vec<u8>,
     /// Counts it among the open ones.
     pub open: OpenConnection,

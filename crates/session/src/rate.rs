@@ -1,29 +1,29 @@
-//! How much may pass when, where a rate is given: `limit_rate` on the way to clients, and on the
-//! way from backends. Time and amounts in, amounts and delays out.
+//! Transfer rates: `limit_rate` on the way to clients, and on the way from backends. Time and
+//! amounts in, amounts and delays out.
 
 /// How fast bytes pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
-    /// Bytes a second; 0: any number.
+    /// Bytes per second; 0 for no limit.
     per_second: u64,
-    /// Bytes that come on top.
+    /// Additional bytes, not subject to the rate.
     after: u64,
     started_s: u64,
 }
 
-/// What may pass now.
+/// The bytes that may pass now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// Any number of bytes.
     Unlimited,
-    /// So many.
+    /// This many bytes.
     Bytes(u64),
-    /// None before so many milliseconds have passed.
+    /// None before this many milliseconds have passed.
     NotBefore(u64),
 }
 
 impl Rate {
-    /// From now on so many bytes a second, and `after` bytes on top.
+    /// A rate in bytes per second, after the first `after` bytes.
     pub fn new(per_second: u64, after: u64, started_s: u64) -> Self {
         Self { per_second, after, started_s }
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_allows_what_it_allows() {
+    fn each_second_has_its_allowance() {
         let rate = Rate { per_second: 1000, after: 200, started_s: 50 };
         assert_eq!(Rate::default().allowance(50, 1 << 40), Allowance::Unlimited);
         let table = [

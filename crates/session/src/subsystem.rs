@@ -1,8 +1,8 @@
 //! A subsystem as the program sees it: a compiled configuration with listening sockets, and what
 //! serves it in one worker.
 //!
-//! The program has a list of subsystems and asks each of them the same. Deliberately absent: how a
-//! configuration is read and compiled, and what a connection carries.
+//! The program has a list of subsystems and calls them all through this interface. Deliberately
+//! absent: how a configuration is read and compiled, and the contents of connections.
 
 use std::any::Any;
 use std::future::Future;
@@ -41,7 +41,7 @@ pub struct SiteShare {
 
 /// A subsystem in one worker.
 pub trait SubsystemWorker {
-    /// From now on this generation serves what begins. What is under way finishes in its own.
+    /// Serves new connections with this generation. Existing ones finish in their own.
     fn replace(self: Rc<Self>, share: SiteShare);
 
     /// Serves a new connection; `debug`: all its messages are logged. One that came by a socket
@@ -61,7 +61,7 @@ pub trait SubsystemWorker {
     /// The slot of the listening socket that gets connections to this address.
     fn slot_at(&self, to: &Address) -> Option<u32>;
 
-    /// Ends what began under earlier generations than this.
+    /// Ends connections of earlier generations than this.
     fn cut_before(&self, generation: u64);
 
     /// Ends a few idle connections, as far as there are any, in favour of new ones.

@@ -1,4 +1,4 @@
-//! What is known of the servers that a session has tried: for variables, and for log lines.
+//! The servers that a session has tried, for variables and for log lines.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,7 +19,7 @@ pub struct Attempts {
 pub struct UpstreamAttempt {
     /// The server; `Err`: the name of the group, which had no server available.
     pub server: Result<Arc<Server>, Box<[u8]>>,
-    /// Whether it was for another resource than the attempt before.
+    /// Whether it was for another resource than the previous attempt.
     pub anew: bool,
     /// When it began, by the worker's clock.
     pub begun_ms: u64,
@@ -120,8 +120,8 @@ impl Attempts {
             + size_of::<UpstreamAttempt>()
     }
 
-    /// Calls `write` for each server tried; between two of them stands what nginx writes there.
-    /// False if there is none.
+    /// Calls `write` for each server tried, with nginx's separators in between. False if there is
+    /// none.
     pub fn each(
         &self,
         out: &mut Vec<u8>,

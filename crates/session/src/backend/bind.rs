@@ -1,4 +1,4 @@
-//! `proxy_bind` and its like: the local address of connections to servers.
+//! `proxy_bind` and similar directives: the local address of connections to servers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,22 +10,22 @@ use conf::{Directive, Load, Result, Template, Value, Values};
 pub enum Bind {
     /// The system's choice.
     Off,
-    /// What this renders to, if anything.
+    /// The rendered address, unless it is empty.
     To {
         /// An address, perhaps with a port.
         address: Template,
-        /// Whether it may be another machine's.
+        /// Whether it may be an address of another machine.
         transparent: bool,
     },
 }
 
-/// The local address that one session's connections have.
+/// The local address of one session's connections.
 pub enum LocalAddress {
     /// The system's choice.
     Any,
     /// This one.
     At(SocketAddr),
-    /// Variables gave this, which is no address.
+    /// The value of variables, which is not an address.
     Invalid(Vec<u8>),
 }
 

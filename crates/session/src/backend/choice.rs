@@ -11,20 +11,21 @@ use super::Backed;
 use super::queue::{QueueTime, Queued};
 use crate::Client;
 
-/// The status of a session whose client left before there was a server for it.
+/// The status of a session whose client left before a server was chosen.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// There is no server to try.
 pub struct NoServer {
-    /// The status after waiting in vain, or until the client left; `None`: "no live upstreams".
+    /// The status after a timeout in the queue, or after the client left; `None`: "no live
+    /// upstreams".
     pub status: Option<u16>,
     /// How long the session waited.
     pub waited_ms: Option<u64>,
 }
 
-/// The server to try next, and how long it was waited for. `sticky` binds the session to a server;
-/// `queue_timeout_ms` is how long it waits if the group's limit does not say; `left` is polled
-/// while it waits, and ready once nobody waits any more.
+/// Chooses the server to try next. Returns it with the time spent waiting. `sticky` binds the
+/// session to a server; `queue_timeout_ms` limits the wait if the group's limit does not; `left` is
+/// polled during the wait, and ready once the client has left.
 pub async fn choose<X: Backed>(
     x: &mut X,
     group: &Arc<Group>,

@@ -1,4 +1,4 @@
-//! Connections to servers that fail, and how nginx reports them.
+//! Failed connections to servers, and how nginx reports them.
 
 use std::fmt;
 use std::io;
@@ -6,20 +6,20 @@ use std::net::SocketAddr;
 
 use observe::{Errno, Level};
 
-/// What is done until there is a connection.
+/// The action in log lines until there is a connection.
 pub const CONNECTING: &str = "connecting to upstream";
 
-/// Whose fault it is that there is no connection.
+/// The cause of a failed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectTrouble {
-    /// The server's: another one may do better.
+    /// The server: another one may succeed.
     Server,
-    /// Ours: no other server would do better.
+    /// This machine: another server would fail, too.
     Internal,
 }
 
-/// Logs a call that failed at once. nginx names the address then: the server's `name`, or the
-/// local one that was asked for.
+/// Logs a call that failed at once. nginx then names the address: the server's `name`, or the local
+/// address.
 pub fn log_refused(
     (call, error): (&str, io::Error),
     name: &[u8],

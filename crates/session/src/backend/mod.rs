@@ -1,8 +1,7 @@
-//! How a session gets to a server of a group, as far as `http` and `stream` do it alike: which
-//! group, which server, waiting for one, where connections come from, and what is known afterwards
-//! of the servers that were tried.
+//! Access to the servers of a group for `http` and `stream`: the choice of group and server, the
+//! queue, the origin of connections, and the record of the servers that were tried.
 //!
-//! Deliberately absent: what is sent to a server, and when another one is tried.
+//! Deliberately absent: the bytes sent to a server, and the conditions for trying another one.
 
 mod attempts;
 mod bind;
@@ -33,6 +32,6 @@ pub trait Backed: Session {
     fn attempts(&self) -> &Attempts;
     /// The group that it was passed on to last, if that has a limit.
     fn limited(&self) -> Option<&Arc<Group>>;
-    /// What is being done, as log lines name it after `while`.
+    /// The current action, as log lines name it after `while`.
     fn action(&mut self) -> &mut &'static str;
 }

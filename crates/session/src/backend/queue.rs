@@ -1,4 +1,4 @@
-//! Waits for a server while each that could be used has as many requests as it may have.
+//! Waits for a server while all usable ones have reached their limits.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ pub(super) struct QueueTime<'a> {
     timeout_ms: u64,
 }
 
-/// What waiting came to.
+/// The result of waiting.
 pub(super) enum Queued {
     /// This server.
     Server(Lease),
     /// The servers that it waited for cannot be used any more: choose again.
     Again,
-    /// No server, and this is the status for it.
+    /// No server; with the status of the reply.
     Refused(u16),
-    /// There is none to wait for.
+    /// No server has a queue.
     NoServer,
-    /// The client does not wait any more.
+    /// The client has left.
     Left,
 }
 
-/// Why a request waits no more.
+/// Why a wait ends.
 enum QueueWaitEnd {
     Waited(Waited),
     TimedOut,
@@ -39,13 +39,13 @@ enum QueueWaitEnd {
 }
 
 impl<'a> QueueTime<'a> {
-    /// Time begins to run.
+    /// Starts the time.
     pub(super) fn new(limit: &'a GroupLimit, read_timeout_ms: u64) -> Self {
         let timeout_ms = limit.timeout_ms().unwrap_or(read_timeout_ms);
         Self { limit, begun_ms: clock::now_ms(), timeout_ms }
     }
 
-    /// How long it has taken.
+    /// The time since the start.
     pub(super) fn waited_ms(&self) -> u64 {
         clock::now_ms() - self.begun_ms
     }

@@ -11,7 +11,7 @@ use upstream::{Group, ResolverPolicy};
 
 use crate::Session;
 
-/// Why there is no group. It has been logged.
+/// Why there is no group. The reason has been logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoGroup {
     /// The text names no server.

@@ -1,7 +1,7 @@
-//! `$upstream_...` and `$limit_upstream_...`: what came of trying servers.
+//! `$upstream_...` and `$limit_upstream_...`: the results of trying servers.
 //!
-//! Each has a value for every server tried: those tried one after another are divided by commas,
-//! and by colons those asked for another resource after an internal redirect.
+//! Each has a value for every server tried: separated by commas, and by colons after an internal
+//! redirect to another resource.
 
 use std::marker::PhantomData;
 

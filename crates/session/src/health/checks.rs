@@ -1,4 +1,4 @@
-//! The loop: asks servers when they are due, and brings the answers to the watch.
+//! The loop: checks servers when they are due, and passes the results to the watch.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub struct HealthChecks<P: HealthProbe> {
 
 struct HealthState<P: HealthProbe> {
     watch: RefCell<Watch<P>>,
-    /// Connections that serve for more than one check.
+    /// Connections kept for further checks.
     kept: RefCell<HashMap<CheckKey, P::Kept>>,
     changed: Cell<bool>,
     waker: Cell<Option<Waker>>,
@@ -39,8 +39,8 @@ impl<P: HealthProbe> Default for HealthChecks<P> {
 }
 
 impl<P: HealthProbe> HealthChecks<P> {
-    /// Continues with the checks of a new configuration. Call it before any worker has that, so
-    /// that no server is used that must pass first.
+    /// Continues with the checks of a new configuration. Call it before any worker has that
+    /// configuration, so that no server is used before its mandatory first check.
     pub fn serve(&self, checks: Vec<HealthCheck<P>>) {
         let is_idle = checks.is_empty();
         self.state.watch.borrow_mut().replace(checks, clock::now_ms());
@@ -51,7 +51,7 @@ impl<P: HealthProbe> HealthChecks<P> {
         }
     }
 
-    /// Stops asking; what is known of servers stays.
+    /// Stops checking; the health of servers is kept.
     pub fn stop(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.stop();
@@ -67,7 +67,7 @@ impl<P: HealthProbe> HealthState<P> {
         }
     }
 
-    /// Asks servers when they are due, forever.
+    /// Checks servers when they are due, forever.
     async fn attend(self: Rc<Self>) {
         let timer = Timer::new();
         loop {
@@ -103,7 +103,7 @@ impl<P: HealthProbe> HealthState<P> {
     }
 }
 
-/// A check under way. However it ends, the watch gets an answer.
+/// A check in progress. The watch gets a result even if this is dropped.
 struct Question<P: HealthProbe> {
     state: Rc<HealthState<P>>,
     key: CheckKey,

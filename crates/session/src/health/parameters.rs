@@ -6,10 +6,10 @@ use conf::{Directive, Error, Load, Result, Word, units};
 use upstream::health::{Begin, CheckTerms};
 use upstream::{Group, Groups};
 
-/// What a `health_check` line says, whatever the protocol.
+/// The parameters of a `health_check` line that all protocols have.
 #[derive(Clone)]
 pub struct CheckParameters {
-    /// When servers are asked, and how many answers make a change.
+    /// When servers are checked, and how many results make a change.
     pub terms: CheckTerms,
     /// The port to connect to; `None`: the server's own.
     pub port: Option<u16>,
@@ -65,7 +65,7 @@ impl CheckParameters {
         Ok(())
     }
 
-    /// The error for a parameter that does not exist, or whose value is bad.
+    /// The error for an unknown parameter or a bad value.
     pub fn invalid(&self, word: &Word) -> Error {
         self.from.error_at(word, format!("invalid parameter \"{word}\""))
     }
@@ -75,7 +75,7 @@ impl CheckParameters {
         self.from.refuse(reason)
     }
 
-    /// The `match` block that the line names, which `find` looks up; `None`: it names none.
+    /// The `match` block that the line names, which `find` looks up; `None` if it names none.
     pub fn matching<M>(&self, find: impl FnOnce(&[u8]) -> Option<M>) -> Result<Option<M>> {
         let Some(word) = &self.matching else { return Ok(None) };
         let name = split(word).1;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn the_oldest_file_is_closed_for_a_new_one() {
         let mut cache = cache(2, 1);
         let folder = LogFolder::new("oldest");
         let names = ["a", "b", "c"].map(|name| folder.file(name));

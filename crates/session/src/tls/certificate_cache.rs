@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_makes_room() {
+    fn the_least_recently_used_object_is_evicted() {
         let cache = CertificateCache::new(2, 10_000, 60_000);
         assert!(read(&cache, "a", 1) && read(&cache, "b", 2));
         assert!(!read(&cache, "a", 3) && read(&cache, "c", 4));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_looked_at_after_its_time_and_read_when_it_changed() {
+    fn a_file_is_compared_after_valid_and_read_if_it_changed() {
         let path = std::env::temp_dir().join(format!("weir-certificate-{}", std::process::id()));
         let cache = CertificateCache::new(2, 10_000, 1000);
         let read = |now_ms, is_stale| {

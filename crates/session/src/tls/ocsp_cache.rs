@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_status_makes_room() {
+    fn the_oldest_status_is_evicted() {
         let cache = OcspCache::new(2 * ENTRY_BYTES);
         for serial in 1..=3 {
             store(&cache, &[serial], OcspStatus::Good, 2000);

@@ -40,7 +40,7 @@ fn the_request_is_in_the_path() {
 }
 
 #[test]
-fn a_silent_responder_has_its_time() {
+fn a_silent_responder_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let fetched = net::testing::simulate(async {
@@ -72,7 +72,7 @@ fn other_replies_are_refused() {
 }
 
 #[test]
-fn a_name_that_nobody_has_looked_up_needs_a_resolver() {
+fn a_name_without_an_address_needs_a_resolver() {
     let fetched = net::run(async {
         let url = OcspResponderUrl::parse(b"http://ocsp.test/").expect("a URL");
         url.fetch(&[0], &ResolverPolicy::default()).await
