@@ -85,7 +85,7 @@ fn percent(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }
 
-/// An effect with its interval and, if it is none, the verdict: `+12.3 % [+10.1 +14.0]`,
+/// An effect with its interval, and the verdict unless that is an effect: `+12.3 % [+10.1 +14.0]`,
 /// `+0.2 % [-0.9 +1.1], none above 1.1 %`, `+3.0 % [-18.7 +40.1], inconclusive`.
 pub(crate) fn told(ratio: Option<Interval>) -> String {
     let Some(ratio) = ratio else { return "too few turns".to_owned() };

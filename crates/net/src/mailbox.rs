@@ -34,7 +34,8 @@ impl<T> Mailbox<T> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+    /// Polls for the next message; `None` once every sender is gone.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut mail = lock(&self.0);
         match mail.messages.pop_front() {
             None if mail.senders > 0 => {

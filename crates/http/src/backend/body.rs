@@ -302,7 +302,7 @@ impl<C: BackendCarrier> BackendBody<C> {
         Poll::Ready(())
     }
 
-    /// How many bytes may be read now; pending while it is none.
+    /// The number of bytes that the rate allows to be read now. Pending while it is 0.
     fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         loop {
             if self.timed == Some(TimedStep::Rate) {

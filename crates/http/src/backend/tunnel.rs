@@ -177,7 +177,7 @@ impl Way {
         Ok((DirectionState::MayContinue, moved))
     }
 
-    /// Reads the next piece. Keeps no buffer if there is none.
+    /// Reads the next piece. Gives the buffer back if no bytes have arrived.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

@@ -42,6 +42,6 @@ pub(crate) use server::choose_server;
 pub(crate) struct Preread {
     /// Bytes of the protocol.
     pub(crate) bytes: Vec<u8>,
-    /// What is left of the time for the first head, if some of it has passed.
+    /// The time left for the first head, if a handshake or a PROXY header took some of it.
     pub(crate) left_ms: Option<u64>,
 }

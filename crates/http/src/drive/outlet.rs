@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use crate::exchange::{Bytes, Exchange, Fields, FileSlice, TunnelEnd};
 use crate::site::policy::Output;
 
-/// The client's end of one exchange. It gathers what is put into it until it is flushed.
+/// The client's end of one exchange. Buffers the reply's head and body until they are flushed.
 pub(crate) trait Outlet: TunnelEnd {
     /// Puts the head of the exchange's reply. Returns the framing of the body.
     fn put_head(&mut self, x: &mut Exchange, has_body: bool, output: &Output) -> Framing;

@@ -11,8 +11,9 @@ use session::WorkerSlot;
 
 use crate::site::Generation;
 
-/// Background tasks of one worker and generation.
-pub(crate) const BACKGROUND_TASKS_MAX: usize = 4096;
+/// The most background tasks of one worker and generation. Each may have a connection to a backend,
+/// and one client can start many: this is what they may take of the descriptors.
+pub(crate) const BACKGROUND_TASKS_MAX: usize = 512;
 
 /// One worker's background tasks of one generation.
 #[derive(Default)]

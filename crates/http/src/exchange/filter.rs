@@ -259,7 +259,7 @@ fn pull_source(
 }
 
 impl PieceQueue {
-    /// The next piece of output; `None`: there is none.
+    /// The next piece of output. `None` if this filter has no more.
     fn poll_next(
         &mut self,
         x: &mut Exchange,

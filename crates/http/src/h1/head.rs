@@ -229,7 +229,7 @@ pub(crate) fn settle(x: &mut Exchange, parser: &RequestHeadParser) -> Result<(),
     settled.map(drop).map_err(|refused| refuse(x, parser, refused))
 }
 
-/// Logs a refused request and records what is known of it. Returns the status.
+/// Logs a refused request, and keeps its host and line for the access log. Returns the status.
 fn refuse(x: &mut Exchange, parser: &RequestHeadParser, refused: BadHead) -> u16 {
     let status = match refused {
         BadHead::Head(error) => {

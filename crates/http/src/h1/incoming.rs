@@ -55,7 +55,7 @@ impl BodyInput {
         matches!(self.coding, BodyCoding::Ended)
     }
 
-    /// Whether `input`, which continues what was taken before, contains the rest of the body.
+    /// Whether `input`, the bytes that follow those already decoded, contains the rest of the body.
     pub(super) fn is_whole_in(&self, input: &[u8]) -> bool {
         match &self.coding {
             BodyCoding::Ended => true,

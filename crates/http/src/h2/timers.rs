@@ -18,7 +18,7 @@ pub(super) struct Http2Timers {
     /// For the client to read output.
     write: Timer,
     is_writing: Cell<bool>,
-    /// What is left of the time for the first head, if some of it has passed.
+    /// The time left for the first head, if a handshake or a PROXY header took some of it.
     pub(super) left_ms: Option<u64>,
     /// Whether a stream has begun.
     pub(super) is_used: bool,

@@ -76,7 +76,8 @@ impl Account {
     }
 
     fn tell_since(&self, before: &Self, measured: &mut MeasuredRun) {
-        let (requests, seconds) = (measured.requests as f64, measured.seconds);
+        // A turn without a reply has finite figures, too: JSON has no others.
+        let (requests, seconds) = (measured.requests.max(1) as f64, measured.seconds);
         let cpu_s = (self.cpu_s - before.cpu_s).max(0.0);
         measured.cpu_us = cpu_s * 1e6 / requests;
         measured.busy = cpu_s / seconds;

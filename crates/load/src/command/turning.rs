@@ -1,6 +1,8 @@
 //! Turns: `--against` has two servers take turns and shows what B does differently; with
 //! `--on-demand` the caller says when a server has its turn.
 
+use net::MailboxSender;
+
 use super::{
     CommandError, DESCRIPTORS, answered, expected, is_file, is_output, print, show, write,
 };
@@ -48,9 +50,10 @@ pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), C
 pub(super) fn run_on_demand(settings: &LoadSettings) -> Result<(), CommandError> {
     let plan = settings.plan_on_demand()?;
     let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
-    let mut lines = std::io::stdin().lines();
-    let mut next = || lines.next().is_some_and(|line| line.is_ok());
-    turns::run_on_demand(&plan, &mut next, &mut |rate, results| {
+    let order = |orders: MailboxSender<()>| {
+        std::io::stdin().lines().map_while(Result::ok).for_each(|_| orders.send(()));
+    };
+    turns::run_on_demand(&plan, order, &mut |rate, results| {
         let run = json::write(std::slice::from_ref(results));
         print(&format!("{{\"steady_replies_per_s\":{rate},\"run\":{}}}\n", run.trim_end()))
     })?;

@@ -11,7 +11,9 @@
 //! connections, because the assignment of connections to a server's threads is random, and if it
 //! lasted for a whole run it would look like a difference.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use net::signals::Signals;
@@ -44,17 +46,20 @@ pub fn run_in_turns(
     net::run(run).and_then(|done| done).map_err(|error| explained(&error, &plans[0]))
 }
 
-/// Loads a server in turns, each when `next` returns `true`; its connections stay open in between.
-/// `report` is given the rate of a turn and all that was counted.
+/// Loads a server in turns, one for each message that a thread with `order` sends; its connections
+/// stay open in between. `report` is given the rate of a turn and all that was counted.
 pub fn run_on_demand(
     plan: &RunPlan,
-    next: &mut dyn FnMut() -> bool,
+    order: impl FnOnce(MailboxSender<()>) + Send + 'static,
     report: &mut dyn FnMut(f64, &Results) -> Result<(), String>,
 ) -> Result<(), String> {
     let run = async {
         let mut turns = TurnTaker::new()?;
+        // After signals are blocked, which threads inherit.
+        let (sender, mut orders) = mailbox();
+        std::thread::spawn(move || order(sender));
         let Some(run) = turns.connect(plan).await? else { return Ok(()) };
-        while next() {
+        while turns.is_ordered(&mut orders).await {
             let began_unix_ms = unix_ms();
             let Some(ended) = turns.turn(&run).await? else { break };
             let mut sum = TurnSum::default();
@@ -164,6 +169,19 @@ impl TurnTaker {
             }
         }
         Ok(Some(run))
+    }
+
+    /// Waits for the order to begin a turn. `false`: no more will come, or a signal ends the run.
+    async fn is_ordered(&mut self, orders: &mut Mailbox<()>) -> bool {
+        poll_fn(|cx| {
+            while let Poll::Ready(news) = self.heard.poll_next(cx) {
+                if matches!(news, Some(News::Interrupt) | None) {
+                    return Poll::Ready(false);
+                }
+            }
+            orders.poll_next(cx).map(|order| order.is_some())
+        })
+        .await
     }
 
     /// A turn of a server. Its connections are idle between its turns.

@@ -210,7 +210,7 @@ impl RelayWay {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads the next piece; keeps no buffer if there is none.
+    /// Reads the next piece. Gives the buffer back if no bytes have arrived.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

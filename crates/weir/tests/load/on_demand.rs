@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::generator::load;
 use super::peer::{OK, Peer};
+use super::server::{eventually, kill};
 
 /// The number behind a field's name.
 fn number(json: &str, name: &str) -> f64 {
@@ -34,6 +35,24 @@ fn a_turn_for_each_line_cuts_no_request_off_and_keeps_its_connections() {
     assert!(lines.next().is_none());
     let seen = peer.seen();
     assert_eq!((seen.requests, seen.connections), (replies, 3));
+}
+
+/// Standard input stays open: only the signal ends the wait for another turn.
+#[test]
+fn a_signal_ends_the_wait_for_a_turn() {
+    let peer = Peer::answering(OK);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let url = format!("http://{}/", peer.address);
+    command.args(["load", "--on-demand", "-q", "-c1", "-d10ms", &url]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut orders = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    orders.write_all(b"\n").unwrap();
+    lines.next().unwrap().unwrap();
+    kill(child.id() as i32, "INT");
+    let status = eventually("the generator's end", || child.try_wait().unwrap());
+    assert!(status.success());
+    drop(orders);
 }
 
 #[test]

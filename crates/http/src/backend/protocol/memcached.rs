@@ -18,7 +18,7 @@ pub(crate) struct MemcachedRequest {
     pub(crate) key: Arc<[u8]>,
     /// Whether it is for a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
-    /// The flag of compressed values; 0: there is none.
+    /// The bit in an item's flags that marks a compressed value; 0 if no bit does.
     pub(crate) gzip_flag: u64,
 }
 

@@ -140,7 +140,7 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     )],
 );
 
-/// Writes the ratio with two decimals. Returns false if there is none.
+/// Writes the ratio with two decimals. Returns false if nothing was compressed.
 fn write_ratio(before: u64, after: u64, out: &mut Vec<u8>) -> bool {
     if after == 0 {
         return false;

@@ -17,8 +17,8 @@ conf::directives! {
 
     /// Sends a copy of each request to this location and ignores the response.
     ///
-    /// Copies delay no client: the next request of the connection does not wait for them. With 4096
-    /// copies under way in a worker, further ones are dropped with an error in the log.
+    /// Copies delay no client: the next request of the connection does not wait for them. With 512
+    /// copies in progress in a worker, further ones are dropped with an error in the log.
     ///
     /// Syntax: PATH | off
     /// Differs: nginx serves the client's next request on the connection only after the copy ends,

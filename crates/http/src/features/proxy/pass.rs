@@ -34,7 +34,7 @@ pub struct Url {
     /// Whether it begins with `https://`.
     is_tls: bool,
     port_said: bool,
-    /// The part after host and port; `None`: there is none.
+    /// The part after host and port; `None` if the URL ends there.
     uri: Option<Box<[u8]>>,
 }
 
