@@ -315,7 +315,7 @@ impl HttpPlan {
         let mut site = Site::default();
         let mut sockets = Sockets::default();
         let certificates = self.servers.iter().map(|block| block.layers.tls());
-        session::tls::read_ahead(certificates, compiler.load);
+        tls::read_ahead(certificates, compiler.load);
         let count = self.servers.len();
         for block in self.servers {
             let id = ServerId(site.servers.len() as u32);

@@ -35,7 +35,6 @@ mod session;
 pub mod split_clients;
 mod subsystem;
 pub mod table;
-pub mod tls;
 mod trusted;
 pub mod values;
 pub mod variables;

@@ -123,7 +123,7 @@ impl StreamPlan {
         let mut site = StreamSite::default();
         let (mut sockets, mut blocks) = (StreamSockets::default(), Vec::new());
         let certificates = self.servers.iter().map(|block| block.layers.tls());
-        ::session::tls::read_ahead(certificates, load);
+        ::tls::read_ahead(certificates, load);
         for block in self.servers.into_iter().filter(|block| !block.is_left_out && !all_left_out) {
             let id = StreamServerId(site.servers.len() as u32);
             let scope = main.child(block.layers, false);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::session::Session as _;
-use ::session::tls::{ClientRefusal, OcspChecks, ServerTlsSetup};
+use ::tls::{ClientRefusal, OcspChecks, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{Stream, Timer, buffers};

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use ::session::health::Verdict;
 use ::session::server_names::ServerNames;
-use ::session::tls::{ClientVerification, ServerTlsSetup};
 use ::session::variables::Variable;
 use ::session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
+use ::tls::{ClientVerification, ServerTlsSetup};
 use ::upstream::health::CheckTerms;
 use ::upstream::{Group, ResolverPolicy, Server};
 use conf::{FeatureName, InstallTarget, Load, Registry, Span, VariableId};

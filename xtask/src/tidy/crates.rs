@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["upstream"],
     &["fetch"],
     &["session"],
+    &["tls"],
     &["http", "stream"],
     &["lab", "load"],
     &["weir"],

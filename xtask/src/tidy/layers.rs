@@ -139,13 +139,14 @@ const LAYERED: &[LayeredCrate] = &[
             &["values", "variables"],
             &["generation", "session"],
             &["discovery", "evaluate", "subsystem"],
-            &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients", "tls"],
+            &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients"],
             &["backend", "limit_conn", "map", "realip", "server_names"],
         ],
         upward: &[],
         cycles: &[],
         barred: &[],
     },
+    LayeredCrate::without_cycles("crates/tls/src/"),
     LayeredCrate {
         folder: "crates/stream/src/",
         layers: &[

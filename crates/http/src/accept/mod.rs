@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use ::session::tls::{OcspChecks, ServerTlsSetup};
+use ::tls::{OcspChecks, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal, TLS_PASSED_TO_SSL, Transport};
 use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
 use net::{SecureSession, Stream, Timer, buffers, clock};

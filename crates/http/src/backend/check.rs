@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker, ready};
 use ::upstream::pool::PooledConnection;
 use net::{Address, Connect, Timer, buffers};
 use observe::{Errno, Level};
-use session::backend::SecuredConnections;
 use session::health::CheckFailure;
+use tls::backend::SecuredConnections;
 use wire::reply::ReplyHead;
 
 use super::Timeouts;

@@ -11,9 +11,8 @@ use net::accept::Transport;
 use net::{Address, Connect, Connecting, Stream, Timer};
 use observe::Level;
 pub(crate) use session::backend::CONNECTING;
-use session::backend::{
-    Bind, ConnectTrouble, LocalAddress, SECURING, SecuredConnections, log_failed, log_refused,
-};
+use session::backend::{Bind, ConnectTrouble, LocalAddress, log_failed, log_refused};
+use tls::backend::{SECURING, SecuredConnections};
 
 use super::Conf;
 use super::call::{CallError, timed_out};

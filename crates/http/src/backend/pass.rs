@@ -10,7 +10,8 @@ use ::upstream::{Attempt, Group, Lease, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
-use session::backend::{NoServer, SecuredConnections, choose};
+use session::backend::{NoServer, choose};
+use tls::backend::SecuredConnections;
 use wire::Known;
 use wire::reply::ReplyName;
 

@@ -1,6 +1,6 @@
 //! Refuses requests because of the TLS state of their connection.
 
-use ::session::tls::ClientRefusal;
+use ::tls::ClientRefusal;
 use net::tls::TlsDetails;
 use observe::Level;
 use wire::host::Host;

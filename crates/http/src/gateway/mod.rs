@@ -9,8 +9,8 @@ pub(crate) mod params;
 use net::LentFuture;
 use std::sync::Arc;
 
-use ::session::backend::SecuredBackend;
-use ::session::tls::client::BackendTls;
+use ::tls::backend::SecuredBackend;
+use ::tls::client::BackendTls;
 use ::upstream::Group;
 use conf::{Error, Load, Result};
 use wire::Method;

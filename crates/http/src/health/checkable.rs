@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::session::backend::SecuredBackend;
+use ::tls::backend::SecuredBackend;
 use ::upstream::Group;
 
 use crate::backend::Conf as Family;

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use ::upstream::Group;
 use conf::{FeatureName, VariableId};
 use net::Address;
-use session::tls::{ClientVerification, ServerTlsSetup};
 use session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
+use tls::{ClientVerification, ServerTlsSetup};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};

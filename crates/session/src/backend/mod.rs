@@ -8,7 +8,6 @@ mod bind;
 mod choice;
 mod connect;
 mod queue;
-mod secured;
 mod target;
 mod variables;
 
@@ -22,7 +21,6 @@ pub use attempts::{Attempts, UpstreamAttempt};
 pub use bind::{Bind, LocalAddress, local_address};
 pub use choice::{NoServer, choose};
 pub use connect::{CONNECTING, ConnectTrouble, log_failed, log_refused};
-pub use secured::{PROTOCOL_MAX, SECURING, SecuredBackend, SecuredConnections};
 pub use target::{NoGroup, find_group, resolve};
 pub use variables::{BackendVariables, write_each, write_times};
 

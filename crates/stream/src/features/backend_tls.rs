@@ -1,4 +1,4 @@
-//! The settings of TLS with backends (`session::tls::client`), as `proxy_ssl_`.
+//! The settings of TLS with backends (`::tls::client`), as `proxy_ssl_`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use conf::Result;
 
 use crate::site::ServerBuilder;
 
-pub use ::session::tls::client::{Conf, Layer};
+pub use ::tls::client::{Conf, Layer};
 
 /// Installs nothing: `proxy` reads these settings.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ::session::backend::{Bind, PROTOCOL_MAX, SecuredBackend};
-use ::session::tls::client;
+use ::session::backend::Bind;
+use ::tls::backend::{PROTOCOL_MAX, SecuredBackend};
+use ::tls::client;
 use ::upstream::address;
 use ::upstream::named::{self, GroupHost};
 use conf::{

@@ -5,21 +5,21 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ::session::tls::ServerTlsParts;
-use ::session::tls::variables::TlsVariables;
 use ::session::variables::VariableTable;
+use ::tls::ServerTlsParts;
+use ::tls::variables::TlsVariables;
 use conf::{Directive, Load, Milliseconds, Result, Value};
 
 use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamTls};
 
-/// The settings of TLS that `http {}` has as well (`session::tls`).
+/// The settings of TLS that `http {}` has as well (`tls`).
 pub mod shared {
     use std::sync::Arc;
 
-    use ::session::tls::client_variables::ClientVariables;
-    pub use ::session::tls::{Conf, Layer};
     use ::session::variables::VariableTable;
+    use ::tls::client_variables::ClientVariables;
+    pub use ::tls::{Conf, Layer};
     use conf::Result;
 
     use crate::session::StreamSession;

@@ -8,8 +8,9 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ::session::backend::{CONNECTING, SECURING, SecuredBackend, log_refused};
+use ::session::backend::{CONNECTING, log_refused};
 use ::session::health::{CheckFailure, Verdict, probe_address};
+use ::tls::backend::{SECURING, SecuredBackend};
 use ::upstream::Server;
 use net::{Stream, Timer};
 use observe::Errno;

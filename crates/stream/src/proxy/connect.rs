@@ -8,9 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use ::session::Session as _;
 use ::session::backend::{
-    CONNECTING, ConnectTrouble, NoServer, SecuredConnections, UpstreamAttempt, choose, log_failed,
-    log_refused,
+    CONNECTING, ConnectTrouble, NoServer, UpstreamAttempt, choose, log_failed, log_refused,
 };
+use ::tls::backend::SecuredConnections;
 use ::upstream::{Attempt, Group, Lease, Until};
 use net::{DatagramReader, SocketProbe, Stream, Timer, WatchedDatagram, clock};
 use observe::{Level, Text};

@@ -7,7 +7,8 @@ use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
 use ::session::Session as _;
-use ::session::backend::{ConnectTrouble, SECURING, SecuredConnections};
+use ::session::backend::ConnectTrouble;
+use ::tls::backend::{SECURING, SecuredConnections};
 use ::upstream::Lease;
 use net::{Stream, Timer};
 use observe::{Errno, Level};

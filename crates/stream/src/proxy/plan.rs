@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::session::Session as _;
-use ::session::backend::{Bind, LocalAddress, NoGroup, SecuredBackend, find_group};
+use ::session::backend::{Bind, LocalAddress, NoGroup, find_group};
+use ::tls::backend::SecuredBackend;
 use ::upstream::named::{ByName, GroupHost};
 use ::upstream::{Group, ResolverPolicy};
 use conf::{SizeTemplate, Template, units};

@@ -1,14 +1,14 @@
-//! The settings of TLS with backends (`session::tls::client`), which each family mounts under its
+//! The settings of TLS with backends (`tls::client`), which each family mounts under its
 //! own prefix.
 
 use std::sync::Arc;
 
-use ::session::tls::client::{self, BackendTls};
+use ::tls::client::{self, BackendTls};
 use conf::Result;
 
 use crate::site::LocationBuilder;
 
-pub use ::session::tls::client::{Conf, Layer};
+pub use ::tls::client::{Conf, Layer};
 
 /// Installs nothing: the feature of each family reads these settings.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {

@@ -19,7 +19,7 @@ mod version;
 use net::LentFuture;
 use std::sync::Arc;
 
-use ::session::backend::SecuredBackend;
+use ::tls::backend::SecuredBackend;
 use ::upstream::named::ByName;
 use conf::{Bounded, Error, Result, Size, Template};
 

@@ -11,8 +11,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use ::session::tls::ServerTlsParts;
-use ::session::tls::variables::TlsVariables;
+use ::tls::ServerTlsParts;
+use ::tls::variables::TlsVariables;
 use ::upstream::ResolverPolicy;
 use conf::{Load, Result, Size};
 

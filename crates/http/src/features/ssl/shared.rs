@@ -1,9 +1,9 @@
-//! The settings of TLS that `stream {}` has as well (`session::tls`).
+//! The settings of TLS that `stream {}` has as well (`tls`).
 
 use std::sync::Arc;
 
-use ::session::tls::client_variables::ClientVariables;
-pub use ::session::tls::{Conf, Layer};
+use ::tls::client_variables::ClientVariables;
+pub use ::tls::{Conf, Layer};
 use conf::Result;
 
 use crate::exchange::Exchange;

@@ -5,6 +5,7 @@
 //! Settings that `proxy_ssl_` has too have their types in [`values`]. Deliberately absent: the
 //! protocol itself (`net::tls`), and which server a connection belongs to.
 
+pub mod backend;
 mod certificate_cache;
 mod certificates;
 pub mod client;

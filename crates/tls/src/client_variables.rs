@@ -7,8 +7,8 @@ use wire::pem;
 use wire::uri::{EscapeSet, escape};
 use wire::x509::X509;
 
-use crate::Session;
-use crate::variables::BuiltIn;
+use session::Session;
+use session::variables::BuiltIn;
 
 /// The variables that sessions of both subsystems have.
 pub struct ClientVariables<X>(PhantomData<X>);

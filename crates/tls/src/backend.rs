@@ -13,8 +13,9 @@ use observe::{Errno, Level, Text};
 use upstream::Group;
 use upstream::pool::{CertificateNames, PoolOrigin, PoolProtocol, SecuredAs};
 
-use super::ConnectTrouble;
-use crate::tls::client::{BackendTls, TlsServer, without_port};
+use session::backend::ConnectTrouble;
+
+use crate::client::{BackendTls, TlsServer, without_port};
 
 /// What log lines name after `while` during the handshake with a server.
 pub const SECURING: &str = "SSL handshaking to upstream";

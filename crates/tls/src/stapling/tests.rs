@@ -1,10 +1,10 @@
 use super::*;
 
-const LEAF: &[u8] = include_bytes!("../../../../net/src/tls/testdata/ocsp/leaf.pem");
-const ISSUER: &[u8] = include_bytes!("../../../../net/src/tls/testdata/ocsp/issuer.crt");
-const BY_ISSUER: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_issuer");
-const BY_RESPONDER: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_responder");
-const UNKNOWN: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/unknown");
+const LEAF: &[u8] = include_bytes!("../../../net/src/tls/testdata/ocsp/leaf.pem");
+const ISSUER: &[u8] = include_bytes!("../../../net/src/tls/testdata/ocsp/issuer.crt");
+const BY_ISSUER: &[u8] = include_bytes!("../../../../fuzz/seeds/ocsp/by_issuer");
+const BY_RESPONDER: &[u8] = include_bytes!("../../../../fuzz/seeds/ocsp/by_responder");
+const UNKNOWN: &[u8] = include_bytes!("../../../../fuzz/seeds/ocsp/unknown");
 
 /// The first of January 2030, while all certificates are valid.
 const NOW: i64 = 1_893_456_000;

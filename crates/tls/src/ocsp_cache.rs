@@ -8,7 +8,7 @@ use net::tls::{OcspStatus, OcspVerdict};
 use wire::ocsp::OcspCertificateId;
 use zones::{TwoProcesses, ZoneState, Zones};
 
-use crate::lru::Lru;
+use session::lru::Lru;
 
 /// `ssl_ocsp_cache`: the name and the size of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use net::tls::TlsDetails;
 
-use crate::Session;
-use crate::variables::{BuiltIn, some};
+use session::Session;
+use session::variables::{BuiltIn, some};
 
 /// The variables that sessions of both subsystems have.
 pub struct TlsVariables<X>(PhantomData<X>);
