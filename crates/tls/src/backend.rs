@@ -2,13 +2,15 @@
 //! offering which protocols.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 
 use conf::{Template, Values};
 use net::accept::Transport;
 use net::tls::{CertificateFault, Credential};
-use net::{Address, clock};
+use net::{Address, Timer};
 use observe::{Errno, Level, Text};
 use upstream::Group;
 use upstream::pool::{CertificateNames, PoolOrigin, PoolProtocol, SecuredAs};
@@ -126,22 +128,17 @@ impl SecuredConnections<'_> {
         self.origin.secured.as_ref().map_or(b"", |secured| &secured.name)
     }
 
-    /// The certificate that depends on the request; the error is a line for the log.
-    fn credential(&self) -> Result<Option<Credential>, String> {
-        let names = self.origin.secured.as_ref().and_then(|secured| secured.certificate.as_ref());
-        let Some((computed, names)) = self.tls.computed().zip(names) else { return Ok(None) };
-        computed.load(&names.certificate, &names.key, clock::now_ms()).map(Some)
-    }
-
-    /// How the connection to a server is secured, offering these application protocols. What fails
-    /// is logged.
-    pub fn transport(
+    /// How the connection to a server is secured, offering these application protocols. A
+    /// certificate that depends on the request is read before the timer expires. Failures are
+    /// logged.
+    pub async fn transport(
         &self,
         to: &Address,
         protocols: &[Box<[u8]>],
+        timer: &Timer,
         log: impl FnOnce(Level, fmt::Arguments<'_>),
     ) -> Result<Arc<dyn Transport>, ConnectTrouble> {
-        let credential = match self.credential() {
+        let credential = match self.credential(timer).await {
             Ok(credential) => credential,
             Err(reason) => {
                 log(Level::Error, format_args!("{reason}"));
@@ -154,6 +151,24 @@ impl SecuredConnections<'_> {
             log(Level::Error, format_args!("SSL_set_tlsext_host_name(\"{name}\") failed"));
             ConnectTrouble::Internal
         })
+    }
+
+    /// The certificate that depends on the request; the error is a line for the log.
+    async fn credential(&self, timer: &Timer) -> Result<Option<Credential>, String> {
+        let names = self.origin.secured.as_ref().and_then(|secured| secured.certificate.as_ref());
+        let Some((computed, names)) = self.tls.computed().zip(names) else { return Ok(None) };
+        // Boxed, so that requests without such a certificate do not have room for it.
+        let mut read = Box::pin(computed.named(names).read());
+        let read = poll_fn(|cx| match read.as_mut().poll(cx) {
+            Poll::Ready(read) => Poll::Ready(Some(read)),
+            Poll::Pending => timer.poll(cx).map(|()| None),
+        });
+        match read.await {
+            Some(read) => Ok(read?.pop()),
+            None => {
+                Err(format!("cannot load certificate \"{}\" in time", Text(&names.certificate)))
+            }
+        }
     }
 
     /// Logs a handshake that failed, in nginx's words.

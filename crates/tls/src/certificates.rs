@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::result;
+use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Template, Value};
+use net::clock;
 use net::tls::{CertificateChain, Credential, CredentialError, KeyError, PrivateKey};
 
 use super::certificate_cache::{CachedObject, CertificateCacheRules};
@@ -62,6 +64,31 @@ pub(super) struct LoadedCertificates {
 enum LoadFault {
     File(io::Error),
     Contents(KeyError),
+}
+
+/// The certificates of one connection, by name, still to be read.
+pub struct ConnectionCertificates {
+    /// The names of certificates and their keys.
+    pub(super) names: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) loaded: Arc<LoadedCertificates>,
+}
+
+impl ConnectionCertificates {
+    /// Reads them. Files are read by threads beside the worker, so that other connections do not
+    /// wait for a disk; what is cached is there at once. The error is a line for the log.
+    pub async fn read(self) -> result::Result<Vec<Credential>, String> {
+        let now_ms = clock::now_ms();
+        let Self { names, loaded } = self;
+        let cached = |(chain, key): &(Vec<u8>, Vec<u8>)| loaded.cached(chain, key, now_ms);
+        if let Some(all) = names.iter().map(cached).collect() {
+            return Ok(all);
+        }
+        let load = move || {
+            let load = |(chain, key): &(Vec<u8>, Vec<u8>)| loaded.load(chain, key, now_ms);
+            names.iter().map(load).collect()
+        };
+        net::offload(load).await
+    }
 }
 
 impl LoadedCertificates {

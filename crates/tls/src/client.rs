@@ -13,10 +13,11 @@ use net::accept::Transport;
 use net::tls::{
     ChainRules, ClientTls, ClientTlsPlan, ClientTransport, Credential, ServerTrust, TlsServerName,
 };
+use upstream::pool::CertificateNames;
 use wire::tls::TlsGroup;
 
 use super::certificate_cache::CertificateCacheRules;
-use super::certificates::{CertificateTemplate, LoadedCertificates};
+use super::certificates::{CertificateTemplate, ConnectionCertificates, LoadedCertificates};
 use super::commands::{ConfCommand, TlsChoices};
 use super::files::{self, PasswordFile};
 use super::values::{CertificateFile, TlsCiphers, TlsProtocols};
@@ -167,7 +168,7 @@ pub struct ComputedCertificate {
     pub certificate: Template,
     /// The name of its key.
     pub key: Template,
-    loaded: LoadedCertificates,
+    loaded: Arc<LoadedCertificates>,
 }
 
 /// Servers whose sessions are remembered, at most.
@@ -273,7 +274,7 @@ impl Conf {
         let (folder, passwords) = (load.conf_path(b""), self.password_file.clone());
         let loaded = LoadedCertificates::new(self.certificate_cache.clone(), passwords, folder);
         let (certificate, key) = (certificate.template.clone(), key.template.clone());
-        Ok((None, Some(ComputedCertificate { certificate, key, loaded })))
+        Ok((None, Some(ComputedCertificate { certificate, key, loaded: Arc::new(loaded) })))
     }
 }
 
@@ -339,14 +340,10 @@ impl BackendTls {
 }
 
 impl ComputedCertificate {
-    /// The certificate with these names; the error is nginx's line for the log.
-    pub fn load(
-        &self,
-        certificate: &[u8],
-        key: &[u8],
-        now_ms: u64,
-    ) -> std::result::Result<Credential, String> {
-        self.loaded.load(certificate, key, now_ms)
+    /// The certificate and key with these names.
+    pub(crate) fn named(&self, names: &CertificateNames) -> ConnectionCertificates {
+        let pair = (names.certificate.to_vec(), names.key.to_vec());
+        ConnectionCertificates { names: vec![pair], loaded: self.loaded.clone() }
     }
 }
 

@@ -12,7 +12,7 @@ use net::tls::{
 };
 use wire::client_hello::ClientHello;
 
-use super::certificates::{CertificateTemplate, LoadedCertificates};
+use super::certificates::{CertificateTemplate, ConnectionCertificates, LoadedCertificates};
 use super::commands::TlsChoices;
 use super::ocsp_checks::OcspChecks;
 use super::{Conf, files, sessions};
@@ -45,31 +45,6 @@ struct ComputedCertificates {
     /// The names of certificates and their keys.
     pairs: Vec<(Template, Template)>,
     loaded: Arc<LoadedCertificates>,
-}
-
-/// The certificates of one connection, by name, still to be read.
-pub struct ConnectionCertificates {
-    /// The names of certificates and their keys.
-    names: Vec<(Vec<u8>, Vec<u8>)>,
-    loaded: Arc<LoadedCertificates>,
-}
-
-impl ConnectionCertificates {
-    /// Reads them. Files are read by threads beside the worker, so that other connections do not
-    /// wait for a disk; what is cached is there at once. The error is a line for the log.
-    pub async fn read(self) -> std::result::Result<Vec<Credential>, String> {
-        let now_ms = net::clock::now_ms();
-        let Self { names, loaded } = self;
-        let cached = |(chain, key): &(Vec<u8>, Vec<u8>)| loaded.cached(chain, key, now_ms);
-        if let Some(all) = names.iter().map(cached).collect() {
-            return Ok(all);
-        }
-        let load = move || {
-            let load = |(chain, key): &(Vec<u8>, Vec<u8>)| loaded.load(chain, key, now_ms);
-            names.iter().map(load).collect()
-        };
-        net::offload(load).await
-    }
 }
 
 impl ServerTlsSetup {

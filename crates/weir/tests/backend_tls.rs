@@ -4,8 +4,10 @@
 
 mod server;
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 
 use server::{Folder, Server};
@@ -146,6 +148,38 @@ fn a_certificate_of_its_own_may_have_an_encrypted_key_and_variables() {
         assert!(reply.contains("500 Internal Server Error"), "{reply}");
         server.await_log(words, 1);
     }
+}
+
+/// The certificates are pipes: reading one waits until the test writes to it.
+#[test]
+fn a_certificate_that_is_slow_to_read_delays_its_own_request_only() {
+    let server = start(
+        "proxy_ssl_certificate_key plain.key; proxy_ssl_certificate $arg_name.crt;
+         location / { proxy_pass https://group; }
+         location /brief { proxy_pass https://group; proxy_connect_timeout 50ms; }
+         location /plain { return 200 plain; }",
+    );
+    for name in ["slow.crt", "never.crt"] {
+        let made = Command::new("mkfifo").arg(server.folder.join(name)).status();
+        assert!(made.unwrap().success());
+    }
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.get("/?name=slow"));
+        // Once these are open, threads of the server are reading the other ends.
+        let open = |name| File::options().write(true).open(server.folder.join(name)).unwrap();
+        let mut slow = open("slow.crt");
+        assert_eq!(server.get("/plain"), "plain");
+        assert!(!waiting.is_finished());
+        let given_up = scope.spawn(|| server.get("/brief?name=never"));
+        let never = open("never.crt");
+        assert!(given_up.join().unwrap().contains("500 Internal Server Error"));
+        server.await_log("cannot load certificate \"never.crt\" in time", 1);
+        drop(never);
+        slow.write_all(FIRST.as_bytes()).unwrap();
+        drop(slow);
+        let reply = waiting.join().unwrap();
+        assert!(reply.contains("TLSv1.3"), "{reply} {}", server.log());
+    });
 }
 
 #[test]

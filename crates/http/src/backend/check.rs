@@ -9,11 +9,11 @@ use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker, ready};
 
+use ::tls::backend::SecuredConnections;
 use ::upstream::pool::PooledConnection;
 use net::{Address, Connect, Timer, buffers};
 use observe::{Errno, Level};
 use session::health::CheckFailure;
-use tls::backend::SecuredConnections;
 use wire::reply::ReplyHead;
 
 use super::Timeouts;
@@ -218,8 +218,8 @@ pub(crate) async fn check(
     let mut options = check.options.clone();
     if let Some(secured) = check.secured {
         let transport =
-            connect::transport(&mut checker, secured, &check.to, check.request.protocols);
-        options.transport = Some(transport.map_err(|_| checker.failure())?);
+            connect::transport(&mut checker, secured, &check.to, check.request.protocols, &timer);
+        options.transport = Some(transport.await.map_err(|_| checker.failure())?);
     }
     let connection =
         open(&mut checker, &check.to, check.name, &options, check.secured, &timer).await?;

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use ::tls::backend::{SECURING, SecuredConnections};
 use net::accept::Transport;
 use net::{Address, Connect, Connecting, Stream, Timer};
 use observe::Level;
 pub(crate) use session::backend::CONNECTING;
 use session::backend::{Bind, ConnectTrouble, LocalAddress, log_failed, log_refused};
-use tls::backend::{SECURING, SecuredConnections};
 
 use super::Conf;
 use super::call::{CallError, timed_out};
@@ -101,15 +101,17 @@ pub(super) async fn finish(
 }
 
 /// The TLS transport of a connection to a server.
-pub(super) fn transport(
+pub(super) async fn transport(
     caller: &mut impl Caller,
     secured: &SecuredConnections<'_>,
     to: &Address,
     protocols: &[&[u8]],
+    timer: &Timer,
 ) -> Result<Arc<dyn Transport>, CallError> {
     let protocols: Vec<_> = protocols.iter().map(|name| (*name).into()).collect();
     secured
-        .transport(to, &protocols, |level, message| caller.log(level, message))
+        .transport(to, &protocols, timer, |level, message| caller.log(level, message))
+        .await
         .map_err(CallError::from)
 }
 

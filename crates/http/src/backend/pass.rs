@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use ::tls::backend::SecuredConnections;
 use ::upstream::pool::{PoolKey, PoolOrigin, PoolProtocol};
 use ::upstream::{Attempt, Group, Lease, Until};
 use conf::{SizeTemplate, units};
 use net::{Timer, clock};
 use observe::{Level, Text};
 use session::backend::{NoServer, choose};
-use tls::backend::SecuredConnections;
 use wire::Known;
 use wire::reply::ReplyName;
 
@@ -216,20 +216,22 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
 
     /// Takes an idle connection to the chosen server from the group's pool, or opens one.
     async fn connect(&self, x: &mut Exchange, timer: &Timer) -> Result<S::Connection, CallError> {
-        // The values of this block need not be kept while a connection is waited for.
-        let connecting = {
-            let key = self.pool_key();
-            if !self.reused_was_closed
-                && let Some(connection) = S::Connection::take(self.plan.group.pool(), &key)
-            {
-                return Ok(connection);
+        let key = self.pool_key();
+        if !self.reused_was_closed
+            && let Some(connection) = S::Connection::take(self.plan.group.pool(), &key)
+        {
+            return Ok(connection);
+        }
+        x.action = CONNECTING;
+        timer.set(self.plan.conf.connect_timeout.0);
+        let transport = match &self.plan.tls {
+            Some(secured) => {
+                let protocols = S::Connection::PROTOCOLS;
+                Some(connect::transport(x, secured, &key.to, protocols, timer).await?)
             }
-            x.action = CONNECTING;
-            let protocols = S::Connection::PROTOCOLS;
-            let transport = match &self.plan.tls {
-                Some(secured) => Some(connect::transport(x, secured, &key.to, protocols)?),
-                None => None,
-            };
+            None => None,
+        };
+        let connecting = {
             let from = key.origin.as_ref().and_then(|origin| origin.from);
             let options = connect::connect_options(self.plan.conf, from, transport);
             connect::begin(x, &key.to, self.lease().name(), &options)?

@@ -96,8 +96,8 @@ impl ServerQuestion {
         let to = probe_address(server, self.port);
         let protocols = tls.protocols(x);
         let log = |_, message: std::fmt::Arguments<'_>| cause = Some(message.to_string());
-        let transport = secured.transport(&to, &protocols, log);
-        let session = transport.ok().map(|transport| transport.session(&[]));
+        let transport = secured.transport(&to, &protocols, step.timer, log);
+        let session = transport.await.ok().map(|transport| transport.session(&[]));
         let Some(Ok(session)) = session else {
             return Err(step.failure(cause.unwrap_or_else(|| "no TLS session".into())));
         };

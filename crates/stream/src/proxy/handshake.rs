@@ -30,7 +30,8 @@ pub(super) async fn secure(
     x.action = SECURING;
     let protocols = plan.tls.as_ref().map(|tls| tls.protocols(x)).unwrap_or_default();
     let log = |level, message: std::fmt::Arguments<'_>| x.log(level, message);
-    let transport = secured.transport(lease.address(), &protocols, log)?;
+    timer.set(plan.connect_timeout_ms);
+    let transport = secured.transport(lease.address(), &protocols, &timer, log).await?;
     let session = transport.session(&[]).map_err(|error| {
         secured.log_failed(&error, log);
         ConnectTrouble::Internal
