@@ -5,7 +5,6 @@ use conf::{Directive, Result};
 /// nginx's levels. Debug messages have a part of the program each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-#[expect(missing_docs, reason = "the names are nginx's")]
 pub enum Level {
     Emerg,
     Alert,

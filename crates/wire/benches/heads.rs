@@ -5,7 +5,6 @@
 //! round: starting costs nothing.
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
-#![allow(missing_docs)]
 
 use std::env;
 use std::hint::black_box;

@@ -4,7 +4,6 @@
 
 /// Tags.
 pub mod tag {
-    #![allow(missing_docs)] // Their names are those of X.680.
     pub const BOOLEAN: u8 = 0x01;
     pub const INTEGER: u8 = 0x02;
     pub const BIT_STRING: u8 = 0x03;

@@ -39,7 +39,6 @@ pub enum KeyDerivation<'a> {
 
 /// Hashes of HMAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum KeyHash {
     Sha1,
     Sha256,
@@ -49,7 +48,6 @@ pub enum KeyHash {
 
 /// Ciphers of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum KeyCipher {
     Aes128,
     Aes192,

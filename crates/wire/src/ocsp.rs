@@ -53,7 +53,6 @@ pub struct OcspAnswer {
 
 /// The status of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum OcspStatus {
     Good,
     Revoked,

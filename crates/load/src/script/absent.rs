@@ -11,7 +11,6 @@ use super::{LuaValue, ScriptError, ScriptSummary, ScriptTarget, ScriptThread};
 /// A script; there is none in this build.
 pub struct Script(Infallible);
 
-#[expect(missing_docs, reason = "they are those of `lua::Script`, and none can be called")]
 impl Script {
     pub fn load(_name: &str, _source: &[u8], _target: &ScriptTarget) -> Result<Self, ScriptError> {
         Err(ScriptError::new("-s requires a build with the feature \"script\""))

@@ -50,7 +50,6 @@ pub enum ChainPurpose {
 /// Why a chain is refused: OpenSSL's `X509_V_ERR_`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)] // The texts below say it.
 pub enum ChainFault {
     Unspecified = 1,
     UnknownIssuerOfTrusted = 2,

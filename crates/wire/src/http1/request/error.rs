@@ -7,7 +7,6 @@ use crate::{Known, Slice};
 
 /// Why a request head is refused. The connection cannot be used for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is a message below")]
 pub enum HeadError {
     InvalidMethod,
     InvalidRequest,
