@@ -12,7 +12,7 @@ times and extensions of all kinds, and asks Weir and `openssl verify`. The seed 
 many chains both accept and refuse, and which are refused by Weir alone. Needs openssl.
 ";
 
-const TEST: &str = "no_chain_is_accepted_that_openssl_refuses";
+const TEST: &str = "chains_refused_by_openssl_are_refused";
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Args::new(words).end()?;

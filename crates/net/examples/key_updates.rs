@@ -1,9 +1,10 @@
-//! A client for `cargo xtask attacks` that changes its keys as often as it is let.
+//! A client for `cargo xtask attacks` that changes its keys as often as the server permits.
 //!
 //!     key_updates ADDRESS together|apart SECONDS
 //!
-//! `together` puts thousands of messages into a record. `apart` sends one in each record and, after
-//! as many as a server takes without data, a request; so it goes on. It prints how that ended.
+//! `together` puts thousands of messages into one record. `apart` sends one per record, and a
+//! request after as many records as a server accepts without data, again and again. It prints how
+//! that ended.
 
 #![allow(clippy::print_stdout, reason = "a program's output")]
 
@@ -13,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use net::testing::tls::{RawRecords, TlsClient, TlsClientStream};
 
-/// Changes the sender's key, and asks the receiver to change its own (RFC 8446, 4.6.3).
+/// Changes the sender's key, and requests the same from the receiver (RFC 8446, 4.6.3).
 const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 1];
 const MESSAGES: usize = 3200;
 
-/// As many records as a server takes without data are one more.
+/// A server accepts one record more without data.
 const UPDATES: usize = 31;
-/// Requests whose replies are awaited together.
+/// Requests sent before their replies are read.
 const REQUESTS: usize = 100;
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: one\r\n\r\n";
 const REPLY_END: &[u8] = b"hello\n";

@@ -1,8 +1,8 @@
-//! What comes on an accepted connection before its protocol: the PROXY protocol's header, and the
-//! handshake of a session.
+//! Reads the start of an accepted connection, before its protocol: the PROXY protocol's header, and
+//! the session's handshake.
 //!
-//! The caller sets one timer for all of it. Bytes that arrive behind the header are the session's,
-//! and without one the protocol's.
+//! The caller sets one timer for all steps. Bytes behind the header belong to the session or,
+//! without one, to the protocol.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -16,27 +16,26 @@ use wire::proxy_protocol::{self, Header, HeaderError, Read};
 use crate::tls::{RefusedHandshake, refuse};
 use crate::{SecureSession, Stream, Timer, TurnBudget};
 
-/// Where sessions come from: those towards servers, and in tests those of listening sockets.
+/// Makes sessions: for connections to servers, and in tests for those of listening sockets.
 pub trait Transport: Debug + Send + Sync {
-    /// A session for a connection of which this much was received.
+    /// A session for a connection whose first bytes, `received`, were read already.
     fn session(&self, received: &[u8]) -> io::Result<Box<dyn SecureSession>>;
 }
 
-/// Why a connection does not come as far as its protocol.
+/// Why a connection ends before its protocol begins.
 #[derive(Debug)]
 pub enum ProxyRefusal {
-    /// What came is no header of the PROXY protocol.
+    /// The bytes are not a header of the PROXY protocol.
     Header(HeaderError),
     /// The other end closed the connection.
     Closed,
-    /// The system, or the session.
+    /// A call, or the session, failed.
     Connection(io::Error),
-    /// The time was over.
     TimedOut,
 }
 
-/// Reads the PROXY protocol's header; `None`: it says that nothing is known. What came behind it is
-/// left in `received`.
+/// Reads the PROXY protocol's header; `None`: it gives no addresses. Bytes behind it stay in
+/// `received`.
 pub async fn read_proxy_header(
     stream: &mut Stream,
     received: &mut Vec<u8>,
@@ -65,8 +64,8 @@ pub async fn read_proxy_header(
     .await
 }
 
-/// Reads a TLS client's first message, and what comes with it, into `received`. `None`: the client
-/// does not begin with TLS. An invalid first record or message is answered with an alert.
+/// Reads a TLS client's first message, and bytes that come with it, into `received`. `None`: the
+/// client does not begin with TLS. An invalid first record or message is answered with an alert.
 pub async fn read_client_hello(
     stream: &mut Stream,
     received: &mut Vec<u8>,
@@ -85,7 +84,7 @@ pub async fn read_client_hello(
                 }
             }
             if received.capacity() > 0 && received.len() == received.capacity() {
-                // The message has a limit, and so has this.
+                // Bounded, since the message has a maximum length.
                 received.reserve(client_hello::MESSAGE_MAX);
             }
             match stream.poll_read(cx, received) {
@@ -111,18 +110,19 @@ fn refuse_hello(stream: &mut Stream, fault: HelloFault) -> ProxyRefusal {
     ProxyRefusal::Connection(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
-/// Why a connection that `pass` handed over is closed: it would need another session in its own.
+/// Why a connection that `pass` handed over is closed: the port needs TLS within the connection's
+/// TLS.
 pub const TLS_PASSED_TO_SSL: &str = "connection over TLS was passed to a port with \"ssl\"";
 
-/// Handshakes that a worker begins in one turn of its event loop. Each takes as long as dozens of
-/// requests, most of it for one signature, and those of established connections come in between.
+/// Handshakes that a worker begins in one turn of its event loop. Each takes the CPU time of dozens
+/// of requests, mostly for one signature; established connections are served in between.
 const HANDSHAKES_PER_TURN: usize = 1;
 
 thread_local! {
     static HANDSHAKES: Rc<TurnBudget> = TurnBudget::new(HANDSHAKES_PER_TURN);
 }
 
-/// Agrees on a connection's keys with its other end. From now on all bytes go through the session.
+/// Performs the session's handshake. From now on all bytes go through the session.
 pub async fn secure(
     stream: &mut Stream,
     session: Box<dyn SecureSession>,

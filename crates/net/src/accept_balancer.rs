@@ -20,23 +20,21 @@ use crate::{Mailbox, MailboxSender, Stream, mailbox};
 
 /// A connection from the kernel that has no worker yet.
 pub struct Arrival {
-    /// The socket.
     pub fd: OwnedFd,
-    /// Who connected; `None` on Unix sockets.
+    /// The client's address; `None` on Unix sockets.
     pub peer: Option<SocketAddr>,
-    /// The listening socket it came by, by the number that its owner gave it.
+    /// The index of the listening socket, assigned by its owner.
     pub slot: u32,
 }
 
-/// A connection that is this worker's.
+/// A connection assigned to this worker.
 pub struct Accepted {
-    /// The socket.
     pub stream: Stream,
-    /// Who connected; `None` on Unix sockets.
+    /// The client's address; `None` on Unix sockets.
     pub peer: Option<SocketAddr>,
-    /// The listening socket it came by.
+    /// The index of the listening socket.
     pub slot: u32,
-    /// Counts it as one of the worker's connections until dropped.
+    /// Counts the connection as one of the worker's until dropped.
     pub permit: ConnectionPermit,
 }
 
@@ -57,21 +55,20 @@ pub struct AcceptBalancer {
 /// Counts one connection of a worker; dropping it makes room for another.
 pub struct ConnectionPermit(Rc<AcceptBalancer>);
 
-/// Every worker has as many connections as it may have.
+/// Every worker is at its limit.
 pub struct AllFull {
-    /// How many each worker may have.
+    /// Maximum number of connections of each worker.
     pub limit: usize,
-    /// The connection.
     pub arrival: Arrival,
 }
 
-/// The state that all workers share.
+/// State shared by all workers.
 struct AllWorkers {
     counts: Box<[WorkerCount]>,
     senders: Box<[MailboxSender<Arrival>]>,
 }
 
-/// Added to the count of a worker that takes no more connections from others.
+/// Added to the count of a worker that accepts no more connections from others.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// One worker's connections, on a cache line of its own.
@@ -79,7 +76,6 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 #[derive(Default)]
 struct WorkerCount(AtomicUsize);
 
-/// A balancer handle for each worker.
 pub fn balancer_handles(workers: usize) -> Vec<BalancerHandle> {
     let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox()).unzip();
     let counts = (0..workers).map(|_| WorkerCount::default()).collect();
@@ -98,12 +94,12 @@ impl BalancerHandle {
 }
 
 impl AcceptBalancer {
-    /// How many connections this worker may have.
+    /// Sets the maximum number of this worker's connections.
     pub fn set_limit(&self, limit: usize) {
         self.limit.set(limit);
     }
 
-    /// How many it has, including those on their way from other workers.
+    /// The number of this worker's connections, including those on their way from other workers.
     pub fn taken(&self) -> usize {
         self.count(self.own).load(Relaxed) & !CLOSED
     }
@@ -133,7 +129,7 @@ impl AcceptBalancer {
         }
     }
 
-    /// Counts a session that cannot be handed over; `None`: this worker has as many as it may.
+    /// Counts a session that cannot be handed over; `None`: this worker is at its limit.
     pub fn assign_own(self: &Rc<Self>) -> Option<ConnectionPermit> {
         let room = self.taken() < self.limit.get();
         room.then(|| {
@@ -142,13 +138,13 @@ impl AcceptBalancer {
         })
     }
 
-    /// Takes over a connection that another worker assigned to this one and counted.
+    /// Takes over a connection that another worker has assigned to this one and counted.
     pub fn adopt(self: &Rc<Self>, arrival: Arrival) -> Accepted {
         let Arrival { fd, peer, slot } = arrival;
         Accepted { stream: Stream::new(fd), peer, slot, permit: ConnectionPermit(self.clone()) }
     }
 
-    /// The worker with the fewest connections, and how many.
+    /// The worker with the fewest connections, and their number.
     fn least(&self) -> (usize, usize) {
         let counts = self.all.counts.iter().map(|count| count.0.load(Relaxed));
         let least = counts.enumerate().min_by_key(|(_, count)| *count);
@@ -160,8 +156,8 @@ impl AcceptBalancer {
     }
 }
 
-/// Whether a worker has so many more connections than another that handing one over pays: more
-/// than one, and more than an eighth.
+/// Whether a worker has enough more connections than another to hand one over: more than one, and
+/// more than an eighth.
 fn is_clearly_more(own: usize, least: usize) -> bool {
     own > least + (least / 8).max(1)
 }
@@ -194,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_ends_gets_what_was_handed_over_and_nothing_more() {
+    fn a_closed_worker_gets_no_more_connections() {
         let mut workers = balancer_handles(2).into_iter().map(BalancerHandle::begin);
         let ((first, _kept), (second, _box)) = (workers.next().unwrap(), workers.next().unwrap());
         let one = first.assign(arrival()).ok().unwrap();
@@ -209,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_stay() {
+    fn small_differences_are_not_balanced() {
         assert!(!is_clearly_more(1, 0) && is_clearly_more(2, 0));
         assert!(!is_clearly_more(90, 80) && is_clearly_more(91, 80));
     }

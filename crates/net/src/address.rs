@@ -1,4 +1,4 @@
-//! Where a socket listens, and how it is to be opened.
+//! Addresses and options of listening sockets.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,15 @@ use socket2::{SockRef, Type};
 /// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// TCP, or a peer of either protocol.
+    /// TCP; the peer of a TCP or UDP socket.
     Ip(SocketAddr),
-    /// UDP: another port space than TCP's.
+    /// UDP, whose ports are separate from TCP's.
     Udp(SocketAddr),
-    /// A socket in the file system.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The address that a socket has been bound to.
+    /// The address that a socket is bound to.
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let socket = SockRef::from(&socket);
         let name = socket.local_addr()?;
@@ -32,7 +31,7 @@ impl Address {
         }
     }
 
-    /// The port, where it has one.
+    /// The port; `None` for a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Ip(ip) | Self::Udp(ip) => Some(ip.port()),
@@ -40,17 +39,17 @@ impl Address {
         }
     }
 
-    /// Whether it is one of UDP.
     pub fn is_udp(&self) -> bool {
         matches!(self, Self::Udp(_))
     }
 
-    /// Whether it stands for every address of the machine.
+    /// Whether it means every address of the machine.
     pub fn is_wildcard(&self) -> bool {
         matches!(self, Self::Ip(ip) | Self::Udp(ip) if ip.ip().is_unspecified())
     }
 
-    /// Whether it stands for every address of the machine, and this is one of them with its port.
+    /// Whether it means every address of the machine, and `other` is one of them with the same
+    /// port.
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ip(own), Self::Ip(other)) => {
@@ -61,7 +60,7 @@ impl Address {
         }
     }
 
-    /// Takes the file of a Unix socket away.
+    /// Removes the file of a Unix socket.
     pub fn unlink(&self) -> io::Result<()> {
         match self {
             Self::Ip(_) | Self::Udp(_) => Ok(()),
@@ -70,7 +69,7 @@ impl Address {
     }
 }
 
-/// `127.0.0.1:80`, `[::]:80`, `unix:/run/x.sock`: nginx's notation.
+/// nginx's notation: `127.0.0.1:80`, `[::]:80`, `unix:/run/x.sock`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,7 +79,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What `listen` says about a socket beyond its address; `None` leaves it to the system.
+/// The parameters of `listen` for a socket; `None` is the system's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// Length of the queue of connections not yet accepted.
@@ -89,19 +88,18 @@ pub struct SocketOptions {
     pub rcvbuf: Option<usize>,
     /// Send buffer in bytes.
     pub sndbuf: Option<usize>,
-    /// Accept only once the client has sent something.
+    /// Accept a connection only once its first bytes have arrived.
     pub deferred: bool,
     /// Queue length for TCP Fast Open.
     pub fastopen: Option<i32>,
-    /// Whether an IPv6 socket leaves IPv4 alone.
+    /// Whether an IPv6 socket does not accept IPv4.
     pub ipv6only: bool,
-    /// TCP keepalive probes.
     pub so_keepalive: Option<KeepaliveProbes>,
     /// Multipath TCP.
     pub multipath: bool,
 }
 
-/// `so_keepalive=`: off, or on with what it says of the intervals.
+/// `so_keepalive=`: off, or on with optional intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepaliveProbes {
     /// Whether probes are sent.
@@ -110,11 +108,11 @@ pub struct KeepaliveProbes {
     pub idle_s: Option<u32>,
     /// Seconds between probes.
     pub interval_s: Option<u32>,
-    /// Probes before the connection is given up.
+    /// Unanswered probes before the connection is closed.
     pub count: Option<u32>,
 }
 
-/// nginx's length of the accept queue on Linux.
+/// nginx's `backlog` on Linux.
 pub const BACKLOG: i32 = 511;
 
 impl Default for SocketOptions {

@@ -1,8 +1,8 @@
-//! A deadline kept to some tens of microseconds, by a timer of the kernel's own (timerfd).
+//! A deadline that is met within tens of microseconds, by a kernel timer (timerfd).
 //!
-//! For what measures, or must be regular: [`sleep`](crate::sleep) is a millisecond coarse, and
-//! [`Timer`](crate::Timer) a tick. It costs a descriptor, and a system call each time it is set. It
-//! is never early.
+//! For measurements and exact schedules: [`sleep`](crate::sleep) has a resolution of a millisecond,
+//! and [`Timer`](crate::Timer) of a tick. An alarm uses a descriptor, and a system call each time
+//! it is set. It is never early.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,7 +16,7 @@ use rustix::time::{
 
 use crate::event_loop::{Interest, Watched};
 
-/// A deadline that can be moved, owned by whoever waits for it.
+/// A deadline that can be moved.
 pub struct Alarm {
     timer: KernelTimer,
     at: Option<Instant>,
@@ -31,27 +31,28 @@ impl Alarm {
     /// Sets or moves the deadline.
     pub fn set(&mut self, at: Instant) {
         self.at = Some(at);
-        // Counted from a moment after this one, so that the kernel cannot be early. One that has
-        // passed needs no kernel.
+        // The delay is counted from a later moment than this one, so that the kernel cannot be
+        // early. A deadline in the past needs no timer.
         let delay = at.saturating_duration_since(Instant::now());
         if !delay.is_zero() {
             self.timer.set(delay);
         }
     }
 
-    /// Forgets the deadline.
+    /// Removes the deadline.
     pub fn clear(&mut self) {
         if self.at.take().is_some() {
             self.timer.stop();
         }
     }
 
-    /// When it is due, if it is set.
+    /// The deadline.
     pub fn due(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Ready once the deadline has passed, and until it is set again; else the task is woken then.
+    /// Ready from the deadline until a new one is set; while pending, the task is woken at the
+    /// deadline.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
         while Instant::now() < at {
@@ -60,30 +61,30 @@ impl Alarm {
         Poll::Ready(())
     }
 
-    /// Waits until then.
+    /// Waits until `at`.
     pub async fn wait_until(&mut self, at: Instant) {
         self.set(at);
         poll_fn(|cx| self.poll(cx)).await;
     }
 }
 
-/// A timer of the kernel, in the worker's epoll set.
+/// A kernel timer in the worker's epoll set.
 pub(crate) struct KernelTimer(Watched);
 
 impl KernelTimer {
-    /// A timer that does not run.
+    /// A stopped timer.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         Ok(Self(Watched::new(fd, Interest::Read)?))
     }
 
-    /// Has it go off after `delay`.
+    /// Expires after `delay`.
     fn set(&self, delay: Duration) {
         self.arm(delay, TimerfdTimerFlags::empty());
     }
 
-    /// Has it go off at a time of the monotonic clock, counted from the clock's zero.
+    /// Expires at a time of the monotonic clock.
     pub(crate) fn set_at(&self, at: Duration) {
         self.arm(at, TimerfdTimerFlags::ABSTIME);
     }
@@ -92,10 +93,10 @@ impl KernelTimer {
         self.arm(Duration::ZERO, TimerfdTimerFlags::empty());
     }
 
-    /// Ready once for each time that it goes off. May also tell of a time before it was set last.
+    /// Ready once per expiry. May also report an expiry from before the last setting.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // Nothing is ever read: setting the timer takes back what it has told, and each time it
-        // goes off is an event of its own.
+        // The descriptor is never read: setting the timer resets its count, and each expiry is an
+        // event of its own.
         ready!(self.0.watch().poll_readable(cx));
         self.0.watch().clear_readable();
         Poll::Ready(())
@@ -121,7 +122,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn it_is_never_early() {
+    fn an_alarm_is_never_early() {
         crate::run(async {
             let mut alarm = Alarm::new().unwrap();
             for tenths in 0..20 {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_moved_both_ways() {
+    fn an_alarm_can_be_moved_both_ways() {
         crate::run(async {
             let mut alarm = Alarm::new().unwrap();
             let start = Instant::now();
@@ -142,7 +143,7 @@ mod tests {
             alarm.set(start + SHORT);
             poll_fn(|cx| alarm.poll(cx)).await;
             assert_eq!(alarm.due(), Some(start + SHORT));
-            // What it has told of the old deadline says nothing about the new one.
+            // An expiry of the old deadline says nothing about the new one.
             alarm.set(start + SHORT);
             alarm.set(Instant::now() + SHORT);
             let moved = alarm.due().unwrap();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_set_never_comes() {
+    fn a_cleared_alarm_never_fires() {
         crate::run(async {
             let (mut silent, mut other) = (Alarm::new().unwrap(), Alarm::new().unwrap());
             silent.set(Instant::now() + SHORT);

@@ -1,5 +1,5 @@
-//! Counts allocations: for tests that hold a path to none, or to so many bytes. Not part of the
-//! crate's interface.
+//! Counts allocations, for tests of paths that may not allocate, or only a number of bytes. Not
+//! part of the crate's interface.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,17 +9,16 @@ thread_local! {
     static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts for every thread how often it was asked for memory, and how
-/// much of it is in use.
+/// The system's allocator with counts per thread: allocations, and bytes in use.
 pub struct Counting;
 
-/// How often this thread has asked for memory.
+/// The number of this thread's allocations.
 pub fn count() -> u64 {
     COUNT.get()
 }
 
-/// Bytes that this thread has asked for and not given back. What another thread gives back is
-/// missing there.
+/// Bytes that this thread has allocated and not freed. Memory that another thread frees is
+/// subtracted from that thread's count.
 pub fn live() -> i64 {
     LIVE.get()
 }
@@ -33,8 +32,8 @@ fn forget(bytes: usize) {
     LIVE.set(LIVE.get() - bytes as i64);
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting allocates nothing, since
-// the counter has no destructor and no lazy start.
+// SAFETY: every call is passed unchanged to the system's allocator. Counting allocates nothing,
+// since the counters have no destructor and no lazy initialisation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());

@@ -1,7 +1,7 @@
-//! Buffers lent to connections that have bytes, and taken back when they wait without any.
+//! Buffers lent to connections that have bytes, and returned when a connection has none.
 //!
-//! The last one returned is the first one lent, so a busy worker reads into memory that is still
-//! in its cache, however many connections it has.
+//! The last buffer returned is the first one lent, so a busy worker reads into memory that is still
+//! in its cache, regardless of the number of connections.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use crate::spare::SparePool;
 
 /// Bytes in a lent buffer.
 pub const BUFFER_SIZE: usize = 16 * 1024;
-/// Bytes in a lent buffer for what is large: half as many calls.
+/// Bytes in a large buffer, which halves the number of calls for large transfers.
 pub const LARGE_SIZE: usize = 32 * 1024;
-/// Bytes in a lent buffer for what many streams send at once.
+/// Bytes in a huge buffer, for the output of many streams in one call.
 pub const HUGE_SIZE: usize = 160 * 1024;
-/// Buffers a worker keeps for later; more go back to the allocator.
+/// Free buffers that a worker keeps; more go back to the allocator.
 const KEPT_MAX: usize = 1024;
-/// The same of large ones.
+/// The same for large buffers.
 const LARGE_KEPT_MAX: usize = 64;
-/// The same of huge ones.
+/// The same for huge buffers.
 const HUGE_KEPT_MAX: usize = 8;
 
 type FreeBuffers = RefCell<SparePool<Vec<u8>>>;
@@ -44,7 +44,7 @@ pub fn lend_huge() -> Vec<u8> {
     HUGE_FREE.with_borrow_mut(SparePool::take).unwrap_or_else(|| Vec::with_capacity(HUGE_SIZE))
 }
 
-/// A part of a lent buffer, which goes back when nobody needs the part any more.
+/// A part of a lent buffer; dropping it returns the buffer.
 pub struct LentPart {
     buffer: Vec<u8>,
     start: usize,
@@ -52,20 +52,19 @@ pub struct LentPart {
 }
 
 impl LentPart {
-    /// That part of the buffer.
     pub fn new(buffer: Vec<u8>, part: Range<usize>) -> Self {
         assert!(part.start <= part.end && part.end <= buffer.len(), "a part of the buffer");
         Self { buffer, start: part.start, end: part.end }
     }
 
-    /// Some of it: offsets count from where it begins.
+    /// Narrows the part; offsets count from its start.
     pub fn cut(&mut self, part: Range<usize>) {
         assert!(part.start <= part.end && part.end <= self.end - self.start, "a part of the part");
         (self.start, self.end) = (self.start + part.start, self.start + part.end);
     }
 }
 
-/// A copy of the part, in a buffer of its own.
+/// Copies the part into a buffer of its own.
 impl Clone for LentPart {
     fn clone(&self) -> Self {
         let mut buffer = lend();
@@ -87,7 +86,7 @@ impl Drop for LentPart {
     }
 }
 
-/// Takes a buffer back. One that grew is not worth keeping.
+/// Takes a buffer back. One that has grown is freed.
 pub fn give_back(mut buffer: Vec<u8>) {
     let free = match buffer.capacity() {
         BUFFER_SIZE => &FREE,
@@ -99,7 +98,7 @@ pub fn give_back(mut buffer: Vec<u8>) {
     drop(free.with_borrow_mut(|free| free.put(buffer)));
 }
 
-/// Frees some of the memory that stayed unused since the last call. Returns how many bytes.
+/// Frees some of the memory unused since the last call. Returns the number of bytes.
 pub(crate) fn shrink() -> usize {
     let all = [&FREE, &LARGE_FREE, &HUGE_FREE];
     let freed = all.into_iter().flat_map(|free| free.with_borrow_mut(SparePool::shrink));

@@ -1,8 +1,8 @@
 //! Messages with descriptors between the master and the worker process.
 //!
-//! A pair of sockets keeps the borders of messages; descriptors travel with them, in batches, since
-//! the kernel takes no more than 253 at once. Bulk goes as one descriptor of a sealed file in
-//! memory, which the sender cannot change under the reader.
+//! The sockets preserve message boundaries. Descriptors travel with messages, in batches, since the
+//! kernel accepts at most 253 in one call. Larger data is sent as the descriptor of a sealed file
+//! in memory, which the sender cannot change any more.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
@@ -18,28 +18,26 @@ use rustix::net::{
 
 use crate::event_loop::{Interest, Watched};
 
-/// Descriptors in one message at most.
+/// Maximum number of descriptors in a message.
 pub const DESCRIPTORS_MAX: usize = 200;
-/// Bytes in one message at most.
+/// Maximum number of bytes in a message.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// Two ends of a channel: descriptors that a process may hand to a child.
+/// The two ends of a channel; a process may pass one to a child.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// One end, on a worker.
+/// One end of a channel, used by a worker.
 pub struct Channel {
     fd: Watched,
 }
 
-/// A message as it arrived.
+/// A received message.
 #[derive(Debug)]
 pub struct ChannelMessage {
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// The descriptors that came with it.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -50,13 +48,12 @@ impl Channel {
         Ok(Self { fd: Watched::new(fd, Interest::ReadAndWrite)? })
     }
 
-    /// Sends one message.
     pub async fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         assert!(bytes.len() <= MESSAGE_BYTES_MAX && descriptors.len() <= DESCRIPTORS_MAX);
         Ok(self.fd.write(|fd| send(fd.as_fd(), bytes, descriptors)).await?)
     }
 
-    /// The next message; `None` once the other end is gone.
+    /// Receives the next message; `None` once the other end is closed.
     pub async fn receive(&self) -> io::Result<Option<ChannelMessage>> {
         match self.fd.read(|fd| receive(fd.as_fd())).await {
             Err(Errno::CONNRESET) => Ok(None),
@@ -94,7 +91,7 @@ fn receive(fd: BorrowedFd<'_>) -> Result<ChannelMessage, Errno> {
     Ok(ChannelMessage { bytes, descriptors })
 }
 
-/// A file in memory with these bytes, which nobody can change any more.
+/// A file in memory with these bytes, which cannot be changed any more.
 pub fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(rustix::fs::memfd_create("weir-bundle", flags)?);
@@ -138,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_stays() {
+    fn a_sealed_file_cannot_be_written() {
         let file = sealed(b"x").unwrap();
         let refused = File::from(file).write(b"y").unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EPERM));

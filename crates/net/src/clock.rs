@@ -1,4 +1,4 @@
-//! The worker's idea of now, as old as its last wake-up: reading it costs nothing.
+//! The worker's current time, as of its last wake-up: reading it makes no system call.
 //!
 //! Refreshed whenever the worker wakes, and every [`REQUESTS_PER_REFRESH`] requests while it is too
 //! busy to sleep.
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rustix::time::ClockId;
 
-/// How many calls of [`pass`] go by before a busy worker looks at the clock.
+/// Calls of [`pass`] between two readings of the system's clock on a busy worker.
 const REQUESTS_PER_REFRESH: u32 = 16;
 
-/// The beginning of time, in nanoseconds of the monotonic clock, the same for all workers: what
-/// they share they may date.
+/// Zero of [`now_ms`], in nanoseconds of the monotonic clock. It is the same for all workers, so
+/// that times in shared data are comparable.
 static BEGINNING: OnceLock<u64> = OnceLock::new();
 
 thread_local! {
@@ -25,14 +25,14 @@ struct Clock {
     elapsed_ms: Cell<u64>,
     unix_ms: Cell<u64>,
     passes: Cell<u32>,
-    /// Time that a test has added, and whether it is the only one to add any.
+    /// Time that a test has added, and whether only tests move the clock.
     #[cfg(any(test, feature = "testing"))]
     added_ms: Cell<u64>,
     #[cfg(any(test, feature = "testing"))]
     is_stopped: Cell<bool>,
 }
 
-/// Milliseconds of a clock that never goes back, the same for all workers of the process.
+/// Milliseconds of a monotonic clock, the same for all workers of the process.
 pub fn now_ms() -> u64 {
     CLOCK.with(|clock| clock.elapsed_ms.get())
 }
@@ -42,7 +42,7 @@ pub fn unix_ms() -> u64 {
     CLOCK.with(|clock| clock.unix_ms.get())
 }
 
-/// Notes that a unit of work begins; now and then it looks at the clock.
+/// Counts the beginning of a unit of work; reads the system's clock now and then.
 pub fn pass() {
     CLOCK.with(|clock| {
         let passes = clock.passes.get() + 1;
@@ -53,38 +53,39 @@ pub fn pass() {
     });
 }
 
-/// Milliseconds of the system's monotonic clock, the same for all processes. Reads the clock.
+/// Milliseconds of the system's monotonic clock, the same for all processes. Reads the system's
+/// clock.
 pub fn machine_ms() -> u64 {
     let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// For how long this thread has been on a CPU.
+/// CPU time of this thread.
 pub fn thread_cpu() -> Duration {
     let spent = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }
 
-/// Looks at the clock. The first millisecond that has not begun.
+/// Reads the system's clock and returns the first millisecond that has not begun.
 pub(crate) fn next_ms() -> u64 {
     CLOCK.with(Clock::next_ms)
 }
 
-/// What the system's monotonic clock says when this clock says `elapsed_ms`.
+/// The time of the system's monotonic clock when this clock is at `elapsed_ms`.
 pub(crate) fn monotonic_of(elapsed_ms: u64) -> Duration {
     let started_ns = CLOCK.with(|clock| clock.started_ns);
     Duration::from_nanos(started_ns).saturating_add(Duration::from_millis(elapsed_ms))
 }
 
-/// Looks at the clock. Nanoseconds of the system's monotonic clock.
+/// Reads the system's clock. Returns nanoseconds of the monotonic clock.
 pub fn refresh() -> u64 {
     CLOCK.with(Clock::refresh)
 }
 
-/// Seconds and nanoseconds of a clock, neither below 0.
+/// Seconds and nanoseconds of a clock, neither negative.
 ///
-/// Called at every wake-up: the standard library's types cost twice the instructions. rustix reads
-/// clocks in a way that valgrind cannot run.
+/// Called at every wake-up: the standard library's types cost twice the instructions, and valgrind
+/// cannot run rustix's way of reading clocks.
 fn read(clock: libc::clockid_t) -> (u64, u64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the result, and nothing keeps the pointer.
@@ -92,7 +93,7 @@ fn read(clock: libc::clockid_t) -> (u64, u64) {
     (time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u64)
 }
 
-/// The time of the system's monotonic clock.
+/// Nanoseconds of the system's monotonic clock.
 pub(crate) fn monotonic_ns() -> u64 {
     let (seconds, nanoseconds) = read(libc::CLOCK_MONOTONIC);
     seconds * 1_000_000_000 + nanoseconds
@@ -148,7 +149,7 @@ impl Clock {
     }
 }
 
-/// From now on this thread's clock stands still, but for [`step`]; or it goes on.
+/// Stops this thread's clock, except for [`step`], or lets it go on.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn stop(is_stopped: bool) {
     CLOCK.with(|clock| {
@@ -157,19 +158,19 @@ pub(crate) fn stop(is_stopped: bool) {
     });
 }
 
-/// Whether this thread's clock stands still.
+/// Whether this thread's clock is stopped.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn is_stopped() -> bool {
     CLOCK.with(|clock| clock.is_stopped.get())
 }
 
-/// Whether this thread's clock stands still; only tests stop it.
+/// Whether this thread's clock is stopped; only tests stop it.
 #[cfg(not(any(test, feature = "testing")))]
 pub(crate) const fn is_stopped() -> bool {
     false
 }
 
-/// Moves this thread's clock.
+/// Advances this thread's clock.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn step(delay_ms: u64) {
     CLOCK.with(|clock| {

@@ -12,28 +12,27 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::accept::Transport;
 use crate::{Address, Stream};
 
-/// How a connection is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Connect {
-    /// The address it comes from; its port may be 0.
+    /// The local address; its port may be 0.
     pub from: Option<SocketAddr>,
-    /// Whether that address need not be one of this machine's.
+    /// Whether the local address may be one that this machine does not have.
     pub transparent: bool,
     /// Receive buffer in bytes.
     pub rcvbuf: Option<usize>,
     /// Send buffer in bytes.
     pub sndbuf: Option<usize>,
-    /// Whether the kernel probes it while it is silent.
+    /// Whether the kernel sends keepalive probes.
     pub keepalive: bool,
-    /// What secures it.
+    /// Secures the connection.
     pub transport: Option<Arc<dyn Transport>>,
 }
 
-/// A connection on its way.
+/// A connection being opened.
 pub struct Connecting {
     stream: Option<Stream>,
     under_way: bool,
-    /// What is to secure it, once it stands.
+    /// Secures the connection once it is established.
     transport: Option<Arc<dyn Transport>>,
 }
 
@@ -41,27 +40,28 @@ impl Connect {
     /// Begins to open a connection. An error comes with the name of the call.
     pub fn begin(&self, to: &Address) -> Result<Connecting, (&'static str, io::Error)> {
         let (socket, under_way) = self.socket(to, Type::STREAM)?;
-        // The kernel is done with a connection to its own machine when it says that it has begun.
+        // A connection to this machine is usually established when `connect` returns.
         let is_near = matches!(to, Address::Ip(ip) if ip.ip().is_loopback());
         let under_way = under_way && !(is_near && stands(&socket));
         let (stream, transport) = (Some(Stream::new(socket.into())), self.transport.clone());
         Ok(Connecting { stream, under_way, transport })
     }
 
-    /// The same without waiting: what is written first waits for the connection, or fails with it.
+    /// Begins to open a connection without waiting: bytes written are sent once it is established,
+    /// or fail with it.
     pub fn begin_stream(&self, to: &Address) -> Result<Stream, (&'static str, io::Error)> {
         Ok(Stream::new(self.socket(to, Type::STREAM)?.0.into()))
     }
 
-    /// A UDP socket, or a Unix socket for datagrams, with that peer. An error comes with the name
-    /// of the call.
+    /// A UDP socket, or a Unix datagram socket, connected to `to`. An error comes with the name of
+    /// the call.
     pub fn datagram(&self, to: &Address) -> Result<OwnedFd, (&'static str, io::Error)> {
         let without_probes = Self { keepalive: false, ..self.clone() };
         let (socket, _) = without_probes.socket(to, Type::DGRAM)?;
         Ok(socket.into())
     }
 
-    /// A socket that connects, and whether it still does.
+    /// A connecting socket, and whether it is still connecting.
     fn socket(
         &self,
         to: &Address,
@@ -101,7 +101,8 @@ impl Connect {
             set_transparent(socket, domain).map_err(|error| (SET, error))?;
         }
         if from.port() == 0 {
-            // The port is chosen when both ends are known: many more connections fit.
+            // The port is chosen once both addresses are known, so ports can be shared by
+            // connections to different servers.
             set_no_port(socket);
         }
         socket.bind(&from.into()).map_err(|error| ("bind()", error))
@@ -109,12 +110,12 @@ impl Connect {
 }
 
 impl Connecting {
-    /// Whether the connection stands, and its handshake has begun.
+    /// Whether the connection is established and its handshake has begun.
     pub fn is_securing(&self) -> bool {
         !self.under_way && self.transport.is_none()
     }
 
-    /// Ready once the connection stands and its handshake is over, or either has failed.
+    /// Ready once the connection is established and its handshake is done, or either has failed.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
         let stream = self.stream.as_mut().expect("polled until ready");
         if self.under_way {
@@ -132,7 +133,7 @@ impl Connecting {
     }
 }
 
-/// Whether the connection stands already, without an error.
+/// Whether the connection is already established, without an error.
 fn stands(socket: &Socket) -> bool {
     let mut asked = [PollFd::new(socket, PollFlags::OUT)];
     let answered = rustix::event::poll(&mut asked, Some(&Timespec::default()));
@@ -148,7 +149,7 @@ fn set_transparent(socket: &Socket, domain: Domain) -> io::Result<()> {
 }
 
 fn set_no_port(socket: &Socket) {
-    // Old kernels lack it, and lose nothing else.
+    // Old kernels do not have the option, which is only an optimisation.
     let _ = set_flag(socket, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT);
 }
 

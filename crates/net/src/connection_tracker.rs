@@ -1,7 +1,7 @@
 //! Tracks a worker's connections so they can be woken on reload or cut off at shutdown.
 //!
-//! A connection that waits for its client notices nothing else. When a server shuts down, or loses
-//! an address, every task is woken once and checks for itself; old connections can be cut.
+//! A connection that waits for its client notices no other change. When a server shuts down, or
+//! loses an address, every task is woken once and checks for itself; old connections can be cut.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,9 +15,8 @@ use crate::{slots, spawn_if_running};
 #[derive(Default)]
 pub struct ConnectionTracker {
     wakers: RefCell<Wakers>,
-    /// Connections whose age is less than this end at once.
+    /// Connections of a lower age end at once.
     cut_before: Cell<u64>,
-    /// The age of the running connection.
     age: Cell<u64>,
     emptied: Cell<Option<Waker>>,
 }
@@ -29,47 +28,46 @@ struct Wakers {
 }
 
 impl ConnectionTracker {
-    /// Starts a task. `age` is a number that grows, such as a generation's. Without a worker the
-    /// task is dropped.
+    /// Starts a task. `age` is a number that grows, such as a generation's. Outside of an event
+    /// loop the task is dropped.
     pub fn spawn(self: &Rc<Self>, age: u64, task: impl Future<Output = ()> + 'static) {
         let index = self.wakers.borrow_mut().add();
         spawn_if_running(TrackedTask { tracker: self.clone(), index, age, task });
     }
 
-    /// Sets the age of the running connection. Its task calls this when it begins other work.
+    /// Sets the age of the running connection. Its task calls this when it begins newer work.
     #[inline]
     pub fn set_age(&self, age: u64) {
         self.age.set(age);
     }
 
-    /// Wakes every connection's task, which checks what has changed.
+    /// Wakes every connection's task to check for changes.
     pub fn wake_all(&self) {
         self.wakers.borrow().slots.iter().flatten().for_each(Waker::wake_by_ref);
     }
 
-    /// Ends the connections whose age is less than this one.
+    /// Ends the connections with an age below `age`.
     pub fn cut_before(&self, age: u64) {
         self.cut_before.set(age);
         self.wake_all();
     }
 
-    /// The least age that may go on.
+    /// The lowest age that may continue.
     pub fn least_age(&self) -> u64 {
         self.cut_before.get()
     }
 
-    /// How many connections have a task.
+    /// The number of connections.
     pub fn len(&self) -> usize {
         let wakers = self.wakers.borrow();
         wakers.slots.len() - wakers.free.len()
     }
 
-    /// Whether none has.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Waits until none has.
+    /// Waits until no connection is left.
     pub async fn empty(&self) {
         std::future::poll_fn(|cx| {
             if self.is_empty() {
@@ -103,13 +101,13 @@ impl<F: Future<Output = ()>> Future for TrackedTask<F> {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `task` is pinned with `self`: it is polled and dropped in place, never moved out;
-        // nothing else here minds being moved. (An `async` block would hold the task twice.)
+        // no other field needs pinning. (An `async` block would hold the task twice.)
         let this = unsafe { self.get_unchecked_mut() };
         if this.age < this.tracker.cut_before.get() {
             return Poll::Ready(());
         }
         {
-            // A task keeps its waker for life, so this is done once.
+            // A task's waker never changes, so this is done once.
             let mut wakers = this.tracker.wakers.borrow_mut();
             let slot = &mut wakers.slots[this.index as usize];
             if slot.is_none() {
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_as_old_as_what_it_does() {
+    fn a_connection_has_the_age_of_its_current_work() {
         crate::run(async {
             let tracker = Rc::new(ConnectionTracker::default());
             for age in [2, 5] {

@@ -1,7 +1,7 @@
-//! Datagram sockets: one with a peer, and one that anybody may send to.
+//! Datagram sockets: connected to one peer, or open to all senders.
 //!
-//! The one with a peer is connected: the kernel drops what anyone else sends to it, and tells when
-//! the peer's port is closed. Its own port is the kernel's choice, another for every socket.
+//! The kernel drops other senders' datagrams to a connected socket, and reports a closed port of
+//! the peer. Each socket gets its own local port from the kernel.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,12 +19,12 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Opens one. An error comes with the name of the call.
+    /// Opens a socket. The error includes the name of the call.
     pub fn connect(peer: SocketAddr) -> Result<Self, (&'static str, io::Error)> {
         Self::connect_from(None, peer)
     }
 
-    /// The same from an address of this machine; its port may be 0.
+    /// Opens a socket bound to an address of this machine; its port may be 0.
     pub fn connect_from(
         from: Option<SocketAddr>,
         peer: SocketAddr,
@@ -39,18 +39,19 @@ impl Datagram {
         Self::of(socket.into()).map_err(|error| ("epoll_ctl()", error))
     }
 
-    /// One whose peer is set, and which does not block.
+    /// Takes a connected, non-blocking socket.
     pub fn of(fd: OwnedFd) -> io::Result<Self> {
         Ok(Self { fd: Watched::new(fd, Interest::Read)? })
     }
 
-    /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
+    /// Sends a datagram at once. A full socket is an error, since datagrams may get lost anyway.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         rustix::net::send(self.fd.get(), datagram, SendFlags::NOSIGNAL)?;
         Ok(())
     }
 
-    /// Waits for the next one, and how long it is. What the buffer has no room for is cut off.
+    /// Waits for the next datagram and returns its length. The rest of a datagram longer than the
+    /// buffer is cut off.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let receive = |fd: &_| rustix::net::recv(fd, &mut *buffer, RecvFlags::empty());
         let (length, _) = self.fd.read(receive).await?;
@@ -64,7 +65,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Opens and binds one, for a worker to take.
+    /// Opens and binds a socket, which a worker takes over later.
     pub fn bind(address: SocketAddr) -> io::Result<OwnedFd> {
         let kind = Type::DGRAM.nonblocking().cloexec();
         let socket = Socket::new(Domain::for_address(address), kind, None)?;
@@ -80,14 +81,14 @@ impl Datagrams {
         Ok(Self { fd: Watched::new(fd, Interest::Read)? })
     }
 
-    /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
+    /// Sends a datagram at once. A full socket is an error, since datagrams may get lost anyway.
     pub fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
         rustix::net::sendto(self.fd.get(), datagram, SendFlags::NOSIGNAL, &to)?;
         Ok(())
     }
 
-    /// Waits for the next one: how long it is, and from whom. What the buffer has no room for is
-    /// cut off.
+    /// Waits for the next datagram and returns its length and sender. The rest of a datagram longer
+    /// than the buffer is cut off.
     pub async fn receive_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let receive = |fd: &_| rustix::net::recvfrom(fd, &mut *buffer, RecvFlags::empty());
         let (length, _, from) = self.fd.read(receive).await?;
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_peer_is_heard() {
+    fn a_connected_socket_receives_only_from_its_peer() {
         let (peer, other) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         within_a_worker(async {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_is_told() {
+    fn a_closed_port_is_reported() {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = peer.local_addr().unwrap();
         drop(peer);
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn anybody_is_heard_and_answered() {
+    fn a_bound_socket_receives_from_all_senders() {
         let socket = Datagrams::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = crate::Address::of(socket.as_fd()).unwrap().to_string();
         let peers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());

@@ -1,8 +1,8 @@
-//! Connected datagram sockets of a worker, watched together.
+//! A worker's connected datagram sockets, watched together.
 //!
-//! Sessions over UDP are many and short, and each datagram means little work. Their sockets
-//! therefore wait in an epoll instance of the worker's own, which is one descriptor to the runtime:
-//! no task is woken for a datagram, its reader is called at once.
+//! Sessions over UDP are many and short, and each datagram means little work. The sockets wait in
+//! an epoll instance of their own, which is one descriptor of the event loop: a datagram wakes no
+//! task, the socket's reader is called directly.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -18,12 +18,11 @@ use rustix::time::Timespec;
 use crate::event_loop::{Interest, Watched, defer};
 use crate::{ReceivedBatch, SocketProbe, epoll_failed};
 
-/// Sockets for which the table keeps its memory while it has none.
+/// Slots of readers that are kept in memory when there are no sockets.
 const READERS_KEPT: usize = 1024;
-/// Events taken at once.
+/// Maximum number of events taken in one call.
 const EVENTS_PER_TURN: usize = 256;
 
-/// The sockets.
 pub struct DatagramSet {
     epoll: Watched,
     readers: RefCell<Readers>,
@@ -37,8 +36,8 @@ struct Readers {
 
 /// Reads a socket of the set.
 pub trait DatagramReader {
-    /// Datagrams have come, or an error. There is no other call for those that are left unread. The
-    /// batch is for receiving them.
+    /// Called when datagrams or an error have arrived. Called only once for datagrams that are left
+    /// unread. The batch is for receiving them.
     fn readable(&self, batch: &mut ReceivedBatch);
 }
 
@@ -50,7 +49,7 @@ pub struct WatchedDatagram {
 }
 
 impl DatagramSet {
-    /// An empty set. Within a worker.
+    /// An empty set. Must be called on a worker.
     pub fn new() -> io::Result<Rc<Self>> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
         let epoll = Watched::new(fd, Interest::Read)?;
@@ -71,13 +70,12 @@ impl DatagramSet {
         Ok(watched)
     }
 
-    /// How many sockets it has.
+    /// The number of sockets.
     pub fn len(&self) -> usize {
         let readers = self.readers.borrow();
         readers.slots.len() - readers.free.len()
     }
 
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -89,7 +87,7 @@ impl DatagramSet {
             loop {
                 ready!(self.epoll.watch().poll_readable(cx));
                 if self.turn(&mut events, &mut batch.borrow_mut()) == EVENTS_PER_TURN {
-                    // Others have their turn between.
+                    // Other tasks run in between.
                     defer(cx.waker());
                     return Poll::Pending;
                 }
@@ -99,15 +97,14 @@ impl DatagramSet {
         .await;
     }
 
-    /// How many sockets had something.
+    /// Calls the readers of ready sockets and returns their number.
     fn turn(&self, events: &mut Vec<epoll::Event>, batch: &mut ReceivedBatch) -> usize {
         events.clear();
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let spare = rustix::buffer::spare_capacity(events);
         let count = epoll::wait(self.epoll.get(), spare, Some(&at_once)).unwrap_or(0);
         for event in events {
-            // The socket may be gone, or its index another's: who finds nothing to read is told in
-            // vain.
+            // The socket may be closed, or its index reused: the reader then finds nothing to read.
             let reader = self.readers.borrow().of(event.data.u64());
             if let Some(reader) = reader.and_then(|reader| reader.upgrade()) {
                 reader.readable(batch);
@@ -137,18 +134,18 @@ impl Readers {
 }
 
 impl WatchedDatagram {
-    /// Sends one at once. A full socket is an error: datagrams may get lost anyway.
+    /// Sends a datagram at once. A full socket is an error, since datagrams may get lost anyway.
     pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
         rustix::net::send(self.fd.as_fd(), datagram, SendFlags::NOSIGNAL)?;
         Ok(())
     }
 
-    /// Takes what has come, at most `wanted`. With fewer than that, nothing is left unread.
+    /// Takes the datagrams that have arrived, at most `wanted`. If fewer are returned, none is left
+    /// unread.
     pub fn receive(&self, batch: &mut ReceivedBatch, wanted: usize) -> io::Result<()> {
         batch.fill(self.fd.as_fd(), wanted)
     }
 
-    /// Asks about the socket.
     pub fn probe(&self) -> SocketProbe {
         SocketProbe::new(&self.fd)
     }
@@ -161,7 +158,7 @@ impl Drop for WatchedDatagram {
         readers.slots[self.index as usize] = None;
         readers.free.push(self.index);
         if readers.free.len() == readers.slots.len() && readers.slots.len() > READERS_KEPT {
-            // Memory of a burst is given back.
+            // Frees the memory of a burst.
             *readers = Readers::default();
         }
     }
@@ -176,7 +173,7 @@ mod tests {
     use super::*;
     use crate::{Address, Connect};
 
-    /// Keeps what came, and the kind of the last error.
+    /// Records the datagrams, and the kind of the last error.
     #[derive(Default)]
     struct Recorder {
         socket: OnceCell<WatchedDatagram>,
@@ -210,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reader_has_what_its_peer_sent_or_refused() {
+    fn each_reader_gets_the_datagrams_and_errors_of_its_peer() {
         let peers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         crate::run(async {
             let set = DatagramSet::new().unwrap();

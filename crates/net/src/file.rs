@@ -1,4 +1,4 @@
-//! Files, as a server needs them: what changed, and whether the way there is trusted.
+//! Files for a server: identity, changes, permission, and paths with untrusted links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,48 +10,43 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::ReadWriteFlags;
 
-/// What a path leads to, and by which it is recognised as unchanged.
+/// Attributes of a file, which show whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The device it is on.
     pub device: u64,
-    /// Its number there.
     pub inode: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When its content changed, in seconds since 1970.
+    /// Time of the last change to the content, in seconds since 1970.
     pub modified: i64,
     modified_nanoseconds: u64,
     changed: i64,
     changed_nanoseconds: u64,
-    /// Its owner.
+    /// The user id of the owner.
     pub owner: u32,
     mode: u32,
 }
 
 impl Stat {
-    /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         FileType::from_raw_mode(self.mode) == FileType::Directory
     }
 
-    /// Whether it is a file with content.
     pub fn is_regular(&self) -> bool {
         FileType::from_raw_mode(self.mode) == FileType::RegularFile
     }
 
-    /// Whether it is a symbolic link.
     pub fn is_link(&self) -> bool {
         FileType::from_raw_mode(self.mode) == FileType::Symlink
     }
 
-    /// Whether its owner may execute it.
+    /// Whether the owner may execute it.
     pub fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
     }
 
     /// Whether content read now may be kept: a change within the same tick of the file system's
-    /// clock would not show.
+    /// clock would go unnoticed.
     pub fn is_settled(&self, unix_ms: u64) -> bool {
         self.changed.max(self.modified).saturating_mul(1000).saturating_add(SETTLED_MS)
             <= unix_ms as i64
@@ -72,13 +67,13 @@ impl Stat {
     }
 }
 
-/// The owner of what a path leads to.
+/// The user id of a file's owner.
 pub fn owner(path: &Path) -> io::Result<u32> {
     Ok(rustix::fs::stat(path)?.st_uid)
 }
 
-/// Whether a path is a directory, not a link to one, that its owner, this process's user, alone
-/// may write to.
+/// Whether a path is a directory, not a link to one, that belongs to this process's user, and to
+/// which no other user may write.
 pub fn is_private_directory(path: &Path) -> io::Result<bool> {
     const OTHERS_WRITE: u32 = 0o022;
     let stat = rustix::fs::lstat(path)?;
@@ -86,47 +81,45 @@ pub fn is_private_directory(path: &Path) -> io::Result<bool> {
     Ok(is_directory && stat.st_uid == crate::user() && stat.st_mode & OTHERS_WRITE == 0)
 }
 
-/// Fails where this process may not make files in a directory.
+/// Fails unless this process may create files in a directory.
 pub fn may_make_files_in(directory: &Path) -> io::Result<()> {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     Ok(rustix::fs::accessat(CWD, directory, access, AtFlags::EACCESS)?)
 }
 
-/// Fails where this process may not write to what a path leads to.
+/// Fails unless this process may write to a file.
 pub fn may_write(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
-/// How long after its last change a file's content is not kept.
+/// Content is not kept until this long after the file's last change.
 const SETTLED_MS: i64 = 2_000;
 
-/// Why a path leads nowhere.
+/// Why a path could not be opened or examined.
 #[derive(Debug)]
 pub struct PathError {
-    /// The call, as log lines name it: `open()`.
+    /// The failed call, as log lines name it: `open()`.
     pub call: &'static str,
-    /// The reason.
     pub error: io::Error,
 }
 
 impl PathError {
-    /// A failure that is remembered by its number.
+    /// An error remembered by its number.
     pub fn again(call: &'static str, errno: i32) -> Self {
         Self { call, error: io::Error::from_raw_os_error(errno) }
     }
 
-    /// Whether there is no such file, or cannot be.
+    /// Whether the file does not exist, or cannot exist.
     pub fn is_not_found(&self) -> bool {
         use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
         matches!(self.error.kind(), NotFound | NotADirectory | InvalidFilename)
     }
 
-    /// Whether permission is missing.
     pub fn is_denied(&self) -> bool {
         self.error.kind() == io::ErrorKind::PermissionDenied
     }
 
-    /// Whether a link that is not to be followed stood in the way.
+    /// Whether the path has a symbolic link that may not be followed.
     pub fn is_refused_link(&self) -> bool {
         matches!(self.error.raw_os_error(), Some(libc::ELOOP | libc::EMLINK))
     }
@@ -139,16 +132,16 @@ fn failed<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> PathError {
 /// Which symbolic links may be followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {
-    /// All.
+    /// All links.
     #[default]
     Follow,
-    /// Those whose owner also owns what they lead to.
+    /// Links whose owner also owns the target.
     IfNotOwner,
-    /// None.
+    /// No links.
     Refuse,
 }
 
-/// What the path leads to.
+/// The attributes of a file; links are followed.
 pub fn stat(path: &[u8]) -> Result<Stat, PathError> {
     match rustix::fs::stat(OsStr::from_bytes(path)) {
         Ok(raw) => Ok(Stat::of(&raw)),
@@ -156,7 +149,7 @@ pub fn stat(path: &[u8]) -> Result<Stat, PathError> {
     }
 }
 
-/// What the path itself is, if it is a link.
+/// The attributes of a file or, if it is a link, of the link.
 pub fn stat_link(path: &[u8]) -> Result<Stat, PathError> {
     match rustix::fs::lstat(OsStr::from_bytes(path)) {
         Ok(raw) => Ok(Stat::of(&raw)),
@@ -164,23 +157,23 @@ pub fn stat_link(path: &[u8]) -> Result<Stat, PathError> {
     }
 }
 
-/// What an open file is.
+/// The attributes of an open file.
 pub fn stat_open(file: &File) -> Result<Stat, PathError> {
     rustix::fs::fstat(file).map(|raw| Stat::of(&raw)).map_err(failed("fstat()"))
 }
 
-/// Opens a file to read it. Never waits for a pipe's other end.
+/// Opens a file for reading. Does not wait for the other end of a pipe.
 pub fn open(path: &[u8]) -> Result<File, PathError> {
     walk(CWD, path, READ).map(File::from).map_err(failed("open()"))
 }
 
-/// Opens a file once more, to read it past the kernel's cache.
+/// Opens an open file again, for reading without the kernel's cache.
 pub fn open_direct(file: &File) -> io::Result<File> {
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(name, READ | OFlags::DIRECT, Mode::empty())?.into())
 }
 
-/// Whether the kernel has that part of the file in memory, so that reading it does not wait.
+/// Whether the kernel has this part of the file in memory, so that reading it does not block.
 pub fn is_in_memory(file: &File, at: u64) -> bool {
     let mut byte = [0];
     let mut into = [io::IoSliceMut::new(&mut byte)];
@@ -189,19 +182,19 @@ pub fn is_in_memory(file: &File, at: u64) -> bool {
 
 /// Tells the kernel that a file will be read from its beginning to its end.
 pub fn read_ahead(file: &File) {
-    // Advice: that it is not taken is no error.
+    // Only advice: a failure does not matter.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
 }
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// A directory on the way to a file: it need not be readable.
+/// Flags for a directory on the path, which need not be readable.
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens a file, part by part of its path, so that links are not followed unseen. The first
-/// `trusted` bytes of the path, which end before a slash, are taken as they are.
+/// Opens a file part by part of its path, to check each link. The first `trusted` bytes of the
+/// path, which end before a slash, are not checked.
 ///
-/// A link in the place of a directory is "not a directory" where links are refused, as in nginx: it
-/// is opened as a mere path.
+/// Where links are refused, a link in place of a directory fails with "not a directory", as in
+/// nginx, since it is opened with `O_PATH`.
 pub fn open_checked(path: &[u8], trusted: usize, links: Links) -> Result<File, PathError> {
     let (base, rest) = path.split_at(trusted.min(path.len()));
     let mut at = match (base, path) {
@@ -233,7 +226,7 @@ fn step(
         return walk(at, part, flags | OFlags::NOFOLLOW);
     }
     let opened = walk(at, part, flags)?;
-    // Whether it was a link when it was opened is not known; so owners are compared in any case.
+    // Whether the part was a link when it was opened is unknown, so owners are always compared.
     let own = rustix::fs::statat(at, OsStr::from_bytes(part), AtFlags::SYMLINK_NOFOLLOW)?;
     if own.st_uid == rustix::fs::fstat(&opened)?.st_uid {
         Ok(opened)

@@ -1,8 +1,8 @@
-//! Who listens on an address that is taken, as far as this user may know.
+//! Finds the process that listens on an address that is in use, if this user may see it.
 //!
-//! The kernel's tables (proc(5)) say which socket listens, and the descriptors of processes whose
-//! it is. Those of other users are seen by root alone. Everything here is for a message: what
-//! cannot be read is not known.
+//! The kernel's tables (proc(5)) list listening sockets, and the descriptors of processes show who
+//! owns them. Only root sees the descriptors of other users' processes. The result is only for a
+//! message, so read errors count as unknown.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,27 +10,25 @@ use std::path::Path;
 
 use crate::Address;
 
-/// A process that listens.
+/// A listening process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
     pub process: i32,
-    /// Its name.
     pub name: String,
 }
 
-/// Who listens where `address` cannot be bound.
+/// The process that listens on an address that cannot be bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressHolder {
-    /// This process.
+    /// A known process.
     By(Holder),
-    /// A process that this user may not look into.
+    /// A process that this user may not inspect.
     BySomebody,
-    /// No process: it is a file that one has left behind.
+    /// No process: the file of a Unix socket that was not removed.
     ByNobody,
 }
 
-/// Finds out who listens.
+/// Finds the process that listens on an address.
 pub fn of(address: &Address) -> AddressHolder {
     let read = |name: &str| fs::read_to_string(format!("/proc/self/net/{name}"));
     let inodes = match address {
@@ -54,11 +52,11 @@ pub fn of(address: &Address) -> AddressHolder {
     owner(&inodes).map_or(AddressHolder::BySomebody, AddressHolder::By)
 }
 
-/// `TCP_LISTEN`, and `TCP_CLOSE`, which is the state of UDP sockets without a peer.
+/// `TCP_LISTEN`, and `TCP_CLOSE`, the state of UDP sockets without a peer.
 const TCP_LISTEN: &str = "0A";
 const UDP_BOUND: &str = "07";
 
-/// The sockets in a table that are in a state and keep `wanted` from being bound.
+/// The inodes of a table's sockets in a state, whose addresses conflict with `wanted`.
 fn sockets(table: &str, state: &str, wanted: SocketAddr) -> Vec<u64> {
     let row = |line: &str| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
@@ -75,7 +73,7 @@ fn conflict(open: SocketAddr, wanted: SocketAddr) -> bool {
     open.port() == wanted.port() && (same || any(open) || any(wanted))
 }
 
-/// `0100007F:1F90`: words of four bytes in this machine's order.
+/// `0100007F:1F90`: words of four bytes in this machine's byte order.
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
@@ -92,7 +90,7 @@ fn address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// The sockets in the table of Unix sockets that have a path.
+/// The inodes of Unix sockets with this path.
 fn unix(table: &str, wanted: &Path) -> Vec<u64> {
     let row = |line: &str| {
         let path = line.find('/').map(|at| &line[at..])?;
@@ -113,7 +111,7 @@ fn owner(inodes: &[u64]) -> Option<Holder> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut numbers: Vec<i32> =
         processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    // A master has a lower number than its workers, as a rule.
+    // A master usually has a lower number than its workers.
     numbers.sort_unstable();
     let process = numbers.into_iter().find(|process| has(*process))?;
     let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_left_behind_is_nobodys() {
+    fn an_abandoned_socket_file_has_no_holder() {
         let path = std::env::temp_dir().join(format!("weir-holder-{}.sock", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         let address = Address::Unix(path.clone());

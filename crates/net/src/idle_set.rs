@@ -1,11 +1,12 @@
 //! Parks idle connections: a descriptor in an epoll set, and a value of the owner's.
 //!
 //! A task per connection costs about a kilobyte even when it holds nothing. A parked connection has
-//! no task and no entry in the runtime: its descriptor waits in the set's own epoll instance, which
-//! is one descriptor to the runtime. Only connections idle for a second or two pay for this.
+//! no task and no entry in the event loop: its descriptor waits in the set's own epoll instance,
+//! which is one descriptor of the event loop. Only connections idle for a second or two pay for
+//! this.
 //!
-//! A stream's session is parked with it, except when it holds plaintext: no event on the socket
-//! would wake it.
+//! A connection's session is parked with it, except when the session holds plaintext: no event on
+//! the socket would wake it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,12 +22,12 @@ use rustix::time::Timespec;
 use crate::event_loop::{Interest, Watched};
 use crate::{Detached, Stream, Timer, clock, epoll_failed, memory, slots};
 
-/// Events taken at once.
+/// Maximum number of events taken in one call.
 const EVENTS_PER_TURN: usize = 256;
-/// How often the expired are looked for.
+/// Interval between searches for expired connections.
 const TICK_MS: u64 = 1000;
 
-/// Parked connections, each with a value of its owner's.
+/// Parked connections, each with a value of the owner's.
 pub struct IdleSet<T> {
     epoll: Watched,
     parked: RefCell<ParkedStreams<T>>,
@@ -35,7 +36,7 @@ pub struct IdleSet<T> {
 struct ParkedStreams<T> {
     slots: Vec<Option<ParkedStream<T>>>,
     free: Vec<u32>,
-    /// Slots by the second in which they expire; the stream of a slot may have changed since.
+    /// Slots by the second of their expiry; a slot may have been reused since.
     expiring: BTreeMap<u64, Vec<u32>>,
     count: usize,
 }
@@ -60,8 +61,8 @@ impl<T> IdleSet<T> {
         Ok(Rc::new(Self { epoll, parked: RefCell::new(parked) }))
     }
 
-    /// Parks a connection until bytes arrive, or closes it after `idle_ms`. If the system refuses,
-    /// it is closed at once. A connection with plaintext in memory is returned.
+    /// Parks a connection until bytes arrive, or ends it after `idle_ms`. If the system refuses, it
+    /// is closed at once. A connection with plaintext in memory is returned.
     pub fn park(&self, stream: Stream, data: T, idle_ms: u64) -> Result<(), (Stream, T)> {
         let expires_s = clock::now_ms().saturating_add(idle_ms).div_ceil(1000);
         let stream = stream.detach();
@@ -81,17 +82,16 @@ impl<T> IdleSet<T> {
         Ok(())
     }
 
-    /// How many are parked.
+    /// The number of parked connections.
     pub fn len(&self) -> usize {
         self.parked.borrow().count
     }
 
-    /// Whether none is parked.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Hands those for which `keep` is false to `end`. What `end` drops is closed.
+    /// Hands connections for which `keep` is false to `end`, which closes them by dropping them.
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool, mut end: impl FnMut(Detached, T)) {
         let slots = self.parked.borrow().slots.len();
         for index in 0..slots {
@@ -111,8 +111,8 @@ impl<T> IdleSet<T> {
         }
     }
 
-    /// Hands every connection that has bytes, or was closed, to `leave`, and the expired to `end`;
-    /// what `end` drops is closed. Runs until dropped.
+    /// Hands every connection that has bytes, or was closed by the peer, to `leave`, and expired
+    /// ones to `end`, which closes them by dropping them. Runs until dropped.
     pub async fn attend(
         self: Rc<Self>,
         mut leave: impl FnMut(Stream, T),
@@ -192,7 +192,7 @@ impl<T> ParkedStreams<T> {
     }
 
     fn empty_expired(&mut self, index: u32, second: u64) -> Option<ParkedStream<T>> {
-        // The list may name a slot that is gone.
+        // The slot may have been emptied.
         let slot = self.slots.get(index as usize)?.as_ref()?;
         if slot.expires_s == second { self.empty(index) } else { None }
     }
@@ -215,7 +215,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn bytes_call_a_connection_back_and_time_closes_the_others() {
+    fn a_parked_connection_leaves_on_bytes_and_ends_on_timeout() {
         crate::run(async {
             testing::stop_clock();
             let idle_set = IdleSet::new().unwrap();

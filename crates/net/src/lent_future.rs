@@ -1,5 +1,5 @@
-//! Boxed futures in memory that is lent: where one has ended the next one begins, so that tasks
-//! that wait over and over take nothing from the allocator.
+//! Boxed futures in lent memory, which is reused when a future ends, so that tasks that wait again
+//! and again allocate nothing.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 
 use crate::spare::SparePool;
 
-/// Memory, in units. Nothing with a stricter alignment is lent any.
+/// Memory in units of 16 bytes. Futures with a stricter alignment do not compile.
 type Memory = Box<[MaybeUninit<Unit>]>;
 type Unit = u128;
 
-/// Sizes, in units: futures of up to so much share the same pieces of memory.
+/// Sizes in units; futures are rounded up to one of these, so that they share memory.
 const SIZES: [usize; 4] = [16, 80, 128, 256];
-/// Pieces of each size that a worker keeps for later.
+/// Free pieces of each size that a worker keeps.
 const KEPT_MAX: usize = 1024;
 
 thread_local! {
@@ -27,21 +27,21 @@ thread_local! {
 pub struct LentFuture<'a, T>(NonNull<dyn Future<Output = T> + 'a>);
 
 impl<'a, T> LentFuture<'a, T> {
-    /// Moves the future to lent memory. Inlined, a future that has not begun is made there, and not
-    /// copied in full.
+    /// Moves the future to lent memory. Inlined, so that a future that has not begun is built in
+    /// place instead of being copied.
     #[inline(always)]
     pub fn new<F: Future<Output = T> + 'a>(future: F) -> Self {
         const { assert!(align_of::<F>() <= align_of::<Unit>(), "lent memory is aligned for it") };
         let memory = lend(units(size_of::<F>()));
         let place = NonNull::from(Box::leak(memory)).cast::<F>();
-        // SAFETY: the memory is its own from now on, aligned, and as large as the future at least.
+        // SAFETY: the memory is exclusively owned, aligned, and at least as large as the future.
         unsafe { place.write(future) };
         Self(place)
     }
 
-    /// How large the future is.
+    /// The size of the future in bytes.
     pub fn size(&self) -> usize {
-        // SAFETY: the future is there until the drop.
+        // SAFETY: the future is valid until the drop.
         size_of_val(unsafe { self.0.as_ref() })
     }
 }
@@ -50,7 +50,7 @@ impl<T> Future for LentFuture<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        // SAFETY: the future is there until the drop, nothing else refers to it, and it does not
+        // SAFETY: the future is valid until the drop, nothing else refers to it, and it does not
         // move: only the pointer to it does.
         unsafe { Pin::new_unchecked(self.0.as_mut()) }.poll(cx)
     }
@@ -59,15 +59,15 @@ impl<T> Future for LentFuture<'_, T> {
 impl<T> Drop for LentFuture<'_, T> {
     fn drop(&mut self) {
         let memory = NonNull::slice_from_raw_parts(self.0.cast(), units(self.size()));
-        // SAFETY: this is the memory that `new` was lent, and nobody uses it once the future in it
-        // is dropped.
+        // SAFETY: `new` leaked this memory, and nothing uses it once the future in it is dropped.
         let _returned = Returned(unsafe { Box::from_raw(memory.as_ptr()) });
-        // SAFETY: it is there, and dropped once. Its memory goes back after it, even if it panics.
+        // SAFETY: the future is valid, and dropped only here. Its memory is returned afterwards,
+        // even if it panics.
         unsafe { self.0.drop_in_place() };
     }
 }
 
-/// Memory that goes back when this is dropped.
+/// Memory that is returned when this is dropped.
 struct Returned(Memory);
 
 impl Drop for Returned {
@@ -78,7 +78,7 @@ impl Drop for Returned {
     }
 }
 
-/// How much memory a future of that many bytes has.
+/// The units of memory for a future of `bytes` bytes.
 const fn units(bytes: usize) -> usize {
     let units = bytes.div_ceil(size_of::<Unit>());
     let mut at = 0;
@@ -91,14 +91,13 @@ const fn units(bytes: usize) -> usize {
     units
 }
 
-/// Memory of that many units.
 fn lend(units: usize) -> Memory {
     let at = SIZES.iter().position(|size| *size == units);
     let free = at.and_then(|at| FREE.with_borrow_mut(|free| free[at].take()));
     free.unwrap_or_else(|| Box::new_uninit_slice(units))
 }
 
-/// Frees some of the memory that stayed unused since the last call. Returns how many bytes.
+/// Frees some of the memory unused since the last call. Returns the number of bytes.
 pub(crate) fn shrink() -> usize {
     FREE.with_borrow_mut(|free| {
         let freed = free.iter_mut().flat_map(SparePool::shrink);
@@ -113,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells when it is dropped, and takes up room.
+    /// Counts its drops, and has a size.
     struct Witness<const N: usize>(Rc<Cell<u32>>, [u8; N]);
 
     impl<const N: usize> Drop for Witness<N> {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_lent_again() {
+    fn returned_memory_is_lent_again() {
         let place = |future: &LentFuture<'_, usize>| future.0.cast::<u8>();
         let drops = Rc::default();
         let (first, second) = (sum::<500>(&drops), sum::<500>(&drops));

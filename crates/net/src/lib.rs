@@ -4,7 +4,7 @@
 //! primitives that the program needs. No other crate names socket2, rustix or libc. Deliberately
 //! absent: HTTP, and configuration.
 
-#![allow(unsafe_code)] // Here alone, each block with its reason.
+#![allow(unsafe_code)] // Only in this crate; each block states its reason.
 
 pub mod accept;
 mod accept_balancer;
@@ -78,13 +78,13 @@ pub use udp_batch::{ReceivedBatch, ReceivedDatagram};
 pub use udp_listener::UdpListener;
 pub use worker::run;
 
-/// The system's word for what took too long.
+/// `ETIMEDOUT`, the system's error for timeouts.
 pub fn timed_out() -> std::io::Error {
     rustix::io::Errno::TIMEDOUT.into()
 }
 
-/// Says that a descriptor found no room in an epoll set, which ends what it is for. The limit may
-/// be the user's (`fs.epoll.max_user_watches`). In nginx's words; 1 is EPOLL_CTL_ADD.
+/// Logs that a descriptor could not be added to an epoll set, in nginx's words; its owner fails
+/// with the error. The limit may be the user's (`fs.epoll.max_user_watches`). 1 is EPOLL_CTL_ADD.
 pub(crate) fn epoll_failed(failed: (std::os::fd::RawFd, std::io::Error)) -> std::io::Error {
     let (fd, error) = failed;
     let text = format_args!("epoll_ctl(1, {fd}) failed{}", observe::Errno(&error));
@@ -92,7 +92,7 @@ pub(crate) fn epoll_failed(failed: (std::os::fd::RawFd, std::io::Error)) -> std:
     error
 }
 
-/// The number of the user whose rights this process has.
+/// The effective user id of this process.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }

@@ -9,10 +9,9 @@ use rustix::net::SocketFlags;
 
 use crate::event_loop::{Interest, Watched};
 
-/// A connection as the kernel gives it, and who its client is; `None` on Unix sockets.
+/// A connection from the kernel, and its client's address; `None` on Unix sockets.
 pub type AcceptedSocket = (OwnedFd, Option<SocketAddr>);
 
-/// A listening socket.
 pub struct Listener {
     fd: Watched,
 }
@@ -23,7 +22,8 @@ impl Listener {
         Ok(Self { fd: Watched::new(fd, Interest::Read)? })
     }
 
-    /// The next connection. Errors of the connection itself (aborted and the like) are passed over.
+    /// Waits for the next connection. Errors of a single connection, such as "aborted", are
+    /// skipped.
     pub async fn accept(&self) -> io::Result<AcceptedSocket> {
         loop {
             match self.fd.read(accept).await {
@@ -33,7 +33,7 @@ impl Listener {
         }
     }
 
-    /// The next connection that is in the kernel's queue, if there is one.
+    /// The next connection in the kernel's queue, if there is one.
     pub fn accept_queued(&self) -> Option<AcceptedSocket> {
         loop {
             match accept(self.fd.get()) {

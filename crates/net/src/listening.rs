@@ -1,8 +1,8 @@
-//! Opening listening sockets, and finding out that a port is taken.
+//! Opens listening sockets, and detects ports that are in use.
 //!
-//! Every worker has a socket of its own for an address (SO_REUSEPORT). Such sockets would also bind
-//! and listen beside another server's, so the first of an address gets that flag only once it
-//! listens.
+//! Every worker has a socket of its own for an address (SO_REUSEPORT). With that flag, binding and
+//! listening would succeed beside another server's sockets, so the first socket of an address gets
+//! the flag only once it listens.
 
 use std::fmt;
 use std::io;
@@ -17,17 +17,16 @@ use crate::{Address, KeepaliveProbes, SocketOptions};
 
 pub use libc::{EMFILE, ENFILE};
 
-/// What failed, in the words of nginx's log up to the system's reason.
+/// A failed step, in the words of nginx's log up to the system's reason.
 #[derive(Debug)]
 pub struct ListenError {
     /// `bind() to 127.0.0.1:80 failed`
     pub what: String,
-    /// Why.
     pub error: io::Error,
 }
 
 impl ListenError {
-    /// Whether the address is taken, which may pass.
+    /// Whether the address is in use, which may be temporary.
     pub fn is_taken(&self) -> bool {
         self.error.kind() == io::ErrorKind::AddrInUse
     }
@@ -39,18 +38,18 @@ fn failed(what: String) -> impl FnOnce(io::Error) -> ListenError {
     move |error| ListenError { what, error }
 }
 
-/// Opens a socket and listens. `alone`: fails where anyone else listens there, even with
-/// SO_REUSEPORT; sockets of the same process on the port must be opened without.
+/// Opens a socket and listens. With `alone`, it fails if any other socket listens there, even with
+/// SO_REUSEPORT; further sockets of the same process must be opened without.
 pub fn open(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd> {
     let socket = bind(address, options, alone)?;
-    // What the system will not do is told by whoever calls `apply` again.
+    // The failures are reported by the caller's own call of `apply`.
     apply(socket.as_fd(), address, options);
     begin(socket.as_fd(), address, options)?;
     Ok(socket)
 }
 
-/// Binds without listening: whether an address could be had. [`begin`] finds out if anyone else has
-/// begun to listen there since.
+/// Binds without listening, to test whether an address is available. [`begin`] fails if another
+/// socket has begun to listen there since.
 pub fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<OwnedFd> {
     let socket = socket(address, options).map_err(failed(format!("socket() {address} failed")))?;
     if !alone {
@@ -59,7 +58,7 @@ pub fn bind(address: &Address, options: &SocketOptions, alone: bool) -> Result<O
     let name = socket_address(address).map_err(failed(format!("bind() to {address} failed")))?;
     socket.bind(&name).map_err(failed(format!("bind() to {address} failed")))?;
     if address.is_udp() {
-        // It receives from now on; there is no later moment at which it begins to listen.
+        // A UDP socket receives from now on: it has no later call to `listen`.
         share_port(&SockRef::from(&socket), address);
     }
     if let Address::Unix(path) = address {
@@ -93,7 +92,7 @@ fn socket(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Without SO_REUSEADDR: on UDP, it would let other programs receive what is sent to the address.
+/// Without SO_REUSEADDR, which would let other programs receive a UDP address's datagrams.
 fn udp_socket(address: SocketAddr, options: &SocketOptions) -> io::Result<Socket> {
     let kind = Type::DGRAM.nonblocking().cloexec();
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
@@ -103,15 +102,15 @@ fn udp_socket(address: SocketAddr, options: &SocketOptions) -> io::Result<Socket
     Ok(socket)
 }
 
-/// Begins to listen, or gives the queue another length.
+/// Begins to listen, or changes the length of the queue.
 pub fn listen(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Result<()> {
     let backlog = options.backlog;
     let what = format!("listen() to {address}, backlog {backlog} failed");
     SockRef::from(&socket).listen(backlog).map_err(failed(what))
 }
 
-/// Begins to listen on a socket that was only bound so far. Of several for an address, the one that
-/// was bound first comes first.
+/// Begins to listen on a socket that is only bound so far. Of several sockets for an address, the
+/// one bound first must begin first.
 pub fn begin(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions) -> Result<()> {
     if !address.is_udp() && !is_listening(socket) {
         listen(socket, address, options)?;
@@ -120,7 +119,7 @@ pub fn begin(socket: BorrowedFd<'_>, address: &Address, options: &SocketOptions)
     Ok(())
 }
 
-/// Whether a socket accepts connections, or receives datagrams of anybody.
+/// Whether a socket accepts connections, or receives datagrams from all senders.
 pub fn is_listening(socket: BorrowedFd<'_>) -> bool {
     let options = SockRef::from(&socket);
     match is_datagram(socket) {
@@ -129,12 +128,11 @@ pub fn is_listening(socket: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// Whether a socket is one of datagrams.
 pub fn is_datagram(socket: BorrowedFd<'_>) -> bool {
     SockRef::from(&socket).r#type().is_ok_and(|kind| kind == Type::DGRAM)
 }
 
-/// Sets what can be set at any time; answers what failed.
+/// Sets the options that can be set at any time, and returns the failures.
 pub fn apply(
     socket: BorrowedFd<'_>,
     address: &Address,
@@ -172,7 +170,7 @@ pub fn apply(
         note(name, &1, set(&socket, level, option, 1));
     }
     if matches!(address, Address::Ip(_)) {
-        // A connection may bypass the queue of the deferred, so the time does not matter.
+        // The value does not matter, since a connection may bypass the queue of deferred ones.
         let seconds = i32::from(options.deferred);
         note("TCP_DEFER_ACCEPT", &seconds, set_tcp(&socket, libc::TCP_DEFER_ACCEPT, seconds));
     }
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_found_out_although_everyone_shares() {
+    fn a_port_in_use_is_detected_despite_so_reuseport() {
         let options = SocketOptions::default();
         let first = open(&loopback(), &options, true).unwrap();
         let address = Address::of(first.as_fd()).unwrap();

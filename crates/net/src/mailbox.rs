@@ -7,21 +7,21 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Mutex, lock};
 
-/// Where a worker receives.
+/// The receiving end, used by a worker.
 pub struct Mailbox<T>(Arc<Mutex<Mail<T>>>);
 
-/// What other threads keep of it.
+/// The sending end, used by other threads.
 pub struct MailboxSender<T>(Arc<Mutex<Mail<T>>>);
 
 struct Mail<T> {
     messages: VecDeque<T>,
     senders: usize,
     is_open: bool,
-    /// The task that waits for a message, or for the last sender to go.
+    /// The task that waits for a message, or for the last sender to be dropped.
     receiver: Option<Waker>,
 }
 
-/// A new pair.
+/// A connected pair.
 pub fn mailbox<T>() -> (MailboxSender<T>, Mailbox<T>) {
     let messages = VecDeque::new();
     let mail = Arc::new(Mutex::new(Mail { messages, senders: 1, is_open: true, receiver: None }));
@@ -29,12 +29,12 @@ pub fn mailbox<T>() -> (MailboxSender<T>, Mailbox<T>) {
 }
 
 impl<T> Mailbox<T> {
-    /// The next message; `None` once every sender is gone.
+    /// The next message; `None` once all senders are dropped.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// Polls for the next message; `None` once every sender is gone.
+    /// Polls for the next message; `None` once all senders are dropped.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut mail = lock(&self.0);
         match mail.messages.pop_front() {
@@ -53,13 +53,13 @@ impl<T> Drop for Mailbox<T> {
         mail.is_open = false;
         let messages = std::mem::take(&mut mail.messages);
         drop(mail);
-        // Not under the lock: what a message drops may have a sender of this mailbox.
+        // Dropped without the lock: a message may contain a sender of this mailbox.
         drop(messages);
     }
 }
 
 impl<T> MailboxSender<T> {
-    /// Sends, unless the worker is gone.
+    /// Sends a message; dropped if the mailbox is gone.
     pub fn send(&self, message: T) {
         let mut mail = lock(&self.0);
         if mail.is_open {
@@ -98,7 +98,7 @@ mod tests {
     use crate::event_loop;
 
     #[test]
-    fn messages_of_many_threads_arrive_until_the_last_sender_is_gone() {
+    fn messages_arrive_in_order_until_the_last_sender_is_dropped() {
         const SENDERS: usize = 4;
         const EACH: usize = 1_000;
         let (sender, mut mailbox) = mailbox();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_receives_is_dropped() {
+    fn messages_without_a_receiver_are_dropped() {
         let (sender, mailbox) = mailbox();
         let kept = Arc::new(());
         sender.send(kept.clone());
@@ -138,11 +138,11 @@ mod loom {
 
     use super::*;
 
-    /// Forced switches between threads, so that the model ends within seconds.
+    /// Preemptions per execution, so that the model ends within seconds.
     const PREEMPTIONS: usize = 2;
 
     #[test]
-    fn neither_a_message_nor_the_end_is_missed() {
+    fn no_message_is_missed_and_the_end_is_seen() {
         let mut model = ::loom::model::Builder::new();
         model.preemption_bound = Some(PREEMPTIONS);
         model.check(|| {

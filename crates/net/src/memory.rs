@@ -1,9 +1,9 @@
-//! The allocator's memory and the system's.
+//! Memory: fallible allocation, a reserve, and the return of unused memory to the system.
 //!
-//! Where the system has no more memory to give (`ulimit -v`, no overcommit), a large buffer costs
-//! its own request: [`try_reserve`] fails, and the caller answers 500. Small pieces of memory are
-//! taken everywhere without a way to fail; they come out of a reserve then ([`Allocator`]), which
-//! large buffers leave alone.
+//! When the system is out of memory (`ulimit -v`, no overcommit), only the request that needs a
+//! large buffer fails: [`try_reserve`] returns an error, and the caller answers 500. Small
+//! allocations cannot fail anywhere; they use a reserve instead ([`Allocator`]), which large
+//! buffers leave alone.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
@@ -21,44 +21,43 @@ mod reserve;
 use reserve::RESERVE;
 pub use reserve::{hold_reserve, is_scarce, is_short};
 
-/// Bytes freed that make it worth looking for what can be given back.
+/// Large freed pieces are worth a trim from this many bytes.
 const FREED_PER_TRIM: usize = 8 * 1024 * 1024;
 
-/// The same of what nobody has needed for a while, which is not needed soon.
+/// Memory freed because it was unused for a while, so not needed soon, is worth a trim from this
+/// many bytes.
 const SPARE_PER_TRIM: usize = 512 * 1024;
 
-/// Ticks from one upkeep to the next.
+/// Ticks between two upkeeps.
 const UPKEEP_TICKS: u32 = 3;
 
-/// A buffer of so many bytes is not taken from the reserve.
+/// Buffers of at least this many bytes are not taken from the reserve.
 const LARGE: usize = 64 * 1024;
 
 thread_local! {
     static FREED: Cell<usize> = const { Cell::new(0) };
     static TICKS: Cell<u32> = const { Cell::new(0) };
     static UPKEEP: RefCell<Vec<Box<dyn FnMut() -> usize>>> = const { RefCell::new(Vec::new()) };
-    /// Whether the caller has a way to go on without the memory.
+    /// Whether the caller handles a failed allocation.
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes room in a buffer whose size clients, backends or settings decide.
+/// Reserves space in a buffer whose size depends on clients, backends or settings.
 pub fn try_reserve(buffer: &mut Vec<u8>, more: usize) -> Result<(), OutOfMemory> {
     try_grow(buffer, more, Vec::try_reserve)
 }
 
-/// The same, for no more bytes than that.
+/// Like [`try_reserve`], without space for more than `more` bytes.
 pub fn try_reserve_exact(buffer: &mut Vec<u8>, more: usize) -> Result<(), OutOfMemory> {
     try_grow(buffer, more, Vec::try_reserve_exact)
 }
 
-/// An empty buffer with room for so many bytes.
 pub fn try_with_capacity(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
     let mut buffer = Vec::new();
     try_reserve_exact(&mut buffer, bytes)?;
     Ok(buffer)
 }
 
-/// A buffer of so many zeros.
 pub fn try_zeroed(bytes: usize) -> Result<Vec<u8>, OutOfMemory> {
     let mut buffer = try_with_capacity(bytes)?;
     buffer.resize(bytes, 0);
@@ -84,7 +83,7 @@ fn try_grow(
     grown.map_err(|_| OutOfMemory { bytes })
 }
 
-/// There is no room for a buffer of so many bytes: in nginx's words.
+/// A buffer of this size could not be allocated; displayed in nginx's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     bytes: usize,
@@ -105,17 +104,17 @@ impl From<OutOfMemory> for io::Error {
     }
 }
 
-/// Whether an operation failed for want of memory.
+/// Whether an operation failed for lack of memory.
 pub fn is_out_of_memory(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
 
-/// The system's allocator. A small piece of memory that the system does not have comes out of the
-/// reserve.
+/// The system's allocator. If it has no memory for a small allocation, a piece of the reserve is
+/// freed.
 pub struct Allocator;
 
-// SAFETY: every call goes to the system's allocator as it came, perhaps more than once; what is
-// done in between allocates nothing and does not unwind.
+// SAFETY: every call is passed unchanged to the system's allocator, perhaps more than once; the
+// code in between allocates nothing and does not unwind.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -137,7 +136,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above. Where it fails, `memory` stays as it was.
+        // SAFETY: as above. On failure, `memory` is unchanged.
         or_retry(|| unsafe { System.realloc(memory, layout, size) })
     }
 }
@@ -148,7 +147,7 @@ fn or_retry(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     if memory.is_null() { retry(allocate) } else { memory }
 }
 
-/// Tries again with memory of the reserve, unless the caller can do without.
+/// Tries again after freeing a piece of the reserve, unless the caller handles the failure.
 #[cold]
 fn retry(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     while !MAY_FAIL.get() && RESERVE.give_up_a_piece() {
@@ -160,13 +159,13 @@ fn retry(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     std::ptr::null_mut()
 }
 
-/// Notes that a large piece of memory of this worker's was freed. The allocator keeps it for later;
-/// once there is enough of it, it is given back to the system at the worker's next tick.
+/// Counts a large piece of memory that this worker has freed. The allocator keeps freed memory;
+/// once there is enough of it, the worker's next upkeep returns it to the system.
 pub fn note_freed(bytes: usize) {
     FREED.set(FREED.get().saturating_add(bytes));
 }
 
-/// Whether enough was freed since this was last true.
+/// Whether enough was freed since this last returned true.
 fn is_worth_a_trim() -> bool {
     let enough = FREED.get() >= FREED_PER_TRIM;
     if enough {
@@ -175,8 +174,8 @@ fn is_worth_a_trim() -> bool {
     enough
 }
 
-/// Gives memory that is free back to the system, wherever in the heap it is. Takes the allocator's
-/// locks for as long as it walks through the heap.
+/// Returns free memory to the system, wherever in the heap it is. Holds the allocator's locks while
+/// it walks the heap.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes no pointers and may be made at any time.
@@ -185,8 +184,8 @@ pub fn give_back() {
     }
 }
 
-/// Calls `shrink` every few seconds on this worker: it frees what nobody has needed for a while,
-/// and says how many bytes.
+/// Calls `shrink` every few seconds on this worker: it frees memory that was unused for a while,
+/// and returns the number of bytes.
 pub fn at_upkeep(shrink: impl FnMut() -> usize + 'static) {
     UPKEEP.with_borrow_mut(|hooks| hooks.push(Box::new(shrink)));
 }
@@ -208,7 +207,7 @@ pub(crate) fn tick() {
     }
 }
 
-/// Fills up the reserve if some of it was used.
+/// Refills the reserve if some of it was used.
 fn refill_reserve() {
     if !RESERVE.is_used() {
         return;
@@ -232,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn much_is_worth_one_trim() {
+    fn enough_freed_memory_causes_one_trim() {
         note_freed(FREED_PER_TRIM - 1);
         assert!(!is_worth_a_trim());
         note_freed(1);

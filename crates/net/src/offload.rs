@@ -1,4 +1,4 @@
-//! Work that may wait for a disk, done by threads beside the worker, so that the worker goes on.
+//! Runs work that may block on a disk on threads beside the worker.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use crate::{Mailbox, mailbox};
 
-/// Threads that work beside one worker; further work queues for them. nginx's pool has as many.
+/// Maximum number of threads per worker, as in nginx's pool; further work queues.
 const THREADS_MAX: usize = 32;
-/// How long a thread that has nothing to do stays.
+/// How long an idle thread is kept.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 thread_local! {
-    /// The threads beside this worker, from the first work on.
+    /// This worker's threads, created by the first work.
     static THREADS: RefCell<Option<Arc<DiskThreads>>> = const { RefCell::new(None) };
 }
 
-/// Work under way. The work is finished even if this is dropped.
+/// Work under way. It is finished even if this is dropped.
 pub struct Offloaded<T>(Mailbox<thread::Result<T>>);
 
-/// Has a thread do the work.
+/// Runs the work on another thread.
 pub fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Offloaded<T> {
     let (sender, mailbox) = mailbox();
     let threads = THREADS.with_borrow_mut(|threads| threads.get_or_insert_default().clone());
@@ -40,13 +40,13 @@ impl<T> Future for Offloaded<T> {
         match ready!(self.0.poll_next(cx)) {
             Some(Ok(done)) => Poll::Ready(done),
             Some(Err(panic)) => panic::resume_unwind(panic),
-            // The worker is ending, and nobody is asked again.
+            // The worker is ending, and the task is not polled again.
             None => Poll::Pending,
         }
     }
 }
 
-/// Waits until the work that this worker's threads have begun is done; the rest is dropped.
+/// Waits until the running work of this worker's threads is done; queued work is dropped.
 pub(crate) fn close() {
     if let Some(threads) = THREADS.take() {
         threads.close();
@@ -65,7 +65,7 @@ struct DiskThreads {
 struct DiskWork {
     waiting: VecDeque<DiskJob>,
     threads: usize,
-    /// Those of them that wait for work, with what is waiting for them.
+    /// Threads that wait for work, including those that are woken for queued work.
     idle: usize,
     is_closed: bool,
 }
@@ -83,7 +83,7 @@ impl DiskThreads {
         let threads = self.clone();
         let started = thread::Builder::new().name("disk".to_owned()).spawn(move || threads.work());
         if started.is_err() {
-            // The system has no more threads: if there is none at all, this one does the work.
+            // The system has no more threads: without any, this thread does the work.
             let mut state = self.lock();
             state.threads -= 1;
             let own = if state.threads == 0 { state.waiting.pop_front() } else { None };
@@ -92,7 +92,7 @@ impl DiskThreads {
         }
     }
 
-    /// What a thread does until it has been idle for long.
+    /// Runs work until the thread has been idle for `IDLE_MAX`.
     fn work(&self) {
         let mut state = self.lock();
         loop {
@@ -137,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_does_the_work() {
+    fn work_runs_on_another_thread() {
         let here = thread::current().id();
         let there = crate::run(async { offload(|| thread::current().id()).await });
         assert_ne!(there.unwrap(), here);
     }
 
     #[test]
-    fn work_that_waits_does_not_keep_other_work_waiting() {
+    fn blocked_work_does_not_block_other_work() {
         crate::run(async {
             let all = Arc::new(Barrier::new(THREADS_MAX));
             let works: Vec<_> = (0..THREADS_MAX)
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_goes_to_whoever_waits() {
+    fn a_panic_of_the_work_reaches_the_waiting_task() {
         let waited = panic::catch_unwind(|| crate::run(async { offload(|| panic!("work")).await }));
         assert!(waited.is_err());
         let again = crate::run(async { offload(|| 1).await });

@@ -1,7 +1,7 @@
-//! Pipes of the kernel, through which bytes go from one socket to another without being copied.
+//! Kernel pipes, which move bytes from one socket to another without copying them.
 //!
-//! A pipe costs two descriptors and two system calls to open, so a worker lends its pipes as it
-//! does with [`buffers`](crate::buffers): to a connection that has bytes under way.
+//! A pipe needs two descriptors and two system calls to open, so a worker lends its pipes, as it
+//! lends [`buffers`](crate::buffers), to connections that have bytes to forward.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -13,12 +13,12 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 
 use crate::stream::ReadResult;
 
-/// Bytes that a pipe takes at most: what the kernel gives it without being asked.
+/// Capacity of a pipe: the kernel's default.
 pub const PIPE_SIZE: usize = 64 * 1024;
-/// Pipes that a worker lends at a time. Connections whose receivers take nothing may hold them for
-/// long, and the kernel makes pipes small for a user who has more than 1,024 (pipe(7)).
+/// Maximum number of pipes that a worker lends. Connections whose receivers do not read may hold
+/// them for long, and the kernel makes pipes small for a user who has more than 1,024 (pipe(7)).
 pub const LENT_MAX: usize = 256;
-/// Pipes that a worker keeps for later; more are closed.
+/// Free pipes that a worker keeps; more are closed.
 const KEPT_MAX: usize = 64;
 
 thread_local! {
@@ -26,9 +26,9 @@ thread_local! {
     static LENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A pipe, and how much is in it.
+/// A pipe, and the number of bytes in it.
 pub struct SplicePipe {
-    /// `None` only while it is dropped.
+    /// `None` only while being dropped.
     ends: Option<PipeEnds>,
     held: u32,
 }
@@ -39,7 +39,7 @@ struct PipeEnds {
 }
 
 impl SplicePipe {
-    /// An empty pipe. `None`: too many are lent, or there are no descriptors left.
+    /// An empty pipe; `None`: too many are lent, or no descriptors are left.
     pub fn lend() -> Option<Self> {
         if LENT.get() >= LENT_MAX {
             return None;
@@ -53,13 +53,13 @@ impl SplicePipe {
         Some(Self { ends: Some(ends), held: 0 })
     }
 
-    /// Bytes that were put in and not taken out.
+    /// The number of bytes in the pipe.
     pub fn held(&self) -> usize {
         self.held as usize
     }
 
-    /// Takes what it has room for from a socket: pending where that has nothing. The pipe must be
-    /// empty, since a full one cannot be told from that.
+    /// Moves bytes from a socket into the pipe; pending if the socket has none. The pipe must be
+    /// empty, since a full pipe looks the same as an empty socket.
     pub(crate) fn fill(&mut self, from: BorrowedFd<'_>) -> Poll<io::Result<ReadResult>> {
         debug_assert_eq!(self.held, 0, "a pipe is emptied first");
         let Some(ends) = &self.ends else { return Poll::Pending };
@@ -67,13 +67,14 @@ impl SplicePipe {
             Err(Errno::AGAIN) => return Poll::Pending,
             count => count?,
         };
-        // No more than was asked for.
+        // `count` is at most `PIPE_SIZE`.
         self.held = count as u32;
-        // A piece may also be short because the pipe has no more places for parts of packets.
+        // A short count does not mean an empty socket: the pipe may have no more slots for parts of
+        // packets.
         Poll::Ready(Ok(ReadResult { count, emptied: false }))
     }
 
-    /// Gives what it has to a socket: pending where that has no room.
+    /// Moves the pipe's bytes to a socket; pending if the socket has no room.
     pub(crate) fn drain(&mut self, to: BorrowedFd<'_>) -> Poll<io::Result<usize>> {
         let Some(ends) = &self.ends else { return Poll::Pending };
         let count = match spliced(ends.reader.as_fd(), to, self.held()) {
@@ -92,10 +93,10 @@ fn spliced(from: BorrowedFd<'_>, to: BorrowedFd<'_>, most: usize) -> Result<usiz
 }
 
 impl Drop for SplicePipe {
-    /// A pipe with bytes in it is closed, and they are gone.
+    /// A pipe with bytes in it is closed, and its bytes are lost.
     fn drop(&mut self) {
         let ends = self.ends.take().filter(|_| self.held == 0);
-        // At the thread's end the list may be gone before the last connection.
+        // When the thread ends, the list may be gone before the last connection.
         let _ = FREE.try_with(|free| {
             LENT.set(LENT.get() - 1);
             let mut free = free.borrow_mut();
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_lends_a_bounded_number() {
+    fn the_number_of_lent_pipes_is_bounded() {
         let mut lent: Vec<_> = std::iter::from_fn(SplicePipe::lend).collect();
         assert_eq!(lent.len(), LENT_MAX);
         drop(lent.pop());

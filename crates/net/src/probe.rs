@@ -1,7 +1,7 @@
-//! What can be asked about a connected socket by those who do not own it.
+//! Queries about a connected socket, for code that does not own it.
 //!
-//! A probe is the descriptor's number. Whoever asks after the socket is closed gets nothing, or the
-//! answer for another socket; so it is asked only while its connection is served.
+//! A probe is the descriptor's number. After the socket is closed, a query gets no answer, or the
+//! answer for another socket; so probes are used only while their connection is served.
 
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
@@ -9,33 +9,32 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use socket2::SockAddr;
 
-/// A connected socket, to be asked about.
+/// A connected socket that can be queried.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketProbe(RawFd);
 
-/// How the system sees a TCP connection (`TCP_INFO`).
+/// The system's view of a TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Round trip time in microseconds.
     pub rtt_us: u32,
-    /// Its variance.
+    /// Its variance, in microseconds.
     pub rttvar_us: u32,
     /// The congestion window, in segments.
     pub snd_cwnd: u32,
-    /// Room for receiving, in bytes.
+    /// Receive window in bytes.
     pub rcv_space: u32,
 }
 
 impl SocketProbe {
-    /// A probe of no socket: there is never an answer.
+    /// A probe without a socket: every query fails.
     pub const NONE: Self = Self(-1);
 
-    /// A probe of that socket.
     pub fn new(socket: &impl AsFd) -> Self {
         Self(socket.as_fd().as_raw_fd())
     }
 
-    /// The address it was connected to; `None` for Unix sockets.
+    /// The socket's own address; `None` for Unix sockets.
     pub fn local(self) -> Option<SocketAddr> {
         // SAFETY: the callback passes pointers to storage of the size it is given to a call that
         // fills it, and nothing else happens to the descriptor.
@@ -50,9 +49,10 @@ impl SocketProbe {
         named.ok()?.1.as_socket()
     }
 
-    /// Whether nothing that was sent waits for the other end; false where the system does not tell.
+    /// Whether the peer has acknowledged or read all sent bytes; false if the system does not say.
     pub fn is_drained(self) -> bool {
-        /// `SK_MEMINFO_*` of linux/sock_diag.h: places in what `SO_MEMINFO` tells (Linux 4.12).
+        /// `SK_MEMINFO_*` of linux/sock_diag.h: indices into the result of `SO_MEMINFO` (Linux
+        /// 4.12).
         const WMEM_ALLOC: usize = 2;
         const WMEM_QUEUED: usize = 5;
         const VARS: usize = 9;
@@ -66,7 +66,7 @@ impl SocketProbe {
         done == 0 && info[WMEM_ALLOC] == 0 && info[WMEM_QUEUED] == 0
     }
 
-    /// What TCP knows; `None` for other sockets.
+    /// The system's information about a TCP connection; `None` for other sockets.
     pub fn tcp_info(self) -> Option<TcpInfo> {
         let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
         let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -78,7 +78,7 @@ impl SocketProbe {
         if done != 0 {
             return None;
         }
-        // SAFETY: all-zero bytes are a valid `tcp_info`, and the call has filled it besides.
+        // SAFETY: all-zero bytes are a valid `tcp_info`, and the call has filled it.
         let info = unsafe { info.assume_init() };
         Some(TcpInfo {
             rtt_us: info.tcpi_rtt,
@@ -97,7 +97,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_tcp_socket_answers() {
+    fn a_tcp_socket_has_an_address_and_tcp_info() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let probe = SocketProbe::new(&stream);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_drained_until_the_other_end_does_not_read() {
+    fn a_socket_is_not_drained_while_the_peer_does_not_read() {
         use std::io::Write as _;
         let (unix, _other) = UnixStream::pair().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_no_answer() {
+    fn other_sockets_have_no_address_and_no_tcp_info() {
         let (stream, _other) = UnixStream::pair().unwrap();
         let probe = SocketProbe::new(&stream);
         assert_eq!((probe.local(), probe.tcp_info()), (None, None));

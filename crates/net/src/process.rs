@@ -1,4 +1,4 @@
-//! This process and its children: what has no place in `std`.
+//! This process and its children: functions that `std` lacks.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -14,38 +14,38 @@ use rustix::process::{Resource, Rlimit, WaitOptions};
 
 use crate::{signals, title};
 
-/// This process's number.
+/// The id of this process.
 pub fn id() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// The number of the process that started this one.
+/// The id of the parent process.
 pub fn parent() -> i32 {
     rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get())
 }
 
-/// The number of processors.
+/// The number of online processors.
 pub fn processors() -> usize {
-    // SAFETY: takes and touches no memory.
+    // SAFETY: the call takes no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     usize::try_from(online).unwrap_or(1).max(1)
 }
 
-/// The operating system: `Linux 6.1.0`.
+/// Name and release of the operating system: `Linux 6.1.0`.
 pub fn system() -> String {
     let name = rustix::system::uname();
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-/// Goes into the background: the caller goes on in a child of its own session without a terminal.
+/// Goes into the background: continues in a child with a session of its own and no terminal.
 ///
-/// Only for a process that has one thread yet: the child would miss the others.
+/// Only for a process with one thread: the child would miss the others.
 pub fn daemonize() -> io::Result<()> {
     // SAFETY: with one thread there is no lock that another could hold in the child.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
         0 => {}
-        // SAFETY: leaves without running destructors: they are the child's to run.
+        // SAFETY: exits without running destructors, which are left to the child.
         _ => unsafe { libc::_exit(0) },
     }
     rustix::process::setsid()?;
@@ -60,26 +60,26 @@ fn nothing() -> io::Result<OwnedFd> {
     Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Takes what came as standard input, and leaves nothing there.
+/// Takes the descriptor of standard input and replaces it with `/dev/null`.
 pub fn take_stdin() -> io::Result<OwnedFd> {
     let taken = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(nothing()?)?;
     Ok(taken)
 }
 
-/// Lets standard error go to a file.
+/// Redirects standard error to a file.
 pub fn redirect_stderr(file: &File) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(file)?)
 }
 
-/// A program to be started as a child: this one again, or another that takes over.
+/// A program to be started as a child: this one again, or one that replaces it.
 pub struct Launch {
     command: Command,
     inherited: Vec<RawFd>,
 }
 
 impl Launch {
-    /// This program itself, even where its file has been replaced since, called `name`.
+    /// This program itself, even if its file has been replaced since, called `name`.
     pub fn again(name: &OsStr) -> Self {
         let mut command = Command::new("/proc/self/exe");
         command.arg0(name);
@@ -98,31 +98,31 @@ impl Launch {
         Self { command, inherited: Vec::new() }
     }
 
-    /// One argument more.
+    /// Adds an argument.
     pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
-    /// A variable of its environment, which holds no others.
+    /// Adds an environment variable; no others are inherited.
     pub fn variable(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// What it finds as standard input.
+    /// Sets the standard input.
     pub fn stdin(mut self, fd: OwnedFd) -> Self {
         self.command.stdin(Stdio::from(fd));
         self
     }
 
-    /// A descriptor that it finds under the same number.
+    /// Passes on a descriptor under the same number.
     pub fn inherit(mut self, fd: BorrowedFd<'_>) -> Self {
         self.inherited.push(fd.as_raw_fd());
         self
     }
 
-    /// Starts it, and answers its number. [`reap`] tells when it is over.
+    /// Starts the program and returns its process id. [`reap`] reports its end.
     pub fn start(mut self) -> io::Result<i32> {
         let inherited = std::mem::take(&mut self.inherited);
         let prepare = move || {
@@ -145,18 +145,17 @@ impl Launch {
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The child exited with this code.
     Code(i32),
-    /// By a signal.
+    /// A signal ended the child.
     Signal {
-        /// Which.
         number: i32,
         /// Whether a core file was written.
         core: bool,
     },
 }
 
-/// A child that is over, if there is one.
+/// Reaps a child that has ended, if there is one.
 pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -177,7 +176,7 @@ pub fn reap() -> io::Result<Option<(i32, Exit)>> {
     }
 }
 
-/// Open files: the soft and the hard limit; `None`: none.
+/// The soft and the hard limit of open files; `None`: unlimited.
 pub fn open_files_limit() -> (Option<u64>, Option<u64>) {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     (limit.current, limit.maximum)
@@ -190,13 +189,13 @@ pub fn raise_open_files_limit() -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::Nofile, raised)?)
 }
 
-/// Makes room for so many descriptors, as far as they are allowed. The kernel's table doubles when
-/// it is full, and where there are several threads whoever fills it waits for all CPUs meanwhile:
-/// that takes milliseconds, which those who measure or wait would see.
+/// Makes room for `count` descriptors, as far as the limit allows. The kernel's table doubles when
+/// it is full, and in a process with several threads the thread that fills it then waits for all
+/// CPUs. That takes milliseconds, which would disturb requests and measurements.
 pub fn reserve_descriptors(count: u64) -> io::Result<()> {
     let limit = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let last = i32::try_from(count.min(limit)).unwrap_or(i32::MAX) - 1;
-    // The table stays as large as it has been once.
+    // The table never shrinks.
     drop(rustix::io::fcntl_dupfd_cloexec(File::open("/")?, last.max(0))?);
     Ok(())
 }
@@ -206,7 +205,7 @@ pub fn set_open_files_limit(files: u64) -> io::Result<()> {
     set_limit(Resource::Nofile, files)
 }
 
-/// Sets both limits of the core file's length.
+/// Sets both limits of the size of core files.
 pub fn set_core_limit(bytes: u64) -> io::Result<()> {
     set_limit(Resource::Core, bytes)
 }
@@ -228,7 +227,7 @@ pub fn set_priority(priority: i32) -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None, priority)?)
 }
 
-/// Lets the present thread run on these processors only.
+/// Restricts the calling thread to these processors.
 pub fn set_affinity(processors: &[usize]) -> io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     let known = |processor: &&usize| **processor < rustix::thread::CpuSet::MAX_CPU;
@@ -236,33 +235,33 @@ pub fn set_affinity(processors: &[usize]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Lets a core file be written although the process has changed its user.
+/// Allows core files although the process has changed its user.
 pub fn allow_core_files() -> io::Result<()> {
     let dumpable = rustix::process::DumpableBehavior::Dumpable;
     Ok(rustix::process::set_dumpable_behavior(dumpable)?)
 }
 
-/// Takes a descriptor that was handed to this program by number.
+/// Takes a descriptor that was passed to this program by number.
 ///
-/// `None`: it was not handed to it, or has been taken. A descriptor that came through exec is not
-/// closed by exec; whatever this program opens is, and so is what was taken here. So nothing that
-/// has an owner can be taken.
+/// `None`: it was not passed, or has been taken already. Passed descriptors lack the close-on-exec
+/// flag; all descriptors that this program opens have it, and taken ones get it. So a descriptor
+/// with an owner cannot be taken.
 pub fn inherited(number: RawFd) -> Option<OwnedFd> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: asking about a number that is not open fails and does no harm.
+    // SAFETY: a query about a number that is not open fails harmlessly.
     let borrowed = (number > 2).then(|| unsafe { BorrowedFd::borrow_raw(number) })?;
     let flags = rustix::io::fcntl_getfd(borrowed).ok()?;
     if flags.contains(FdFlags::CLOEXEC) {
         return None;
     }
     rustix::io::fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is open, and whoever started this program gave it to us. Nobody here owns it, or
-    // it would be closed by exec.
+    // SAFETY: the descriptor is open, and was passed to this program. It has no owner here, or it
+    // would have the close-on-exec flag.
     Some(unsafe { <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(number) })
 }
 
-/// Makes operations on a descriptor return instead of wait.
+/// Sets a descriptor to non-blocking.
 pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(fd, true)?)
 }
@@ -272,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_get_what_they_are_given_and_their_end_is_told() {
+    fn children_get_arguments_and_descriptors_and_are_reaped() {
         let (near, far) = crate::channel::pair().unwrap();
         let number = far.as_raw_fd();
         let _taken = signals::Signals::take(&[signals::SIGUSR1]).unwrap();
@@ -297,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_not_open_is_nothing() {
+    fn a_closed_descriptor_is_not_inherited() {
         assert!(inherited(1 << 20).is_none());
     }
 
     #[test]
-    fn what_has_an_owner_is_not_taken() {
+    fn a_descriptor_with_an_owner_is_not_taken() {
         let (own, given) = crate::channel::pair().unwrap();
         assert!(inherited(own.as_raw_fd()).is_none());
         // As exec would leave it.

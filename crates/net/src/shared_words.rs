@@ -1,8 +1,8 @@
-//! Memory that several processes map: an array of atomic words, and file locks that the kernel
-//! releases when their holder ends.
+//! Memory shared by processes: an array of atomic words, and file locks that the kernel releases
+//! when their holder ends.
 //!
-//! It is a file in memory with a sealed size, so that no access can fault. Child processes inherit
-//! the descriptor and map the file. The caller decides what the words mean.
+//! It is a file in memory of a sealed size, so that no access can fault. Child processes inherit
+//! the descriptor and map the file. The meaning of the words is up to the caller.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,25 +14,25 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Every such file has these seals: its size cannot change.
+/// The seals of every such file: its size cannot change.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// The words, as one process sees them.
+/// The words, mapped into one process.
 pub struct SharedWords {
-    /// An open file of its own: locks belong to the open file, and the inherited one is shared.
+    /// A separately opened file: locks belong to the open file, and the inherited one is shared.
     file: File,
     start: NonNull<AtomicU64>,
     count: usize,
 }
 
-// SAFETY: the memory is reached by shared reference only, as atomics, and stays mapped as long as
+// SAFETY: the memory is accessed only by shared reference, as atomics, and stays mapped as long as
 // the value lives; the file is `Send` and `Sync`.
 unsafe impl Send for SharedWords {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// Makes a file of so many words, all zero.
+    /// Creates a file of `count` words, all zero.
     pub fn create(count: usize) -> io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("weir-shared-words", flags)?;
@@ -41,8 +41,8 @@ impl SharedWords {
         Ok(file)
     }
 
-    /// Maps a file made by [`create`](Self::create), maybe in another process. Any other file, or
-    /// one of another size, is an error.
+    /// Maps a file made by [`create`](Self::create), possibly by another process. Any other file,
+    /// or another size, is an error.
     pub fn map(file: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
         let is_sealed = rustix::fs::fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SEALS));
         if !is_sealed || rustix::fs::fstat(file)?.st_size != bytes(count) as i64 {
@@ -59,9 +59,9 @@ impl SharedWords {
         Ok(Self { file, start, count })
     }
 
-    /// Takes the lock of that number, unless another process holds it. It ends with
-    /// [`unlock`](Self::unlock), when the words are dropped, or with the process. It does not
-    /// exclude other threads of this process.
+    /// Takes a lock, unless another process holds it. The lock ends with [`unlock`](Self::unlock),
+    /// when the words are dropped, or with the process. It does not exclude other threads of this
+    /// process.
     pub fn try_lock(&self, number: usize) -> io::Result<bool> {
         match self.set_lock(number, libc::F_WRLCK) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
@@ -71,21 +71,21 @@ impl SharedWords {
         }
     }
 
-    /// Gives a lock back.
+    /// Releases a lock.
     pub fn unlock(&self, number: usize) -> io::Result<()> {
         self.set_lock(number, libc::F_UNLCK)
     }
 
-    /// Locks one byte of the file. The lock belongs to the open file, not to the process (as with
-    /// `F_SETLK`), so closing another descriptor of the file does not release it.
+    /// Locks one byte of the file. The lock belongs to the open file, not to the process (as
+    /// `F_SETLK` does), so closing another descriptor of the file does not release it.
     fn set_lock(&self, number: usize, kind: libc::c_int) -> io::Result<()> {
-        // SAFETY: all zero is a value of this struct of integers.
+        // SAFETY: all-zero bytes are a valid value of this struct of integers.
         let mut lock: libc::flock = unsafe { std::mem::zeroed() };
         lock.l_type = kind as libc::c_short;
         lock.l_whence = libc::SEEK_SET as libc::c_short;
         lock.l_start = number as libc::off_t;
         lock.l_len = 1;
-        // SAFETY: the descriptor is open, and the struct lives for the call, which reads it.
+        // SAFETY: the descriptor is open, and the struct outlives the call, which only reads it.
         match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -99,15 +99,15 @@ impl Deref for SharedWords {
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: `start` is the beginning of a mapping of `count` words, aligned to a page, which
-        // lasts until `drop`. Its file cannot shrink. Every bit pattern is a word, and all who map
-        // it, in this process or another, change it by atomic operations only.
+        // lasts until `drop`. Its file cannot shrink. Every bit pattern is a valid word, and all
+        // mappings, in this process and others, change it by atomic operations only.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 }
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this size, and no reference into it outlives the value.
+        // SAFETY: the mapping has this size, and no reference into it outlives the value.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), bytes(self.count)) };
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_writes_the_other_reads() {
+    fn two_mappings_share_the_words() {
         let file = SharedWords::create(1000).unwrap();
         let one = SharedWords::map(file.as_fd(), 1000).unwrap();
         let other = SharedWords::map(file.as_fd(), 1000).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_ends_with_its_holder() {
+    fn a_lock_is_released_with_its_holder() {
         let file = SharedWords::create(1).unwrap();
         let one = SharedWords::map(file.as_fd(), 1).unwrap();
         let other = SharedWords::map(file.as_fd(), 1).unwrap();
@@ -144,18 +144,18 @@ mod tests {
         assert!(!other.try_lock(3).unwrap());
         one.unlock(3).unwrap();
         assert!(other.try_lock(3).unwrap() && !other.try_lock(5).unwrap());
-        // Another descriptor of the same file that is closed does not count.
+        // Closing another descriptor of the same file releases no lock.
         drop(file);
         assert!(!other.try_lock(5).unwrap());
         drop(one);
-        // A process that another test starts has the descriptor, too, until it runs its program.
+        // A process that another test starts also has the descriptor until it executes its program.
         while !other.try_lock(5).unwrap() {
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn files_of_another_kind_or_size_are_refused() {
         let file = SharedWords::create(10).unwrap();
         assert!(SharedWords::map(file.as_fd(), 11).is_err(), "another size");
         let plain = File::open("/proc/self/exe").unwrap();

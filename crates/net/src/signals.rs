@@ -1,7 +1,8 @@
-//! Signals as messages with their sender, read from a descriptor instead of handled.
+//! Signals and their senders, read from a descriptor instead of handled.
 //!
-//! They are blocked for the thread that takes them and every thread it starts afterwards: take them
-//! before any worker starts, or have each block them itself. Programs start with none blocked.
+//! They are blocked in the thread that takes them and in the threads that it starts afterwards:
+//! take them before any worker starts, or block them in each worker. Child programs start with no
+//! signal blocked.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,26 +17,25 @@ pub type SignalNumber = i32;
 
 pub use libc::{SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 
-/// A signal that came.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Which.
     pub number: SignalNumber,
     /// The process that sent it; 0: the kernel.
     pub sender: i32,
 }
 
-/// The signals that this process reads.
+/// The signals that this process reads from a descriptor.
 pub struct Signals {
     fd: OwnedFd,
 }
 
 impl Signals {
-    /// Blocks these signals and reads them from now on; ignores SIGPIPE.
+    /// Blocks these signals in order to read them, and ignores SIGPIPE.
     pub fn take(numbers: &[SignalNumber]) -> io::Result<Self> {
         block(numbers)?;
         let set = set_of(numbers);
-        // SAFETY: `set` is read only.
+        // SAFETY: `set` is only read.
         let fd = unsafe {
             libc::signal(libc::SIGPIPE, libc::SIG_IGN);
             libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
@@ -43,11 +43,11 @@ impl Signals {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and nobody else has it.
+        // SAFETY: the descriptor was just created and has no other owner.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// Hands every signal to `take`. Runs until dropped.
+    /// Calls `take` with every signal. Runs until dropped.
     pub async fn each(self, mut take: impl FnMut(Signal)) -> io::Result<()> {
         let signals = Watched::new(self.fd, Interest::Read)?;
         loop {
@@ -56,7 +56,7 @@ impl Signals {
     }
 }
 
-/// The next signal that is there.
+/// The next pending signal.
 fn next(fd: BorrowedFd<'_>) -> Result<Signal, Errno> {
     let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
     let size = size_of::<libc::signalfd_siginfo>();
@@ -66,18 +66,18 @@ fn next(fd: BorrowedFd<'_>) -> Result<Signal, Errno> {
         let error = io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
     }
-    // SAFETY: the kernel filled all of it, and any bytes are a valid `signalfd_siginfo`.
+    // SAFETY: the kernel has filled all of it, and any bytes are a valid `signalfd_siginfo`.
     let info = unsafe { info.assume_init() };
     Ok(Signal { number: info.ssi_signo as SignalNumber, sender: info.ssi_pid as i32 })
 }
 
-/// Leaves these signals to other threads, or to whoever reads them.
+/// Blocks these signals in this thread: other threads handle or read them.
 pub fn block(numbers: &[SignalNumber]) -> io::Result<()> {
     mask(libc::SIG_BLOCK, numbers)
 }
 
-/// These signals have their default effect, even if the parent process ignores them, as a shell
-/// does with SIGINT for the jobs that it starts in the background.
+/// Restores the default effect of these signals, even if the parent process ignores them, as a
+/// shell does with SIGINT for background jobs.
 pub fn set_default(numbers: &[SignalNumber]) -> io::Result<()> {
     for &number in numbers {
         // SAFETY: the default effect replaces no handler of ours; no memory is touched.
@@ -88,19 +88,19 @@ pub fn set_default(numbers: &[SignalNumber]) -> io::Result<()> {
     Ok(())
 }
 
-/// Unblocks these signals in this thread: they have their effect again.
+/// Unblocks these signals in this thread.
 pub fn unblock(numbers: &[SignalNumber]) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, numbers)
 }
 
-/// Blocks none any more: for a child between fork and exec, where this is allowed.
+/// Unblocks all signals, in a child between fork and exec, where this is allowed.
 pub(crate) fn unblock_all() -> io::Result<()> {
     mask(libc::SIG_SETMASK, &[])
 }
 
 fn mask(how: i32, numbers: &[SignalNumber]) -> io::Result<()> {
     let set = set_of(numbers);
-    // SAFETY: `set` is read only, and nobody asks for what was before.
+    // SAFETY: `set` is only read, and the old mask is not requested.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
         refused => Err(io::Error::from_raw_os_error(refused)),
@@ -109,7 +109,7 @@ fn mask(how: i32, numbers: &[SignalNumber]) -> io::Result<()> {
 
 fn set_of(numbers: &[SignalNumber]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `sigemptyset` initialises the set; a signal number that does not exist is not added.
+    // SAFETY: `sigemptyset` initialises the set; an invalid signal number is not added.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for &number in numbers {
@@ -119,9 +119,9 @@ fn set_of(numbers: &[SignalNumber]) -> libc::sigset_t {
     }
 }
 
-/// Sends a signal.
+/// Sends a signal to a process.
 pub fn send(process: i32, number: SignalNumber) -> io::Result<()> {
-    // SAFETY: takes and touches no memory.
+    // SAFETY: the call takes no pointers.
     match unsafe { libc::kill(process, number) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -1,10 +1,10 @@
-//! Tables whose slots have numbers and are used again: giving back their memory.
+//! Returns the memory of tables whose slots are numbered and reused.
 
-/// A table of so few slots is left alone.
+/// Smaller tables are not shrunk.
 const SLOTS_MIN: usize = 256;
 
-/// Drops the free slots at the end of a table in which most are free. From then on those with the
-/// lowest numbers are used first, so that the next time more can be dropped.
+/// Drops the free slots at the end of a table in which most are free. Afterwards the slots with the
+/// lowest numbers are used first, so that the next call can drop more.
 pub(crate) fn shrink<T>(
     slots: &mut Vec<T>,
     free: &mut Vec<u32>,
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_slots_at_the_end_go_and_low_numbers_come_first() {
+    fn free_slots_at_the_end_are_dropped_and_low_numbers_reused_first() {
         let (mut slots, mut free): (Vec<u32>, _) = ((0..1000).collect(), vec![]);
         free.extend((0..1000).rev().filter(|number| *number != 100 && *number != 7));
         shrink(&mut slots, &mut free, |_| true);
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_in_use_and_slots_that_are_needed_stay() {
+    fn used_tables_and_needed_slots_are_kept() {
         let (mut slots, mut free): (Vec<u32>, _) = ((0..1000).collect(), vec![]);
         free.extend(300..1000);
         shrink(&mut slots, &mut free, |_| true);

@@ -1,26 +1,25 @@
-//! Pieces of memory that a worker keeps for later, last in, first out.
+//! Pieces of memory that a worker keeps for reuse, last in, first out.
 //!
-//! Pieces that stay unused are freed, half of them at a time: after a burst most of them are
-//! gone within half a minute, while steady work finds its pieces again.
+//! Unused pieces are freed, half of them at a time: after a burst most of them are freed within
+//! half a minute, while steady work finds its pieces again.
 
-/// Pieces that always stay.
+/// Pieces that are never freed.
 const KEPT_MIN: usize = 8;
 
-/// Pieces of one kind.
 pub struct SparePool<T> {
     pieces: Vec<T>,
     kept_max: usize,
-    /// The fewest there were since the last time some were freed: nobody needed these.
+    /// The lowest number of pieces since the last call of `shrink`: these were not needed.
     unused: usize,
 }
 
 impl<T> SparePool<T> {
-    /// Keeps up to so many.
+    /// Keeps up to `kept_max` pieces.
     pub const fn new(kept_max: usize) -> Self {
         Self { pieces: Vec::new(), kept_max, unused: 0 }
     }
 
-    /// The piece that came last.
+    /// Takes the piece returned last.
     #[inline]
     pub fn take(&mut self) -> Option<T> {
         let piece = self.pieces.pop();
@@ -28,7 +27,7 @@ impl<T> SparePool<T> {
         piece
     }
 
-    /// Keeps a piece, or gives it back where there are enough.
+    /// Keeps a piece, or returns it if there are enough.
     #[inline]
     pub fn put(&mut self, piece: T) -> Option<T> {
         if self.pieces.len() >= self.kept_max {
@@ -38,7 +37,7 @@ impl<T> SparePool<T> {
         None
     }
 
-    /// Frees half of what nobody has needed since the last call.
+    /// Frees half of the pieces that were not needed since the last call.
     pub fn shrink(&mut self) -> Vec<T> {
         let spare = self.unused.saturating_sub(KEPT_MIN).div_ceil(2);
         let freed = self.pieces.drain(..spare).collect();
@@ -46,23 +45,20 @@ impl<T> SparePool<T> {
         freed
     }
 
-    /// How many are kept.
+    /// The number of pieces.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Frees all of them.
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.unused = 0;
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.pieces.iter()
     }
@@ -79,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_is_freed_in_a_few_rounds() {
+    fn unused_pieces_are_freed_in_a_few_rounds() {
         let mut pool = pool(1000);
         assert_eq!((pool.put(1000), pool.shrink().len()), (Some(1000), 0));
         let rounds = (0..100).take_while(|_| !pool.shrink().is_empty()).count();
@@ -89,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_now_and_then_stays() {
+    fn pieces_in_repeated_use_are_kept() {
         let mut pool = pool(500);
         pool.shrink();
         for _ in 0..20 {

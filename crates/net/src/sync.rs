@@ -1,4 +1,4 @@
-//! The lock of what threads share, which loom replaces to try every order of their operations.
+//! The mutex for shared data; loom replaces it to try every order of operations.
 
 #[cfg(all(weir_loom, test))]
 pub(crate) use ::loom::sync::{Mutex, MutexGuard};
@@ -7,7 +7,7 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 
 use std::sync::PoisonError;
 
-/// Locks. Whoever panicked with the lock held left nothing half done.
+/// Locks a mutex. Poisoning is ignored, since no holder leaves the data inconsistent by a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,19 +1,19 @@
-//! What the system says about this machine, this thread and local time.
+//! Information from the system: host name, terminal, random numbers, thread id, time zone.
 
 use std::mem::MaybeUninit;
 
-/// The machine's name, in lower case.
+/// The host name, in lower case.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().to_lowercase()
 }
 
-/// How many columns the terminal has that standard error goes to; `None`: it is no terminal.
+/// The width of the terminal on standard error; `None`: it is not a terminal.
 pub fn terminal_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr()).ok()?;
     Some(usize::from(size.ws_col))
 }
 
-/// Bits that nobody can foretell.
+/// Unpredictable bits.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
     fill_random(&mut bytes);
@@ -26,12 +26,12 @@ pub(crate) fn fill_random(bytes: &mut [u8]) {
     assert_eq!(filled, Ok(bytes.len()), "Linux has had this since 3.17, and it fills 256 bytes");
 }
 
-/// The number of the present thread.
+/// The id of the calling thread.
 pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// How many minutes local time is ahead of UTC at a time in seconds since 1970.
+/// Local time's offset from UTC in minutes, at a time in seconds since 1970.
 pub fn utc_offset_minutes(seconds: i64) -> i32 {
     let mut local = MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: both pointers are valid for the call; the result points to `local` or is null.
@@ -39,7 +39,7 @@ pub fn utc_offset_minutes(seconds: i64) -> i32 {
     if filled.is_null() {
         return 0;
     }
-    // SAFETY: all-zero bytes are a valid `tm`, and the call has filled it besides.
+    // SAFETY: all-zero bytes are a valid `tm`, and the call has filled it.
     let local = unsafe { local.assume_init() };
     (local.tm_gmtoff / 60) as i32
 }

@@ -1,11 +1,11 @@
-//! One coarse wheel per worker for all the deadlines that mostly do not come.
+//! One coarse timer wheel per worker, for deadlines that are mostly never reached.
 //!
-//! Moving a deadline away is a store: the wheel looks again when the old one is due. A connection
-//! pushes its keepalive deadline forward at every request, and pays for it once in
-//! [`HORIZON`]. What must be exact to the millisecond uses [`sleep`].
+//! Moving a deadline later is one store: the wheel checks again when the old deadline is due. A
+//! connection moves its keepalive deadline at every request, and pays for it once per [`HORIZON`].
+//! For a resolution of a millisecond use [`sleep`].
 //!
-//! The wheel is driven by a kernel timer that is set to the next deadline. The runtime's own timers
-//! would look at the clock twice in each turn of the event loop, whether a deadline is near or not.
+//! The wheel is driven by a kernel timer that is set to the next deadline. With a timeout of epoll,
+//! the event loop would read the clock in each turn, whether a deadline is near or not.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -22,13 +22,12 @@ use crate::{clock, slots};
 /// Width of a slot.
 const TICK_MS: u64 = 16;
 const SLOTS: usize = 1024;
-/// How many ticks ahead a deadline is stored; later ones are stored at the horizon and looked at
-/// again from there. One slot is left out: that of the tick being looked at, which is emptied
-/// afterwards.
+/// How many ticks ahead a deadline is stored; later ones are stored at the horizon and checked
+/// again from there. One slot is left out: that of the current tick, which is emptied afterwards.
 const HORIZON: u64 = SLOTS as u64 - 2;
 const NEVER: u64 = u64::MAX;
 
-/// A deadline that can be moved, owned by whoever waits for it.
+/// A deadline that can be moved.
 pub struct Timer {
     index: u32,
     not_send: std::marker::PhantomData<*const ()>,
@@ -47,18 +46,18 @@ impl Timer {
         WHEEL.with_borrow_mut(|wheel| wheel.set(self.index, due_ms));
     }
 
-    /// The same for a deadline that no tick of the wheel may delay.
+    /// The same for a deadline that must not be rounded up to a tick of the wheel.
     fn set_exact(&self, delay_ms: u64) {
         let due_ms = clock::next_ms().saturating_add(delay_ms);
         WHEEL.with_borrow_mut(|wheel| wheel.set_exact(self.index, due_ms));
     }
 
-    /// Forgets the deadline.
+    /// Removes the deadline.
     pub fn clear(&self) {
         WHEEL.with_borrow_mut(|wheel| wheel.entries[self.index as usize].due_ms = NEVER);
     }
 
-    /// Ready once the deadline has passed; else the task is woken when it does.
+    /// Ready once the deadline has passed; while pending, the task is woken at the deadline.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let now_ms = clock::now_ms();
         WHEEL.with_borrow_mut(|wheel| wheel.entries[self.index as usize].poll(now_ms, cx))
@@ -73,7 +72,7 @@ impl Timer {
         })
     }
 
-    /// What comes of a future; `None`: the deadline passed first.
+    /// Awaits a future; `None`: the deadline passed first.
     pub async fn limit<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -92,24 +91,24 @@ impl Default for Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // At the thread's end the wheel may be gone before the last connection.
+        // When the thread ends, the wheel may be gone before the last connection.
         let _ = WHEEL.try_with(|wheel| wheel.borrow_mut().remove(self.index));
     }
 }
 
-/// Waits, exact to a millisecond, and never too short.
+/// Waits with a resolution of a millisecond, and never too short.
 pub async fn sleep(delay: Duration) {
     let timer = Timer::new();
     timer.set_exact(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
     poll_fn(|cx| timer.poll(cx)).await;
 }
 
-/// Gives back the memory of timers that there were once.
+/// Frees the memory of former timers.
 pub(crate) fn shrink() {
     WHEEL.with_borrow_mut(|wheel| slots::shrink(&mut wheel.entries, &mut wheel.free, |_| true));
 }
 
-/// When the next deadline comes that a task waits for.
+/// The next deadline that a task waits for.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn next_deadline_ms() -> Option<u64> {
     let now_ms = clock::now_ms();
@@ -122,13 +121,13 @@ pub(crate) fn next_deadline_ms() -> Option<u64> {
     })
 }
 
-/// Has the driver look at the clock again.
+/// Makes the driver read the clock again.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn wake_driver() {
     WHEEL.with_borrow_mut(|wheel| wheel.driver.take().into_iter().for_each(Waker::wake));
 }
 
-/// Wakes the tasks whose deadlines have come, to the millisecond.
+/// Wakes the tasks whose deadlines have passed, with a resolution of a millisecond.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn wake_due() {
     let now_ms = clock::now_ms();
@@ -141,7 +140,7 @@ pub(crate) fn wake_due() {
 
 thread_local! {
     static WHEEL: RefCell<Wheel> = RefCell::new(Wheel::new());
-    /// When the driver wakes next, to see whether a new deadline comes before it.
+    /// When the driver wakes next. A new deadline before it must wake the driver.
     static DRIVER_DUE_MS: Cell<u64> = const { Cell::new(NEVER) };
 }
 
@@ -149,18 +148,18 @@ struct Wheel {
     entries: Vec<TimerEntry>,
     free: Vec<u32>,
     slots: Vec<Vec<u32>>,
-    /// The first tick that has not been looked at.
+    /// The first tick that has not been processed.
     next_tick: u64,
     linked: usize,
-    /// Deadlines that are exact, the next one first, with the entry that each was set for. One that
-    /// was dropped or moved since is found out when it is due.
+    /// Exact deadlines, the next one first, with the entry that each was set for. A deadline that
+    /// was dropped or moved since is recognised when it is due.
     exact: BinaryHeap<Reverse<(u64, u32)>>,
     driver: Option<Waker>,
 }
 
 struct TimerEntry {
     due_ms: u64,
-    /// The tick of the slot that holds it; others that still list it are out of date.
+    /// The tick of the slot that holds it; listings in other slots are out of date.
     linked_tick: u64,
     waker: Option<Waker>,
 }
@@ -195,7 +194,7 @@ impl Wheel {
         let entry = TimerEntry { due_ms: NEVER, linked_tick: NEVER, waker: None };
         match self.free.pop() {
             Some(index) => {
-                // A slot may still list the index; its link is kept so that it is found out.
+                // A slot may still list the index; its link is kept so that the slot recognises it.
                 let old = &mut self.entries[index as usize];
                 *old = TimerEntry { linked_tick: old.linked_tick, ..entry };
                 index
@@ -246,7 +245,8 @@ impl Wheel {
         }
     }
 
-    /// Wakes whose time has come; links again what was moved away.
+    /// Wakes the tasks whose deadlines have passed, and links entries again whose deadlines were
+    /// moved.
     fn advance(&mut self, now_ms: u64) {
         while let Some(Reverse((due_ms, index))) = self.exact.peek().copied()
             && due_ms <= now_ms
@@ -268,7 +268,7 @@ impl Wheel {
     }
 
     fn look_at(&mut self, index: u32, tick: u64, now_ms: u64) {
-        // A slot may list a timer that is gone.
+        // A slot may list a timer that no longer exists.
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         if entry.linked_tick != tick {
             return;
@@ -303,7 +303,7 @@ impl Wheel {
     }
 }
 
-/// Turns the wheel; one task per worker.
+/// Advances the wheel; one task per worker.
 pub(crate) struct WheelDriver(KernelTimer);
 
 impl WheelDriver {
@@ -328,7 +328,7 @@ impl WheelDriver {
         }
     }
 
-    /// Waits until the timer has gone off, or a deadline is set that comes before.
+    /// Waits until the kernel timer expires, or an earlier deadline is set.
     async fn wait(&self) {
         let mut asked = false;
         poll_fn(|cx| {
@@ -363,8 +363,7 @@ mod tests {
         }
     }
 
-    /// A timer of a wheel, with the deadline that it was set to and a flag that is set when it is
-    /// woken.
+    /// A timer of a wheel, with its deadline and a flag that is set when it is woken.
     struct Awaited {
         index: u32,
         due_ms: u64,
@@ -396,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_far_beyond_the_horizon_comes() {
+    fn deadlines_beyond_the_horizon_are_met() {
         let mut wheel = Wheel::new();
         let begin_ms = wheel.next_tick * TICK_MS;
         let delays = [1, 15_000, 16_368, 17_000, 40_000, 60_000, 75_000, 3_600_000];
@@ -410,9 +409,9 @@ mod tests {
         assert_eq!(wheel.linked, 0);
     }
 
-    /// Against what a list without a wheel would do, with the driver late now and then.
+    /// Compares with the deadlines themselves; the driver is late now and then.
     #[test]
-    fn deadlines_that_are_moved_dropped_and_set_again_come_in_time() {
+    fn moved_dropped_and_reused_deadlines_are_met() {
         let mut random = 7u64;
         let mut draw = move |below: u64| {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -465,7 +464,7 @@ mod tests {
     fn timers_work_after_the_table_has_shrunk() {
         crate::run(async {
             for _ in 0..2 {
-                // Their slots go on listing them.
+                // The wheel's slots still list them.
                 let many: Vec<_> = (0..1000).map(|_| Timer::new()).collect();
                 many.iter().for_each(|timer| timer.set(20));
                 many.iter().for_each(|timer| timer.set_exact(1));

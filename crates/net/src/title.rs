@@ -1,7 +1,7 @@
-//! The process's title, as ps(1) shows it.
+//! The process title, as ps(1) shows it.
 //!
-//! Linux shows the memory where the arguments stood; where a title is longer, it shows on into the
-//! environment behind it, which is moved elsewhere first.
+//! Linux shows the memory of the arguments; a longer title continues into the environment behind
+//! it, which is therefore moved first.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
@@ -11,25 +11,25 @@ unsafe extern "C" {
     static mut environ: *const *const libc::c_char;
 }
 
-/// A variable that programs are started with so that there is room for a title; it goes with the
-/// move of the environment.
+/// An environment variable that programs are started with as space for the title; moving the
+/// environment removes it.
 pub(crate) const ROOM: &str = "WEIR_TITLE_ROOM";
-/// How much room.
+/// Length of its value.
 pub(crate) const ROOM_BYTES: usize = 200;
 
-/// Where the title may stand.
+/// The memory for the title.
 struct Area {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: the memory belongs to the process for its whole life and is written under the lock only.
+// SAFETY: the memory belongs to the process for its whole life and is written only under the lock.
 unsafe impl Send for Area {}
 
 static AREA: Mutex<Option<Area>> = Mutex::new(None);
 
-/// Makes room for titles. Call it first of all, while there is one thread: it moves the
-/// environment, and arguments must be read before the first [`set`].
+/// Makes room for titles. Call it at the start, while there is one thread: it moves the
+/// environment. Arguments must be read before the first [`set`].
 pub fn reserve() {
     let Some([start, arguments_end, environment, end]) = limits() else { return };
     let end = if environment == arguments_end { end } else { arguments_end };
@@ -38,8 +38,8 @@ pub fn reserve() {
     *AREA.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(area);
 }
 
-/// Sets the title; without [`reserve`], and where the system does not say where it may stand,
-/// nothing happens.
+/// Sets the title. Does nothing without [`reserve`], or if the system does not say where the
+/// arguments are.
 pub fn set(title: &str) {
     let area = AREA.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let Some(Area { start, len }) = *area else { return };
@@ -47,19 +47,19 @@ pub fn set(title: &str) {
         return;
     }
     let title = &title.as_bytes()[..title.len().min(len - 1)];
-    // SAFETY: the kernel put arguments and environment there, `len` bytes of this process's
-    // writable memory; nobody refers to them: the environment was moved, the arguments copied.
+    // SAFETY: the kernel has put arguments and environment there, `len` bytes of this process's
+    // writable memory; nothing refers to them: the environment was moved, the arguments copied.
     unsafe {
         std::ptr::copy_nonoverlapping(title.as_ptr(), start, title.len());
         std::ptr::write_bytes(start.add(title.len()), 0, len - title.len());
     }
 }
 
-/// Begin and end of the arguments and of the environment: fields 48 to 51 of proc(5)'s stat.
+/// Start and end of the arguments and of the environment: fields 48 to 51 of stat in proc(5).
 fn limits() -> Option<[usize; 4]> {
     const ARGUMENTS_START: usize = 48;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is a name in parentheses that may have any characters.
+    // The second field is a name in parentheses, which may contain any character.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(ARGUMENTS_START - 3).map(str::parse);
     let mut next = || fields.next()?.ok().filter(|address| *address != 0);
@@ -77,6 +77,6 @@ fn move_environment() {
         variables.map(|variable| variable.into_raw().cast_const()).collect();
     pointers.push(std::ptr::null());
     // SAFETY: the program has one thread, by the contract of `reserve`; the array and its strings
-    // live for ever and end in null.
+    // are never freed and end in null.
     unsafe { environ = pointers.leak().as_ptr() };
 }

@@ -1,8 +1,8 @@
-//! Limits how many tasks start waiting per event-loop turn; the rest run after the next poll.
+//! Limits how many tasks start per turn of the event loop; the others start in later turns.
 //!
 //! A started task should find its data still in the processor's cache when it resumes. With
-//! hundreds of tasks at once, started work is therefore finished before more is started. It does
-//! not limit concurrency: while the sockets are quiet, the budget is refilled at once.
+//! hundreds of tasks at once, started work is therefore finished before more is started.
+//! Concurrency is not limited: while the sockets are quiet, the budget is refilled at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use crate::{at_turn_end, spawn, yield_now};
 /// One worker's budget.
 pub struct TurnBudget {
     per_turn: usize,
-    /// How much is left in this turn.
+    /// The rest of the budget in this turn.
     left: Cell<usize>,
     waiting: RefCell<VecDeque<Waker>>,
-    /// Whether a task is refilling it.
+    /// Whether a task is refilling the budget.
     is_refilling: Cell<bool>,
 }
 
@@ -35,7 +35,7 @@ impl TurnBudget {
         budget
     }
 
-    /// Ready while some is left; otherwise the task is woken in its turn.
+    /// Ready while budget is left; while pending, the task is woken in its order.
     pub fn poll_available(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.left.get() > 0 {
             return Poll::Ready(());
@@ -47,7 +47,7 @@ impl TurnBudget {
         Poll::Pending
     }
 
-    /// Spends one. A task that finished without waiting need not.
+    /// Spends one unit. A task that finished without waiting need not spend any.
     pub fn spend(&self) {
         self.left.set(self.left.get().saturating_sub(1));
     }
@@ -56,10 +56,10 @@ impl TurnBudget {
         self.left.set(self.per_turn);
     }
 
-    /// Refills it once a turn, as long as tasks wait.
+    /// Refills the budget once per turn, as long as tasks wait.
     async fn refill_each_turn(self: Rc<Self>) {
         loop {
-            // Resumes after the tasks that the sockets woke.
+            // Resumes after the tasks that the sockets have woken.
             yield_now().await;
             self.refill();
             let mut waiting = self.waiting.borrow_mut();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_turn_starts_a_few_tasks_in_their_order() {
+    fn each_turn_starts_a_few_tasks_in_order() {
         crate::run(async {
             let (budget, through) = (TurnBudget::new(2), Rc::new(RefCell::new(Vec::new())));
             for number in 0..7 {

@@ -1,7 +1,7 @@
-//! Many datagrams in one system call: the memory of recvmmsg(2) and sendmmsg(2).
+//! Many datagrams in one system call: the buffers of recvmmsg(2) and sendmmsg(2).
 //!
-//! All pointers that the kernel is given are made here. A batch knows no socket's state; waiting is
-//! `udp_listener`'s.
+//! All pointers for the kernel are made here. A batch knows no socket's readiness; `udp_listener`
+//! does the waiting.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -9,30 +9,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// Datagrams received in one call.
+/// Maximum number of datagrams received in one call.
 pub const RECEIVED_MAX: usize = 32;
-/// Datagrams sent in one call.
+/// Maximum number of datagrams sent in one call.
 pub const SENT_MAX: usize = 64;
 /// The longest datagram that a peer can send.
 const DATAGRAM_MAX: usize = 65_535;
-/// From one payload to the next. Not a power of two, so that payloads do not compete for the same
+/// Distance between payloads. Not a power of two, so that payloads do not compete for the same
 /// lines of the processor's cache.
 const STRIDE: usize = DATAGRAM_MAX + 1 + 128;
-/// Room for one control message, the packet's information of either family.
+/// Size of one control message, the packet information of either family.
 const CONTROL_SIZE: usize = 64;
 
-/// A datagram that was received.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedDatagram<'a> {
-    /// Its bytes.
     pub payload: &'a [u8],
-    /// Its sender.
     pub peer: SocketAddr,
-    /// The address it was sent to, where the socket is bound to all addresses.
+    /// The destination address, if the socket is bound to all addresses.
     pub local: Option<IpAddr>,
 }
 
-/// Datagrams that were received together. The memory is touched as far as it is used.
+/// Datagrams received together. Only the memory in use is ever touched.
 pub struct ReceivedBatch {
     payloads: Box<[MaybeUninit<u8>]>,
     senders: [SocketName; RECEIVED_MAX],
@@ -41,7 +39,7 @@ pub struct ReceivedBatch {
     received: usize,
 }
 
-/// What the kernel says of one datagram.
+/// Lengths of one datagram's parts, as reported by the kernel.
 #[derive(Clone, Copy, Default)]
 struct ReceivedLengths {
     payload: usize,
@@ -49,7 +47,6 @@ struct ReceivedLengths {
 }
 
 impl ReceivedBatch {
-    /// An empty one.
     pub fn new() -> Self {
         Self {
             payloads: Box::new_uninit_slice(STRIDE * RECEIVED_MAX),
@@ -60,17 +57,16 @@ impl ReceivedBatch {
         }
     }
 
-    /// How many there are.
+    /// The number of datagrams.
     pub fn len(&self) -> usize {
         self.received
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.received == 0
     }
 
-    /// Takes what waits at a socket, at most `wanted`; those that were here are gone.
+    /// Replaces the batch by datagrams from a socket, at most `wanted`.
     pub(crate) fn fill(&mut self, socket: BorrowedFd<'_>, wanted: usize) -> io::Result<()> {
         self.received = 0;
         let wanted = wanted.min(RECEIVED_MAX);
@@ -101,7 +97,7 @@ impl ReceivedBatch {
         };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         for (header, lengths) in headers.iter().zip(&mut self.lengths).take(received) {
-            // SAFETY: as many headers as were received are initialised.
+            // SAFETY: at least the received number of headers is initialised.
             let header = unsafe { header.assume_init_ref() };
             *lengths = ReceivedLengths {
                 payload: (header.msg_len as usize).min(DATAGRAM_MAX),
@@ -112,7 +108,7 @@ impl ReceivedBatch {
         Ok(())
     }
 
-    /// The datagrams. One from a sender without an address is left out.
+    /// The datagrams, except those from senders without an address.
     pub fn iter(&self) -> impl Iterator<Item = ReceivedDatagram<'_>> {
         (0..self.received).filter_map(|at| {
             let peer = self.senders[at].address()?;
@@ -121,15 +117,15 @@ impl ReceivedBatch {
         })
     }
 
-    /// Their bytes alone, whoever sent them.
+    /// The bytes of all datagrams.
     pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.received).map(|at| self.payload(at))
     }
 
     fn payload(&self, at: usize) -> &[u8] {
         let bytes = &self.payloads[at * STRIDE..at * STRIDE + self.lengths[at].payload];
-        // SAFETY: `fill` notes as lengths only what the kernel has written, and `at` is an entry
-        // that it filled or one of length 0.
+        // SAFETY: `fill` records only lengths that the kernel has written, and `at` is an entry
+        // that it has filled, or one of length 0.
         unsafe { bytes.assume_init_ref() }
     }
 }
@@ -140,7 +136,7 @@ impl Default for ReceivedBatch {
     }
 }
 
-/// Datagrams that wait to be sent together.
+/// Datagrams to be sent together.
 #[derive(Default)]
 pub(crate) struct SendBatch {
     payloads: Vec<u8>,
@@ -156,24 +152,24 @@ struct SendEntry {
 }
 
 impl SendBatch {
-    /// Appends one. `local` is the address it comes from; `None`: the socket's.
+    /// Appends a datagram. `local` is its source address; `None`: the socket's address.
     pub(crate) fn push(&mut self, payload: &[u8], peer: SocketAddr, local: Option<IpAddr>) {
         let start = self.payloads.len();
         self.payloads.extend_from_slice(payload);
         self.waiting.push(SendEntry { start, end: self.payloads.len(), peer, local });
     }
 
-    /// How many there are.
+    /// The number of datagrams.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The memory that their bytes take.
+    /// The size of all payloads in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.payloads.len()
     }
 
-    /// Forgets the first ones.
+    /// Removes the first `count` datagrams.
     pub(crate) fn forget(&mut self, count: usize) {
         let Some(start) = self.waiting.get(count).map(|entry| entry.start) else {
             return self.clear();
@@ -185,16 +181,17 @@ impl SendBatch {
         }
     }
 
-    /// Forgets all of them.
+    /// Removes all datagrams.
     pub(crate) fn clear(&mut self) {
-        /// Memory for more than that is given back.
+        /// More memory than this is freed.
         const KEPT_MAX: usize = 64 * 1024;
         self.payloads.clear();
         self.payloads.shrink_to(KEPT_MAX);
         self.waiting.clear();
     }
 
-    /// Sends those from `first` on, at most [`SENT_MAX`]: how many the kernel took.
+    /// Sends the datagrams from `first` on, at most [`SENT_MAX`]. Returns how many the kernel
+    /// accepted.
     pub(crate) fn send(&self, socket: BorrowedFd<'_>, first: usize) -> io::Result<usize> {
         let entries = &self.waiting[first..self.waiting.len().min(first + SENT_MAX)];
         let mut slices = [const { MaybeUninit::<libc::iovec>::uninit() }; SENT_MAX];
@@ -222,8 +219,8 @@ impl SendBatch {
                 msg_len: 0,
             });
         }
-        // SAFETY: as many headers as there are entries are initialised. They point to memory of
-        // `self` and of this frame, each with its true length, which the kernel only reads.
+        // SAFETY: one header per entry is initialised. They point to memory of `self` and of this
+        // frame, each with its true length, which the kernel only reads.
         let sent = unsafe {
             let (headers, flags) = (headers.as_mut_ptr().cast(), libc::MSG_DONTWAIT);
             libc::sendmmsg(socket.as_raw_fd(), headers, entries.len() as _, flags as _)
@@ -250,7 +247,7 @@ fn header(
     header
 }
 
-/// An address as the kernel writes it.
+/// An address in the kernel's format.
 #[derive(Clone, Copy)]
 #[repr(C)]
 union SocketName {
@@ -315,21 +312,21 @@ impl SocketName {
 #[repr(C, align(8))]
 struct ControlBuffer([u8; CONTROL_SIZE]);
 
-/// Where the contents of a control message begin.
+/// Offset of a control message's contents.
 const CONTROL_HEAD: usize = size_of::<libc::cmsghdr>();
 
 impl ControlBuffer {
-    /// The message that says from which address a datagram is sent, and its length.
+    /// The message that sets a datagram's source address, and its length.
     fn of(local: IpAddr) -> (Self, usize) {
         match local {
             IpAddr::V4(ip) => {
-                // The order of `in_pktinfo`: interface, address of this machine, destination.
+                // Fields of `in_pktinfo`: interface, local address, destination.
                 let mut info = [0; 12];
                 info[4..8].copy_from_slice(&ip.octets());
                 Self::message(libc::IPPROTO_IP, libc::IP_PKTINFO, &info)
             }
             IpAddr::V6(ip) => {
-                // The order of `in6_pktinfo`: address, interface.
+                // Fields of `in6_pktinfo`: address, interface.
                 let mut info = [0; 20];
                 info[..16].copy_from_slice(&ip.octets());
                 Self::message(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &info)
@@ -347,7 +344,7 @@ impl ControlBuffer {
         (buffer, len.next_multiple_of(align_of::<usize>()))
     }
 
-    /// The address that a datagram was sent to. A socket of this module asks for nothing else.
+    /// The destination address of a datagram. Sockets request no other control messages.
     fn local(&self, len: usize) -> Option<IpAddr> {
         let message = self.0.get(..len)?;
         let number = |at: usize| Some(i32::from_ne_bytes(*message.get(at..)?.first_chunk()?));
@@ -373,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_the_same_in_the_kernels_form() {
+    fn addresses_survive_conversion_to_the_kernels_format() {
         for text in ["192.0.2.1:53", "[2001:db8::1]:443", "[fe80::1%3]:9"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(SocketName::of(address).0.address(), Some(address));
@@ -382,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_message_of_ipv6_is_read_as_it_is_written() {
+    fn an_ipv6_control_message_is_read_as_written() {
         let ip: IpAddr = "2001:db8::1".parse().unwrap();
         let (message, len) = ControlBuffer::of(ip);
         assert_eq!(message.local(len), Some(ip));

@@ -1,8 +1,8 @@
-//! A UDP socket of one worker that anybody may send to.
+//! A worker's UDP socket that is open to all senders.
 //!
-//! Datagrams are received in batches, and sent in batches: what the worker's tasks have for peers
-//! is collected until each task that is ready had its turn. Datagrams that the kernel has no room
-//! for are tried again a moment later, up to a limit; others are lost, as datagrams may be.
+//! Datagrams are received and sent in batches: outgoing datagrams are collected until all ready
+//! tasks have run. If the kernel has no room, they are tried again shortly, up to a limit; beyond
+//! it they are dropped, as datagrams may be.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
@@ -19,9 +19,9 @@ use rustix::io::Errno;
 use crate::event_loop::{Interest, Watched};
 use crate::udp_batch::{RECEIVED_MAX, ReceivedBatch, SENT_MAX, SendBatch};
 
-/// Bytes of datagrams that wait while the kernel has no room; more are dropped.
+/// Maximum size of queued datagrams while the kernel has no room; more are dropped.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// How long to wait then.
+/// Pause before the next try when the kernel has no room.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// A bound UDP socket.
@@ -31,7 +31,7 @@ pub struct UdpListener {
     flusher: Rc<Flusher>,
 }
 
-/// Wakes the task that sends what is collected.
+/// Wakes the task that sends the collected datagrams.
 #[derive(Default)]
 struct Flusher {
     waker: RefCell<Option<Waker>>,
@@ -39,7 +39,7 @@ struct Flusher {
 }
 
 impl UdpListener {
-    /// Takes a bound, non-blocking socket. Within a worker.
+    /// Takes a bound, non-blocking socket. Must be called on a worker.
     pub fn new(fd: OwnedFd) -> io::Result<Rc<Self>> {
         let fd = Watched::new(fd, Interest::Read)?;
         let flusher = Rc::new(Flusher::default());
@@ -49,7 +49,8 @@ impl UdpListener {
         Ok(listener)
     }
 
-    /// Waits for datagrams, and takes as many as the batch has room for. Nobody has it meanwhile.
+    /// Waits for datagrams, and takes as many as the batch has room for. The batch may not be
+    /// borrowed when they arrive.
     pub async fn receive<'a>(
         &self,
         batch: &'a RefCell<ReceivedBatch>,
@@ -60,7 +61,8 @@ impl UdpListener {
             match batch.fill(self.fd.get().as_fd(), RECEIVED_MAX) {
                 Ok(()) => {
                     if batch.len() < RECEIVED_MAX {
-                        // There were no more. One that has come since is an event of its own.
+                        // The socket is empty. A datagram that has arrived since is an event of its
+                        // own.
                         self.fd.watch().clear_readable();
                     }
                     return Ok(batch);
@@ -74,8 +76,8 @@ impl UdpListener {
         }
     }
 
-    /// Sends a datagram soon, in its turn. `local` is the address it comes from; `None`: the
-    /// socket's. False: too many wait, and it is dropped.
+    /// Queues a datagram, which is sent soon. `local` is its source address; `None`: the socket's
+    /// address. False: the queue is full, and the datagram is dropped.
     pub fn send(&self, payload: &[u8], peer: SocketAddr, local: Option<IpAddr>) -> bool {
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.bytes() + payload.len() > WAITING_BYTES_MAX {
@@ -90,7 +92,7 @@ impl UdpListener {
         true
     }
 
-    /// Sends what is collected; false: the kernel has no room for some of it.
+    /// Sends the collected datagrams; false: the kernel has no room for some of them.
     fn flush(&self) -> bool {
         let mut outgoing = self.outgoing.borrow_mut();
         let mut first = 0;
@@ -118,7 +120,7 @@ fn is_full(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| full.contains(&number))
 }
 
-/// A datagram that cannot be sent says nothing of the others.
+/// Logs a failed datagram; the others are still sent.
 fn tell(error: &io::Error) {
     observe::log(Level::Info, format_args!("sendmsg() failed{}", Reason(error)));
 }
@@ -132,7 +134,7 @@ impl Flusher {
         }
     }
 
-    /// Flushes after the tasks that are ready, until the socket is gone.
+    /// Sends the collected datagrams after the ready tasks have run, until the socket is dropped.
     async fn serve(self: Rc<Self>, listener: Weak<UdpListener>) {
         loop {
             poll_fn(|cx| {
@@ -191,7 +193,7 @@ mod tests {
         crate::run(in_time).unwrap().expect("in time");
     }
 
-    /// Receives until there are so many, and answers each with its own bytes.
+    /// Echoes datagrams until there were `count`, and returns their destination addresses.
     async fn echo(listener: &UdpListener, count: usize) -> Vec<Option<IpAddr>> {
         let (batch, mut locals) = (RefCell::default(), Vec::new());
         while locals.len() < count {
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_all_lengths_come_back_to_their_senders() {
+    fn datagrams_of_all_lengths_are_echoed_to_their_senders() {
         let (socket, port) = bound("127.0.0.1:0");
         within_a_worker(async {
             let listener = UdpListener::new(socket).unwrap();
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_answers_from_the_address_it_was_asked_at() {
+    fn a_wildcard_socket_answers_from_the_destination_address() {
         for (any, asked) in [("0.0.0.0:0", "127.0.0.2"), ("[::]:0", "::1")] {
             let (socket, port) = bound(any);
             within_a_worker(async {
@@ -254,14 +256,14 @@ mod tests {
                 peer.send(b"hello").unwrap();
                 assert_eq!(echo(&listener, 1).await, [Some(asked)]);
                 drop(listener);
-                // A connected socket hears its peer's address alone.
+                // A connected socket receives only from its peer's address.
                 assert_eq!(peer.recv(&mut [0; 8]).unwrap(), 5);
             });
         }
     }
 
     #[test]
-    fn a_datagram_that_cannot_be_sent_does_not_hold_up_others() {
+    fn a_failed_datagram_does_not_block_others() {
         let (socket, _) = bound("127.0.0.1:0");
         within_a_worker(async {
             let listener = UdpListener::new(socket).unwrap();
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_udp_is_shared_within_the_program_alone() {
+    fn a_udp_port_is_shared_only_within_the_program() {
         let options = SocketOptions::default();
         let first = listening::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), &options, true);
         let first = first.unwrap();

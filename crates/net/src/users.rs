@@ -1,24 +1,22 @@
-//! Users and groups: who a name means, and becoming them.
+//! Users and groups: finding them by name, and changing those of the process.
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Who a process runs as.
+/// The user and group that a process runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessIdentity {
-    /// The user's name, for the groups that list it.
+    /// The user's name, for its supplementary groups.
     pub name: Box<[u8]>,
-    /// The user's number.
     pub user: u32,
-    /// The group's number.
     pub group: u32,
 }
 
-/// Bytes for an entry of the user database: a group's entry names all its members.
+/// Maximum size of an entry in the user database: a group's entry lists all its members.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// The numbers of the user of that name and of its own group; `None`: there is none.
+/// The ids of a user and of its primary group; `None`: there is no such user.
 pub fn user(name: &[u8]) -> io::Result<Option<(u32, u32)>> {
     let mut entry = MaybeUninit::<libc::passwd>::zeroed();
     let found = find(name, |name, buffer, result| {
@@ -31,7 +29,7 @@ pub fn user(name: &[u8]) -> io::Result<Option<(u32, u32)>> {
     Ok(found.then_some((entry.pw_uid, entry.pw_gid)))
 }
 
-/// The number of the group of that name; `None`: there is none.
+/// The id of a group; `None`: there is no such group.
 pub fn group(name: &[u8]) -> io::Result<Option<u32>> {
     let mut entry = MaybeUninit::<libc::group>::zeroed();
     let found = find(name, |name, buffer, result| {
@@ -44,7 +42,7 @@ pub fn group(name: &[u8]) -> io::Result<Option<u32>> {
     Ok(found.then_some(entry.gr_gid))
 }
 
-/// Asks with a buffer that grows until the answer fits.
+/// Looks a name up with a buffer that grows until the entry fits.
 fn find<T>(
     name: &[u8],
     mut ask: impl FnMut(&CStr, &mut [u8], *mut *mut T) -> i32,
@@ -57,34 +55,33 @@ fn find<T>(
             0 => return Ok(!result.is_null()),
             libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => buffer.resize(buffer.len() * 2, 0),
             libc::EINTR => {}
-            // What databases say of a name they do not have, by getpwnam(3).
+            // Errors for an unknown name, by getpwnam(3).
             libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(false),
             error => return Err(io::Error::from_raw_os_error(error)),
         }
     }
 }
 
-/// A step of becoming another that failed, in nginx's words up to the system's reason.
+/// A failed step of [`become_identity`], in nginx's words up to the system's reason.
 #[derive(Debug)]
 pub struct NotBecome {
     /// `setuid(33) failed`
     pub what: String,
-    /// Why.
     pub error: io::Error,
 }
 
-/// Makes the whole process run as another, for good. libc's calls do this for every thread; it is
-/// meant for a process that has one yet.
+/// Permanently changes the user and groups of the whole process, with libc's calls for all threads;
+/// meant for a process that still has only one.
 pub fn become_identity(identity: &ProcessIdentity) -> Result<(), NotBecome> {
     let ProcessIdentity { name, user, group } = identity;
     let display = String::from_utf8_lossy(name);
     let name = CString::new(&**name).unwrap_or_default();
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     check(format!("setgid({group}) failed"), unsafe { libc::setgid(*group) })?;
     // SAFETY: the name is a C string that outlives the call.
     let groups = unsafe { libc::initgroups(name.as_ptr(), *group) };
     check(format!("initgroups({display}, {group}) failed"), groups)?;
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     check(format!("setuid({user}) failed"), unsafe { libc::setuid(*user) })
 }
 
@@ -100,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_numbers() {
+    fn users_and_groups_are_found_by_name() {
         assert_eq!(user(b"root").unwrap(), Some((0, 0)));
         assert_eq!(group(b"root").unwrap(), Some(0));
         assert_eq!(user(b"nobody at all").unwrap(), None);

@@ -1,5 +1,4 @@
-//! Where the system has no more memory, what must not fail comes out of the reserve, and buffers
-//! that may fail do.
+//! When the system is out of memory, small allocations use the reserve, and large buffers fail.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,9 +12,9 @@ static ALLOCATOR: Allocator = Allocator;
 
 const SMALL: usize = 32 * 1024;
 const LARGE: usize = 256 * 1024;
-/// Memory that the process may take in addition to its own, in bytes.
+/// Address space that the process may use in addition to its own, in bytes.
 const MORE: u64 = 1024 * 1024;
-/// More than that and what the allocator has mapped for the thread, which are 64 MB.
+/// Enough to use that up, and the 64 MB that the allocator has mapped for the thread.
 const PIECES_MAX: usize = 400;
 
 fn address_space() -> u64 {
@@ -25,7 +24,7 @@ fn address_space() -> u64 {
 }
 
 #[test]
-fn what_must_not_fail_comes_out_of_the_reserve_and_buffers_fail() {
+fn small_allocations_use_the_reserve_and_large_buffers_fail() {
     memory::hold_reserve();
     assert!(!memory::is_short() && memory::try_with_capacity(LARGE).is_ok());
     let before = getrlimit(Resource::As);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A count that one thread adds to and any thread reads.
+/// A counter with one writing thread and any number of readers.
 #[derive(Default)]
 struct Counter(AtomicU64);
 
@@ -30,40 +30,39 @@ impl Counter {
 #[derive(Default)]
 #[repr(align(128))]
 pub struct WorkerCounters {
-    // Connections accepted.
+    // Accepted connections.
     accepts: Counter,
-    // Connections that began to be served: all but those turned away by a limit.
+    // Connections that were served: all but those refused by a limit.
     handled: Counter,
-    // Connections that are over.
+    // Closed connections.
     closed: Counter,
     // Requests that began to be read.
     requests: Counter,
-    // Requests whose head was read to its end.
+    // Requests whose head was read completely.
     heads: Counter,
-    // Requests that are over, and that had their head counted.
+    // Finished requests with a complete head.
     answered: Counter,
-    // Requests that were over before their head was complete.
+    // Requests that ended before their head was complete.
     broken: Counter,
-    // Times that a connection began to wait for a request.
+    // How often connections began to wait for a request.
     idle: Counter,
-    // Times that such a wait was over.
+    // How often such a wait ended.
     busy: Counter,
 }
 
-/// All workers' counts, as `stub_status` shows them.
+/// The sums of all workers' counts, as `stub_status` shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterTotals {
-    /// Connections accepted.
+    /// Accepted connections.
     pub accepts: u64,
-    /// Connections served.
+    /// Served connections.
     pub handled: u64,
-    /// Requests.
     pub requests: u64,
-    /// Connections that are open.
+    /// Open connections.
     pub active: u64,
     /// Requests whose head is being read.
     pub reading: u64,
-    /// Requests that are being answered.
+    /// Requests being answered.
     pub writing: u64,
     /// Connections that wait for a request.
     pub waiting: u64,
@@ -72,53 +71,51 @@ pub struct CounterTotals {
 static WORKERS: Mutex<Vec<&WorkerCounters>> = Mutex::new(Vec::new());
 
 impl WorkerCounters {
-    /// The counters of a new worker. They outlive the worker.
+    /// The counters of a new worker, which are never freed.
     pub fn of_worker() -> &'static Self {
         let counts: &'static Self = Box::leak(Box::default());
         WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
         counts
     }
 
-    /// A connection is accepted, and open for as long as the result lives.
+    /// Counts an accepted connection, which is open until the result is dropped.
     pub fn accept(&'static self) -> OpenConnection {
         self.accepts.add();
         self.handled.add();
         OpenConnection(self)
     }
 
-    /// A connection is turned away by a limit.
+    /// Counts a connection that is refused by a limit.
     pub fn refuse(&'static self) {
         self.accepts.add();
         self.closed.add();
     }
 
-    /// A connection waits for a request for as long as the result lives.
+    /// Counts a connection that waits for a request until the result is dropped.
     pub fn wait(&'static self) -> WaitingConnection {
         self.idle.add();
         WaitingConnection(self)
     }
 
-    /// A request begins to be read; it is over when the result is dropped.
+    /// Counts a request that begins to be read, and ends when the result is dropped.
     pub fn request(&'static self) -> InRequest {
         self.requests.add();
         InRequest { counts: self, has_head: false }
     }
 }
 
-/// An open connection.
 pub struct OpenConnection(&'static WorkerCounters);
 
-/// A connection that waits.
+/// A connection that waits for a request.
 pub struct WaitingConnection(&'static WorkerCounters);
 
-/// A request under way.
 pub struct InRequest {
     counts: &'static WorkerCounters,
     has_head: bool,
 }
 
 impl InRequest {
-    /// Its head is complete: from now on the request counts as being answered.
+    /// Counts the complete head: from now on the request is being answered.
     pub fn head_complete(&mut self) {
         self.has_head = true;
         self.counts.heads.add();
@@ -145,7 +142,7 @@ impl Drop for InRequest {
 }
 
 impl CounterTotals {
-    /// The sum over all workers, which continue to count meanwhile; a difference is never below 0.
+    /// The sums of all workers, which continue to count meanwhile; a difference is never negative.
     pub fn now() -> Self {
         let workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = |counter: fn(&WorkerCounters) -> &Counter| -> u64 {
@@ -169,11 +166,11 @@ impl CounterTotals {
     }
 }
 
-/// Numbers that a thread takes at once.
+/// Numbers that a thread reserves at once.
 const BLOCK: u64 = 64;
 
-/// The number of a new connection, to a client or a server: unique in the process. Threads take
-/// blocks, so that they meet at the shared counter once in [`BLOCK`] connections.
+/// The number of a new connection, to a client or a server: unique in the process. Threads reserve
+/// blocks, so that they access the shared counter once per [`BLOCK`] connections.
 pub fn connection_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -193,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_over_all_workers() {
+    fn totals_add_all_workers() {
         let (one, other) = (WorkerCounters::of_worker(), WorkerCounters::of_worker());
         let _open = one.accept();
         let mut request = one.request();

@@ -1,9 +1,9 @@
-//! The system's reasons in nginx's form.
+//! The system's error messages in nginx's form.
 
 use std::fmt;
 use std::io;
 
-/// An error as log lines end: ` (2: No such file or directory)`.
+/// Displays an error as log lines end: ` (2: No such file or directory)`.
 pub struct Errno<'e>(pub &'e io::Error);
 
 impl fmt::Display for Errno<'_> {

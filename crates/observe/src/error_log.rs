@@ -1,7 +1,7 @@
-//! The error log: lines in nginx's form, to files, stderr and syslog, each with its own level.
+//! The error log: lines in nginx's format, to files, stderr and syslog, each with its own level.
 //!
-//! Asking whether a level is wanted costs a load and a test; only then is anything formatted, on
-//! the stack, and every destination gets the line in one write.
+//! Checking whether a level is enabled costs a load and a test; only then is the message formatted,
+//! on the stack, and every destination gets the line in one write.
 
 mod value;
 
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::files::write_once;
 use crate::{Level, LevelSet, LineBuffer, LogFile, Stamps, SyslogSender, system};
 
-/// Where the messages of one place in the configuration go.
+/// The destinations of messages from one place in the configuration.
 #[derive(Clone, Default)]
 pub struct ErrorLog {
     sinks: Vec<Sink>,
-    /// What any of the sinks takes.
+    /// The levels that any sink accepts.
     wanted: LevelSet,
-    /// Whether a log at another level of the configuration goes to standard error.
+    /// Whether a log at another level of the configuration writes to standard error.
     stderr_elsewhere: bool,
 }
 
@@ -33,18 +33,18 @@ enum LogDestination {
     Stderr,
     File {
         file: Arc<LogFile>,
-        /// The second in which the disk was found full: it is not tried again before the next.
+        /// The second in which the disk was full: no write is tried until the next one.
         full_second: AtomicI64,
     },
     Syslog(Mutex<SyslogSender>),
 }
 
-/// Whose message it is.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageSource {
     /// The connection's number, after `*`.
     pub connection: Option<u64>,
-    /// `debug_connection`: every level is wanted, whatever the log says.
+    /// `debug_connection`: every level is enabled, regardless of the log.
     pub debug: bool,
 }
 
@@ -70,29 +70,29 @@ impl ErrorLog {
         self.sinks.push(sink);
     }
 
-    /// All destinations of the other, too.
+    /// Adds all destinations of another log.
     pub fn extend(&mut self, other: &Self) {
         other.sinks.iter().for_each(|sink| self.add(sink.clone()));
     }
 
-    /// Whether any destination is a file or stderr; nginx's default file is added where none is.
+    /// Whether any destination is a file or stderr; if not, nginx's default file is added.
     pub fn has_file(&self) -> bool {
         self.sinks.iter().any(|sink| !matches!(*sink.destination, LogDestination::Syslog(_)))
     }
 
-    /// Notes that a log at another level goes to standard error.
+    /// Records that a log at another level writes to standard error.
     pub fn note_stderr_elsewhere(&mut self) {
         self.stderr_elsewhere = true;
     }
 
-    /// Whether stderr is a destination, of this log or of one at another level; nginx redirects
-    /// stderr to the main log's file where it is not.
+    /// Whether stderr is a destination, of this log or of one at another level; if not, nginx
+    /// redirects stderr to the main log's file.
     pub fn has_stderr(&self) -> bool {
         self.stderr_elsewhere
             || self.sinks.iter().any(|sink| matches!(*sink.destination, LogDestination::Stderr))
     }
 
-    /// The first file.
+    /// The first file among the destinations.
     pub fn file(&self) -> Option<&Arc<LogFile>> {
         self.sinks.iter().find_map(|sink| match &*sink.destination {
             LogDestination::File { file, .. } => Some(file),
@@ -100,14 +100,14 @@ impl ErrorLog {
         })
     }
 
-    /// Whether a message of that level would be written.
+    /// Whether a message of this level would be written.
     #[inline]
     pub fn enabled(&self, level: Level, source: MessageSource) -> bool {
         self.wanted.has(level) || source.debug
     }
 
-    /// Writes a message, followed by what `context` says of the request unless it is a debug one.
-    /// Not worth calling where the level is not [`enabled`](Self::enabled): it does nothing then.
+    /// Writes a message, followed by the text of `context` about the request unless the message is
+    /// a debug one. Does nothing if the level is not [`enabled`](Self::enabled).
     pub fn write(
         &self,
         level: Level,
@@ -166,13 +166,13 @@ impl LogDestination {
     }
 }
 
-/// Says something on standard error. Nobody need read it: unlike `eprint!` it does not panic.
+/// Writes a text to standard error. Unlike `eprint!` it does not panic if that fails.
 pub fn tell(text: fmt::Arguments<'_>) {
     to_stderr(text.to_string().as_bytes());
 }
 
 fn to_stderr(line: &[u8]) {
-    // There is nobody left to tell.
+    // A failure cannot be reported anywhere.
     let _ = io::stderr().write_all(line);
 }
 
@@ -190,7 +190,7 @@ fn to_file(file: &LogFile, full_second: &AtomicI64, line: &[u8]) {
 }
 
 thread_local! {
-    /// A failure to send is logged to the main log, which may itself send, and fail.
+    /// Set while sending: a failure is logged to the main log, which may itself send, and fail.
     static SENDING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -212,18 +212,19 @@ fn to_syslog(sender: &Mutex<SyslogSender>, level: Level, line: &[u8]) {
 static STDERR_COPIES: AtomicBool = AtomicBool::new(true);
 static MAIN: RwLock<Option<Arc<ErrorLog>>> = RwLock::new(None);
 
-/// Whether messages from `warn` up also go to stderr, as they do until the server has started.
+/// Sets whether messages from `warn` up are copied to stderr, as they are until the server has
+/// started.
 pub fn stderr_copies(on: bool) {
     STDERR_COPIES.store(on, Ordering::Relaxed);
 }
 
-/// Whether they do now.
+/// Whether messages are copied to stderr now.
 pub fn copies_to_stderr() -> bool {
     STDERR_COPIES.load(Ordering::Relaxed)
 }
 
-/// The log of what belongs to no connection. Until one is set it has no destination and the level
-/// `notice`, so that what goes wrong at the start is seen on stderr.
+/// The log for messages that belong to no connection. Until one is set, it has no destination and
+/// the level `notice`, so that errors during the start appear on stderr.
 pub fn main_log() -> Arc<ErrorLog> {
     let set = MAIN.read().unwrap_or_else(PoisonError::into_inner).clone();
     set.unwrap_or_else(|| {
@@ -232,8 +233,8 @@ pub fn main_log() -> Arc<ErrorLog> {
     })
 }
 
-/// The main level's log as it is about to be, kept in a configuration's registry: what levels that
-/// say nothing of `error_log` use.
+/// The main level's log of a configuration being loaded, kept in its registry: levels without an
+/// `error_log` use it.
 #[derive(Clone)]
 pub struct MainLog(pub Arc<ErrorLog>);
 
@@ -243,7 +244,7 @@ impl Default for MainLog {
     }
 }
 
-/// Sets the log of what belongs to no connection.
+/// Sets the log for messages that belong to no connection.
 pub fn set_main_log(log: Arc<ErrorLog>) {
     *MAIN.write().unwrap_or_else(PoisonError::into_inner) = Some(log);
 }

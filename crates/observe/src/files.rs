@@ -5,7 +5,7 @@
 //! descriptor, and detects a new file by [`LogSlot::version`].
 //!
 //! A configuration holds a [`LogFile`], writers hold its [`LogSlot`]. The file is closed when both
-//! have let go; writers do so once no configuration holds the [`LogFile`] any more.
+//! are dropped; writers drop theirs once no configuration holds the [`LogFile`] any more.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -20,22 +20,22 @@ use conf::Span;
 
 use crate::{Buffering, Errno};
 
-/// Every log file that a configuration names, in order of mention, kept in its registry.
+/// All log files of a configuration, in order of mention, kept in its registry.
 #[derive(Clone, Default)]
 pub struct LogFiles {
     list: Vec<Arc<LogFile>>,
     stderr: bool,
 }
 
-/// One file, as the configuration that names it holds it.
+/// One file, as held by the configuration that names it.
 pub struct LogFile {
     slot: Arc<LogSlot>,
 }
 
-/// The slot of one file.
+/// The state of one file, shared with its writers.
 pub struct LogSlot {
     path: PathBuf,
-    /// The line that names it first; `None`: it is a default, or the command line names it.
+    /// The line that names the file first; `None`: it is a default, or from the command line.
     named: Option<Span>,
     number: SlotNumber,
     current: Mutex<Option<Arc<File>>>,
@@ -45,21 +45,19 @@ pub struct LogSlot {
 
 /// A log that could not be opened.
 pub struct LogOpenError {
-    /// Its file.
     pub path: PathBuf,
-    /// The line that names it.
+    /// The line that names the file.
     pub named: Option<Span>,
-    /// Why not.
     pub error: io::Error,
 }
 
 impl LogFiles {
-    /// The slot for a path that no line names.
+    /// The file for a path that no line names.
     pub fn at(&mut self, path: &Path) -> Arc<LogFile> {
         self.named(path, None)
     }
 
-    /// The slot for a path that a line names.
+    /// The file for a path that a line names.
     pub fn named(&mut self, path: &Path, line: Option<Span>) -> Arc<LogFile> {
         if let Some(known) = self.list.iter().find(|file| file.path == path) {
             return known.clone();
@@ -77,27 +75,27 @@ impl LogFiles {
         file
     }
 
-    /// Notes that a log goes to standard error.
+    /// Records that a log writes to standard error.
     pub(crate) fn note_stderr(&mut self) {
         self.stderr = true;
     }
 
-    /// Whether a log at any level of the configuration goes to standard error.
+    /// Whether a log at any level of the configuration writes to standard error.
     pub fn has_stderr(&self) -> bool {
         self.stderr
     }
 
-    /// The slots: the same configuration names the same files in the same order.
+    /// The files: the same configuration has the same files in the same order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<LogFile>> {
         self.list.iter()
     }
 
-    /// Opens all that are not open, for a configuration that is about to run.
+    /// Opens all files that are not open, for a configuration that is about to run.
     pub fn open(&self) -> Result<(), LogOpenError> {
         self.closed().try_for_each(|file| file.reopen())
     }
 
-    /// Fails where [`open`](Self::open) would, as far as this can be determined without creating a
+    /// Fails if [`open`](Self::open) would, as far as this can be determined without creating a
     /// file; `may_make` decides for a file that does not exist.
     pub fn try_out(&self, may_make: impl Fn(&Path) -> io::Result<()>) -> Result<(), LogOpenError> {
         self.closed().try_for_each(|file| {
@@ -133,7 +131,7 @@ impl Deref for LogFile {
 }
 
 impl LogSlot {
-    /// Its name, absolute.
+    /// The absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -142,33 +140,32 @@ impl LogSlot {
         self.number.0
     }
 
-    /// How its lines wait, where they do.
+    /// How its lines are buffered, if they are.
     pub fn buffering(&self) -> Option<&Buffering> {
         self.buffering.get()
     }
 
-    /// Has lines wait; false where it was already said otherwise.
+    /// Sets the buffering; false: it was already set differently.
     pub fn set_buffering(&self, buffering: Buffering) -> bool {
         *self.buffering.get_or_init(|| buffering) == buffering
     }
 
-    /// Changes whenever another open file takes the place.
+    /// Changes whenever the open file is replaced.
     pub fn version(&self) -> u32 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The open file.
     pub fn current(&self) -> Option<Arc<File>> {
         self.lock().clone()
     }
 
-    /// Puts an open file here: from now on it is the one that is written to.
+    /// Replaces the open file.
     pub fn put(&self, file: File) {
         *self.lock() = Some(Arc::new(file));
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Opens the file by its name.
+    /// Opens the file by its path, and replaces the open file.
     pub fn reopen(&self) -> Result<(), LogOpenError> {
         match append_to(&self.path) {
             Ok(file) => {
@@ -188,8 +185,8 @@ impl LogSlot {
     }
 }
 
-/// A number that no other slot of the process has: every thread finds its buffer by it. Numbers are
-/// used again, so that they stay small however often the configuration is read.
+/// A number unique among the slots of the process, by which threads find their buffers. Numbers are
+/// reused, so that they stay small after many reloads.
 struct SlotNumber(u32);
 
 struct SlotNumbers {
@@ -216,13 +213,13 @@ impl Drop for SlotNumber {
     }
 }
 
-/// Opens a file to append to, with nginx's access rights.
+/// Opens a file for appending, with nginx's access rights.
 pub fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
 }
 
-/// Whether an existing file can be appended to. Only regular files are opened: opening a pipe could
-/// block, or be noticed at its other end.
+/// Whether an existing file can be appended to. Pipes are not opened: that could block, or be
+/// noticed at the other end.
 fn append_to_existing(path: &Path) -> io::Result<()> {
     if path.metadata()?.file_type().is_fifo() {
         return Ok(());
@@ -230,7 +227,7 @@ fn append_to_existing(path: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(path).map(drop)
 }
 
-/// One write for all of it: lines of several writers do not mix.
+/// One write for all bytes, so that lines of several writers do not mix.
 pub(crate) fn write_once(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match file.write(bytes) {
@@ -240,7 +237,7 @@ pub(crate) fn write_once(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// nginx's words.
+/// nginx's message.
 impl fmt::Display for LogOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "open() \"{}\" failed{}", self.path.display(), Errno(&self.error))
@@ -261,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_opened_is_told_in_nginxs_words() {
+    fn a_file_that_cannot_be_opened_is_reported_in_nginxs_words() {
         let mut files = LogFiles::default();
         files.at(Path::new("/nonexistent/weir.log"));
         let error = files.open().err().map(|error| error.to_string());

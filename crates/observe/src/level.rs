@@ -1,8 +1,8 @@
-//! How grave a message is, and what a log takes.
+//! Severity of messages, and the levels that a log accepts.
 
 use conf::{Directive, Result};
 
-/// nginx's levels. Debug messages have a part of the program each.
+/// nginx's levels. Each part of the program has a debug level of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -29,7 +29,7 @@ const DEBUG: [Level; 7] =
     [DebugCore, DebugAlloc, DebugMutex, DebugEvent, DebugHttp, DebugMail, DebugStream];
 
 impl Level {
-    /// The name in brackets: `error`; `debug` for every part.
+    /// The name in brackets: `error`; `debug` for all debug levels.
     pub const fn name(self) -> &'static str {
         match self {
             Emerg => "emerg",
@@ -43,7 +43,6 @@ impl Level {
         }
     }
 
-    /// Whether it is one of the debug levels.
     pub const fn is_debug(self) -> bool {
         self as u8 > Info as u8
     }
@@ -57,7 +56,7 @@ impl Level {
         1 << self as u8
     }
 
-    /// The word of `error_log` that turns one part's debug messages on.
+    /// The word of `error_log` for the level, such as `debug_http`.
     const fn part(self) -> &'static str {
         match self {
             DebugCore => "debug_core",
@@ -72,17 +71,16 @@ impl Level {
     }
 }
 
-/// A set of levels: what a log takes. One test of a bit says whether a message is wanted.
+/// A set of levels: those that a log accepts. Checking a message is one bit test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelSet(u16);
 
 impl LevelSet {
-    /// None.
     pub const NONE: Self = Self(0);
-    /// All, debug messages included.
+    /// All levels, including debug messages.
     pub const ALL: Self = Self(u16::MAX);
 
-    /// This level and the graver ones; `DebugX` adds that part's debug messages to all others.
+    /// This level and the more severe ones; `DebugX` adds that part's debug messages to all others.
     pub const fn down_to(level: Level) -> Self {
         match level.is_debug() {
             true => Self(level.bit() | ((Info.bit() << 1) - 1)),
@@ -90,17 +88,16 @@ impl LevelSet {
         }
     }
 
-    /// Whether the level is among them.
+    /// Whether the set has the level.
     pub const fn has(self, level: Level) -> bool {
         self.0 & level.bit() != 0
     }
 
-    /// The union.
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Reads the words after the destination of an `error_log`; none of them means `error`.
+    /// Parses the words after the destination of an `error_log`; without any, the level is `error`.
     pub(crate) fn parse(from: &Directive) -> Result<Self> {
         let (mut plain, mut parts) = (false, Self::NONE);
         let mut levels = Self::NONE;
@@ -133,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_takes_the_graver_ones() {
+    fn a_level_includes_the_more_severe_ones() {
         let warn = LevelSet::down_to(Warn);
         assert!(warn.has(Emerg) && warn.has(Warn) && !warn.has(Notice) && !warn.has(DebugHttp));
         let http = LevelSet::down_to(DebugHttp);

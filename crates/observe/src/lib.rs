@@ -1,7 +1,8 @@
 //! Observability: the error log, log files, syslog, counters.
 //!
-//! Usable from any thread and without a runtime. Deliberately absent: the notion of a request; the
-//! caller provides the context of a message. Writes to sockets and files here never wait.
+//! Usable from any thread and without an event loop. Deliberately absent: the notion of a request;
+//! the caller provides the context of a message. Writes to sockets never wait; those to files may
+//! wait for a disk.
 
 mod counters;
 mod errno;

@@ -1,4 +1,4 @@
-//! One line of the error log, made on the stack.
+//! One line of the error log, built on the stack.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ fn may_control(byte: u8) -> bool {
     byte < b' ' || byte == DELETE || byte == C1_LEAD
 }
 
-/// A line being made. Whatever does not fit is dropped.
+/// A line being built. Bytes beyond the maximum are dropped.
 pub struct LineBuffer {
     text: [u8; LINE_MAX],
     len: usize,
@@ -27,7 +27,7 @@ impl LineBuffer {
         Self { text: [0; LINE_MAX], len: 0 }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = LINE_MAX - 1 - self.len;
         let bytes = &bytes[..bytes.len().min(room)];
@@ -37,12 +37,12 @@ impl LineBuffer {
 
     /// Appends formatted text.
     pub fn format(&mut self, text: fmt::Arguments<'_>) {
-        // Writing to a line does not fail; an argument's own `Display` may, and ends there.
+        // Writing to a line does not fail; an argument's own `Display` may, which ends the text.
         let _ = fmt::write(self, text);
     }
 
-    /// Writes the control characters from `start` on as `\xHH`, so that no terminal obeys what a
-    /// request brought. Nearly always there are none. Other text, UTF-8 included, stays as it is.
+    /// Writes the control characters from `start` on as `\xHH`, so that no terminal executes those
+    /// of a request. There are almost never any. Other text, including UTF-8, is unchanged.
     pub(crate) fn escape_controls(&mut self, start: usize) {
         let Some(first) = self.text[start..self.len].iter().position(|byte| may_control(*byte))
         else {
@@ -74,7 +74,6 @@ impl LineBuffer {
         self.push(&text);
     }
 
-    /// How long it is so far.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -85,7 +84,7 @@ impl LineBuffer {
         self.len += 1;
     }
 
-    /// What there is of it.
+    /// The line so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[..self.len]
     }
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_cut_and_still_ends() {
+    fn a_long_line_is_cut_and_still_ends() {
         let mut line = LineBuffer::new();
         line.format(format_args!("{}", "x".repeat(5000)));
         line.push(b"y");

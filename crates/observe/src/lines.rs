@@ -1,12 +1,13 @@
-//! Lines for log files, gathered by worker.
+//! Lines for log files, collected by each worker.
 //!
-//! Every thread has its own buffer per file, so writers share nothing but the open file. Lines of a
-//! file without `buffer=` are written once per turn of the worker's loop, before it sleeps: its
-//! owner calls [`end_turn`]. A write is whole lines and appends, so lines of several writers do not
-//! mix. Lines that cannot be written are lost, which is logged at most once a minute.
+//! Every thread has its own buffer per file, so writers share only the open file. Lines of a file
+//! without `buffer=` are written once per turn of the worker's loop, before it sleeps: its owner
+//! calls [`end_turn`]. A write has only whole lines and appends, so lines of several writers do not
+//! mix. Lines that cannot be written are lost, which is logged at most once a minute per file and
+//! thread.
 //!
 //! A writer keeps its file open until [`flush_all`] finds that no configuration holds the file any
-//! more. So every thread that writes must call it when a configuration is gone.
+//! more. So every writing thread must call it when a configuration is dropped.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,21 +20,21 @@ use flate2::write::GzEncoder;
 use crate::files::{LogSlot, write_once};
 use crate::{Errno, Level, LogFile, Stamps, syslog};
 
-/// Bytes gathered at most for a file without `buffer=`.
+/// Maximum number of bytes collected for a file without `buffer=`.
 const TURN_BYTES_MAX: usize = 64 * 1024;
-/// Memory that a writer keeps for later lines, beyond what its file's `buffer=` says.
+/// Memory that a writer keeps in addition to its file's `buffer=`.
 const KEPT_MAX: usize = 2 * TURN_BYTES_MAX;
-/// nginx's pause between two complaints about one file.
+/// nginx's pause between two messages about one file.
 const COMPLAINT_PAUSE_SECONDS: i64 = 59;
 
-/// `buffer=`, `flush=`, `gzip=`: how lines for a file wait.
+/// `buffer=`, `flush=`, `gzip=`: how lines for a file are buffered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffering {
-    /// Bytes that wait at most.
+    /// Size of the buffer in bytes.
     pub size: usize,
-    /// How long they wait; 0: until there are enough.
+    /// Maximum time in the buffer; 0: unlimited.
     pub flush_ms: u64,
-    /// The level they are compressed with; 0: not at all.
+    /// The level of compression; 0: none.
     pub gzip: u32,
 }
 
@@ -44,9 +45,9 @@ thread_local! {
 /// This thread's writers.
 #[derive(Default)]
 struct Writers {
-    /// By [`LogSlot::number`]: a slot keeps its number as long as there is a writer for it.
+    /// Indexed by [`LogSlot::number`]: a slot keeps its number as long as there is a writer for it.
     list: Vec<Option<Writer>>,
-    /// Numbers of those that have lines for the end of the turn.
+    /// Numbers of slots with lines for the end of the turn.
     dirty: Vec<u32>,
 }
 
@@ -57,15 +58,15 @@ struct Writer {
     open: Option<(u32, Arc<File>)>,
     lines: Vec<u8>,
     packed: Vec<u8>,
-    /// The second in which the disk was found full: it is not tried again before the next.
+    /// The second in which the disk was full: no write is tried until the next one.
     full_second: i64,
     told_second: i64,
 }
 
-/// Appends a line and its end. `Some`: the buffer was empty and must be flushed in that many
+/// Appends a line and its end. `Some`: the buffer was empty and must be flushed in this many
 /// milliseconds; the caller sets a timer and calls [`flush`].
 pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) -> Option<u64> {
-    // The buffer is away from its place meanwhile: writing a line may log something itself.
+    // The buffer is taken out meanwhile, since writing a line may itself log.
     let mut lines = WRITERS.with_borrow_mut(|writers| std::mem::take(&mut writers.of(file).lines));
     let start = lines.len();
     write(&mut lines);
@@ -73,7 +74,7 @@ pub fn append(file: &Arc<LogFile>, write: impl FnOnce(&mut Vec<u8>)) -> Option<u
     WRITERS.with_borrow_mut(|writers| writers.take_back(file, lines, start))
 }
 
-/// Writes what was gathered in this turn.
+/// Writes the lines collected in this turn.
 pub fn end_turn() {
     WRITERS.with_borrow_mut(|writers| {
         while let Some(number) = writers.dirty.pop() {
@@ -82,14 +83,14 @@ pub fn end_turn() {
     });
 }
 
-/// Writes what waits for one file.
+/// Writes the buffered lines of one file.
 pub fn flush(file: &LogFile) {
     WRITERS.with_borrow_mut(|writers| writers.flush(file.number()));
 }
 
-/// Writes everything buffered on this thread and closes its files and its sockets to syslog
-/// servers. Called before the thread ends, when files were reopened, and when a configuration is
-/// gone.
+/// Writes everything buffered on this thread, and closes its files and its sockets to syslog
+/// servers. Called before the thread ends, after files were reopened, and after a configuration was
+/// dropped.
 pub fn flush_all() {
     syslog::forget_old();
     WRITERS.with_borrow_mut(|writers| {
@@ -110,7 +111,7 @@ impl Writers {
         self.list[number].get_or_insert_with(|| Writer::new(file))
     }
 
-    /// Lets go of the files of configurations that are gone.
+    /// Drops the writers of files of former configurations.
     fn forget_old(&mut self) {
         for place in &mut self.list {
             if let Some(writer) = place.as_mut().filter(|w| w.file.strong_count() == 0) {
@@ -149,7 +150,7 @@ impl Writers {
     }
 }
 
-/// A thread that ends leaves no lines behind.
+/// A thread that ends writes its lines.
 impl Drop for Writers {
     fn drop(&mut self) {
         self.list.iter_mut().flatten().for_each(Writer::flush);
@@ -174,7 +175,7 @@ impl Writer {
         self.write_out(self.lines.len());
     }
 
-    /// Writes the first `count` bytes, which are whole lines. They are gone then, written or not.
+    /// Writes the first `count` bytes, which are whole lines, and removes them even after an error.
     fn write_out(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -212,7 +213,7 @@ impl Writer {
         }
     }
 
-    /// The open file, looked up again only when another one took its place.
+    /// The open file, looked up again only after it was replaced.
     fn open(&mut self) -> Option<Arc<File>> {
         let version = self.slot.version();
         if self.open.as_ref().is_none_or(|(seen, _)| *seen != version) {

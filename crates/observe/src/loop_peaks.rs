@@ -1,7 +1,7 @@
-//! The longest times for which workers' event loops kept everybody else waiting.
+//! The longest delays in workers' event loops.
 //!
-//! Each worker writes its own, and only when it has a new record, so noting costs a comparison. A
-//! reader takes the largest. Not here: what is counted for each request (`counters`).
+//! Each worker writes its own records, and only new maxima, so recording costs a comparison. A
+//! reader takes the largest. Counts per request are in `counters`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,38 +13,38 @@ pub struct LoopPeaks {
     poll_bytes: AtomicU64,
 }
 
-/// The largest records of all workers since the process began.
+/// The largest records of all workers since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LongestTurns {
-    /// Microseconds from a wake-up to the next look at the sockets.
+    /// Microseconds from a wake-up to the next check of the sockets.
     pub turn_us: u64,
-    /// Work of one task before others had their turn, in bytes read or what takes as long.
+    /// Work of one task before it yields: bytes read, or work of the same duration.
     pub poll_bytes: u64,
 }
 
 static WORKERS: Mutex<Vec<&LoopPeaks>> = Mutex::new(Vec::new());
 
 impl LoopPeaks {
-    /// The records of a new worker. They outlive the worker.
+    /// The records of a new worker, which are never freed.
     pub fn of_worker() -> &'static Self {
         let peaks: &'static Self = Box::leak(Box::default());
         WORKERS.lock().unwrap_or_else(PoisonError::into_inner).push(peaks);
         peaks
     }
 
-    /// A new record for a turn. For the worker's own thread only, as the next one.
+    /// Sets a new record for a turn. Like the next method, only for the worker's own thread.
     pub fn note_turn(&self, turn_us: u64) {
         self.turn_us.store(turn_us, Ordering::Relaxed);
     }
 
-    /// A new record for a task's work between two turns of others.
+    /// Sets a new record for a task's work in one poll.
     pub fn note_poll(&self, poll_bytes: u64) {
         self.poll_bytes.store(poll_bytes, Ordering::Relaxed);
     }
 }
 
 impl LongestTurns {
-    /// Of all workers.
+    /// The largest records of all workers.
     pub fn now() -> Self {
         let workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
         workers.iter().fold(Self::default(), |longest, worker| Self {

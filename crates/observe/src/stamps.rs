@@ -1,11 +1,11 @@
-//! A second of local time in the forms of every log, made once per second and thread.
+//! A second of local time in the formats of all logs, made once per second and thread.
 
 use std::cell::Cell;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use wire::date;
 
-/// One second, as logs write it.
+/// One second in the formats of the logs.
 #[derive(Clone, Copy)]
 pub struct Stamps {
     second: i64,
@@ -24,7 +24,7 @@ thread_local! {
 }
 
 impl Stamps {
-    /// A second since 1970.
+    /// The time stamps of a second since 1970.
     pub fn of(second: i64) -> Self {
         match LAST.get() {
             Some(last) if last.second == second => last,
@@ -36,13 +36,13 @@ impl Stamps {
         }
     }
 
-    /// The present second.
+    /// The time stamps of the current second.
     pub fn now() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::of(since_1970.as_secs() as i64)
     }
 
-    /// The second since 1970.
+    /// Seconds since 1970.
     pub fn second(&self) -> i64 {
         self.second
     }

@@ -3,26 +3,26 @@
 
 use std::sync::OnceLock;
 
-/// Names and numbers that log lines carry.
+/// Names and numbers in log lines.
 pub struct System {
-    /// The program's name: `weir`, or `nginx` when it is called so.
+    /// The program's name: `weir`, or `nginx` if it was started under that name.
     pub name: &'static str,
-    /// This machine, in lower case.
+    /// The host name, in lower case.
     pub hostname: String,
-    /// How many minutes local time is ahead of UTC at a time in seconds since 1970.
+    /// Local time's offset from UTC in minutes, at a time in seconds since 1970.
     pub utc_offset_minutes: fn(i64) -> i32,
-    /// The number of the present thread.
+    /// The id of the calling thread.
     pub thread_id: fn() -> u32,
 }
 
 static SYSTEM: OnceLock<System> = OnceLock::new();
 
-/// Settles it; the first call holds.
+/// Stores the facts; only the first call has an effect.
 pub fn settle(system: System) {
     SYSTEM.get_or_init(|| system);
 }
 
-/// What was settled; else UTC, and a thread that has its process's number.
+/// The stored facts; without them UTC, and the process's id as the thread id.
 pub fn system() -> &'static System {
     SYSTEM.get_or_init(|| System {
         name: "weir",

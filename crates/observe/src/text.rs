@@ -1,17 +1,17 @@
-//! Bytes in a message.
+//! Arbitrary bytes in a log message.
 //!
-//! Messages are formatted, and formatted text is UTF-8, but paths and fields need not be. A byte
-//! that is not UTF-8 is therefore formatted as a stand-in, a character of private use, and
-//! [`LineBuffer`](crate::LineBuffer) writes the byte itself: a line of the log has exactly the
-//! bytes, as nginx's has. Stand-ins that a client sends are taken apart into bytes as well, so
-//! none is mistaken.
+//! Messages are formatted, and formatted text is UTF-8, but paths and header fields need not be. A
+//! byte that is not UTF-8 is therefore formatted as a stand-in, a private-use character, and
+//! [`LineBuffer`](crate::LineBuffer) writes the byte itself: a log line has exactly the original
+//! bytes, as nginx's has. Stand-ins sent by a client are split into their bytes, so that they are
+//! not mistaken for ours.
 
 use std::fmt::{self, Write};
 
-/// Displays bytes as text without allocating, for a message of the log.
+/// Displays bytes as text without allocating, for a log message.
 pub struct Text<'b>(pub &'b [u8]);
 
-/// U+10FF80 to U+10FFFF stand for the bytes 0x80 to 0xFF.
+/// U+10FF80 to U+10FFFF represent the bytes 0x80 to 0xFF.
 const STAND_IN: u32 = 0x10_ff00;
 
 impl fmt::Display for Text<'_> {
@@ -32,11 +32,11 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// Bytes of a stand-in's own encoding.
+/// Length of a stand-in's encoding.
 pub(crate) const STAND_IN_LEN: usize = 4;
 
 fn write_raw(byte: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // Never ASCII: that is valid everywhere.
+    // Never an ASCII byte, since ASCII is always valid.
     char::from_u32(STAND_IN | u32::from(byte)).map_or(Ok(()), |stand_in| f.write_char(stand_in))
 }
 
@@ -44,7 +44,7 @@ fn is_stand_in(character: char) -> bool {
     u32::from(character) >= STAND_IN | 0x80
 }
 
-/// The first stand-in of a text: where it is, and its byte.
+/// The first stand-in in a text: its offset, and its byte.
 pub(crate) fn find_raw(text: &[u8]) -> Option<(usize, u8)> {
     let mut from = 0;
     while let Some(at) = text[from..].iter().position(|byte| *byte == 0xf4) {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_text_in_between_keeps_its_bytes() {
+    fn bytes_survive_a_message_formatted_twice() {
         let message = format!("open() \"{}\"", Text(b"\xe9"));
         let mut line = LineBuffer::new();
         line.format(format_args!("{message}"));

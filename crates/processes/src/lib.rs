@@ -1,6 +1,6 @@
-//! Servers under measurement, as processes: started on their processors, stopped however the
-//! measurement ends, and what the kernel accounts to them. For `weir lab` and `cargo xtask`.
-//! Deliberately absent: what a server is, and what is measured.
+//! Servers under measurement, as processes: started on their processors, always stopped at the end,
+//! and the kernel's accounts of them. For `weir lab` and `cargo xtask`. Deliberately absent: the
+//! kinds of servers, and the measurements.
 
 pub mod certificate;
 pub mod procfs;

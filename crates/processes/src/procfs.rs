@@ -1,11 +1,11 @@
-//! What the kernel accounts to processes: CPU time, memory, children (proc(5)).
+//! The kernel's accounts of processes: CPU time, memory, children (proc(5)).
 
 use std::{fs, io};
 
-/// Unit of the times in /proc/PID/stat; fixed by the kernel's ABI on the machines we know.
+/// Unit of the times in /proc/PID/stat; fixed by the kernel's ABI on all known machines.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 pub fn family(pid: u32) -> Vec<u32> {
     let mut members = vec![pid];
     let mut next = 0;
@@ -27,8 +27,8 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// How long a process and its descendants have been on a processor so far, in seconds: the
-/// scheduler's own account, in nanoseconds.
+/// CPU time of a process and its descendants so far, in seconds, from the scheduler's account in
+/// nanoseconds.
 pub fn cpu_s(pid: u32) -> Result<f64, String> {
     let own = cpu_of_one_s(pid).map_err(|err| format!("/proc/{pid}/task: {err}"))?;
     let descendants = family(pid).into_iter().skip(1);
@@ -39,7 +39,7 @@ pub fn cpu_s(pid: u32) -> Result<f64, String> {
 fn cpu_of_one_s(pid: u32) -> io::Result<f64> {
     let mut seconds = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
-        // Nor has a thread.
+        // A thread that has ended meanwhile has none either.
         let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
         let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
         seconds += ns.unwrap_or_default() / 1e9;
@@ -62,14 +62,14 @@ fn switches_of(status: &str) -> u64 {
     counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
 }
 
-/// How long the children of this process that it has waited for were on a processor, in seconds.
+/// CPU time of this process's children that have ended and were waited for, in seconds.
 pub fn cpu_of_the_ended_s() -> Result<f64, String> {
     const PATH: &str = "/proc/self/stat";
     let text = fs::read_to_string(PATH).map_err(|err| format!("{PATH}: {err}"))?;
     times_of_children_s(&text).ok_or_else(|| format!("{PATH}: {text}"))
 }
 
-/// The name may hold spaces and brackets, so fields are counted from its last bracket.
+/// The name may contain spaces and brackets, so fields are counted from its last bracket.
 fn times_of_children_s(stat: &str) -> Option<f64> {
     const FIELDS_BEFORE: usize = 13;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(FIELDS_BEFORE);
@@ -77,8 +77,9 @@ fn times_of_children_s(stat: &str) -> Option<f64> {
     Some(seconds()? + seconds()?)
 }
 
-/// Bytes a process and its descendants have taken, what they share counted once: the proportional
-/// set size without pages of files, whose share also hangs on who else runs the same program.
+/// Memory of a process and its descendants in bytes, with shared memory counted once: the
+/// proportional set size without pages of files, whose share depends on other processes of the same
+/// program.
 pub fn memory(pid: u32) -> Result<f64, String> {
     let mut bytes = 0.0;
     for member in family(pid) {
@@ -103,13 +104,13 @@ fn taken(rollup: &str) -> Option<f64> {
     Some((kilobytes("Pss_Anon:")? + kilobytes("Pss_Shmem:")?) * 1024.0)
 }
 
-/// Descriptors that a process and its descendants have open.
+/// The number of descriptors that a process and its descendants have open.
 pub fn descriptors(pid: u32) -> usize {
     let count = |pid: &u32| fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
     family(pid).iter().map(count).sum()
 }
 
-/// Ticks that a process and its descendants have spent in user space and in the kernel.
+/// Ticks of CPU time of a process and its descendants, in user space and in the kernel.
 pub fn ticks(pid: u32) -> (u64, u64) {
     let stats = family(pid).into_iter();
     let stats = stats.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok());
@@ -123,36 +124,34 @@ fn own_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// A TCP socket, as the kernel lists it.
+/// A TCP socket in the kernel's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedSocket {
-    /// Its own port.
     pub local: u16,
-    /// The port at the other end.
+    /// The peer's port.
     pub remote: u16,
-    /// Where it is in its life.
     pub state: SocketState,
 }
 
-/// States of TCP sockets that are told apart here.
+/// States of TCP sockets that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketState {
-    /// Closed, and kept for segments that are late.
+    /// Closed, and kept for late segments.
     TimeWait,
     /// Waits for connections.
     Listen,
-    /// Begins or ends.
+    /// Any other state.
     Other,
 }
 
-/// The TCP sockets of IPv4 in the network namespace of a process.
+/// The IPv4 TCP sockets in the network namespace of a process.
 pub fn sockets(pid: u32) -> Result<Vec<ListedSocket>, String> {
     let path = format!("/proc/{pid}/net/tcp");
     let table = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
     Ok(table.lines().filter_map(listed).collect())
 }
 
-/// `sl local remote state ...`, with ports behind a colon.
+/// `sl local remote state ...`, with ports after a colon.
 fn listed(line: &str) -> Option<ListedSocket> {
     let mut words = line.split_whitespace().skip(1);
     let mut port = || u16::from_str_radix(words.next()?.rsplit_once(':')?.1, 16).ok();
@@ -165,13 +164,13 @@ fn listed(line: &str) -> Option<ListedSocket> {
     Some(ListedSocket { local, remote, state })
 }
 
-/// Whether anybody listens on a port in the network namespace of a process.
+/// Whether a socket listens on a port in the network namespace of a process.
 pub fn listens(pid: u32, port: u16) -> bool {
     let sockets = sockets(pid).unwrap_or_default();
     sockets.iter().any(|socket| (socket.local, socket.state) == (port, SocketState::Listen))
 }
 
-/// How many TCP sockets of IPv4 have a port at either end, without those that listen and those in
+/// The number of IPv4 TCP sockets with this port at either end, except listening ones and those in
 /// TIME_WAIT.
 pub fn sockets_in_use(port: u16) -> Result<usize, String> {
     let is_in_use = |socket: &&ListedSocket| {
@@ -181,17 +180,17 @@ pub fn sockets_in_use(port: u16) -> Result<usize, String> {
     Ok(sockets(std::process::id())?.iter().filter(is_in_use).count())
 }
 
-/// How many TCP sockets a network namespace has.
+/// Numbers of TCP sockets in a network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketCounts {
-    /// Those in use, IPv4's; also those that listen.
+    /// IPv4 sockets in use, including listening ones.
     pub in_use: usize,
-    /// Those in TIME_WAIT.
+    /// Sockets in TIME_WAIT.
     pub time_wait: usize,
 }
 
-/// The counts of a process's namespace. The kernel keeps them: unlike a list, they cost the same
-/// however many there are.
+/// The counts of a process's namespace. The kernel maintains them: unlike for a list, the cost does
+/// not depend on the number of sockets.
 pub fn socket_counts(pid: u32) -> Result<SocketCounts, String> {
     let path = format!("/proc/{pid}/net/sockstat");
     let text = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
@@ -209,16 +208,16 @@ fn counts_in(sockstat: &str) -> SocketCounts {
     SocketCounts { in_use: of("inuse"), time_wait: of("tw") }
 }
 
-/// What has passed the network interfaces of a namespace.
+/// Traffic of the network interfaces in a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes that came in.
+    /// Received bytes.
     pub bytes_in: u64,
-    /// Packets that came in, as the interface counts them: large ones may be cut later.
+    /// Received packets, as the interface counts them: large ones may be split later.
     pub packets_in: u64,
-    /// Bytes that went out.
+    /// Sent bytes.
     pub bytes_out: u64,
-    /// Packets that went out.
+    /// Sent packets.
     pub packets_out: u64,
 }
 
@@ -250,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_counted_from_behind_the_name() {
+    fn times_are_found_after_the_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 150 25 300 50 20 0 1 0 99";
         assert_eq!(times_of_children_s(stat), Some(3.5));
         assert_eq!(own_ticks(stat), Some((300 - 150, 25)));
@@ -293,12 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_listened_on_is_found() {
+    fn a_listening_port_is_found() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its address").port();
         assert!(listens(std::process::id(), port));
         drop(listener);
-        // A child that another test starts has the socket until it runs its program.
+        // A child that another test starts has the socket until it executes its program.
         let dropped = std::time::Instant::now();
         while listens(std::process::id(), port) {
             assert!(dropped.elapsed().as_secs() < 10);
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_does_is_counted() {
+    fn cpu_time_of_this_process_is_counted() {
         let (pid, begin) = (std::process::id(), std::time::Instant::now());
         let before = cpu_s(pid).expect("its own account");
         while cpu_s(pid).expect("its own account") <= before {
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_was_taken_not_what_was_mapped() {
+    fn memory_excludes_pages_of_files() {
         let rollup = "55c0 [rollup]\nRss:  12 kB\nPss:    8 kB\nPss_Anon:    2 kB\n\
                       Pss_File:    5 kB\nPss_Shmem:   1 kB\n";
         assert_eq!(taken(rollup), Some(3.0 * 1024.0));
@@ -324,8 +323,8 @@ mod tests {
     }
 
     #[test]
-    fn a_family_has_its_grandchildren() {
-        // They end when their standard input does.
+    fn a_family_includes_grandchildren() {
+        // They end when their standard input is closed.
         let mut shell = std::process::Command::new("sh")
             .args(["-c", "sh -c 'cat; :'; :"])
             .stdin(std::process::Stdio::piped())

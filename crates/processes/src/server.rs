@@ -1,4 +1,5 @@
-//! A server as a process: pinned to a core, watched until it answers, stopped however we end.
+//! A server as a process: pinned to a core, observed until it accepts connections, always stopped
+//! at the end.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -9,22 +10,22 @@ use std::time::{Duration, Instant};
 
 use crate::procfs;
 
-/// How long a server may take to accept connections, and to stop.
+/// Maximum times until a server accepts connections, and until it has stopped.
 const START_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// Which core the server has, and which the load and the backend share.
+/// The cores for the server, and for the load and the backend.
 pub struct Cores {
-    /// The server's.
+    /// The server's core.
     pub server: usize,
-    /// The load's and the backend's.
+    /// The core of the load and the backend.
     pub load: usize,
 }
 
 impl Cores {
-    /// The first two that this process may use.
+    /// The first two cores that this process may use.
     pub fn of_this_machine() -> Result<Self, String> {
         match allowed_cores()?.as_slice() {
             [server, load, ..] => Ok(Self { server: *server, load: *load }),
@@ -52,7 +53,8 @@ fn cores(list: &str) -> Vec<usize> {
     cores
 }
 
-/// Lets this process and the servers it starts open as many files as the system allows.
+/// Raises the limit of open files of this process and the servers that it starts to the system's
+/// limit.
 pub fn raise_descriptors() -> Result<(), String> {
     let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -67,7 +69,7 @@ pub fn raise_descriptors() -> Result<(), String> {
     }
 }
 
-/// The words before a program that keep it on some cores.
+/// The command that restricts the program after it to some cores.
 pub fn pinned_to(cores: &[usize]) -> Vec<String> {
     let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
     ["taskset", "-c", &cores.join(",")].map(str::to_owned).to_vec()
@@ -84,13 +86,13 @@ impl MeasuredServer {
         Self::run(&[], Command::new(binary).arg("-c").arg(conf), conf, port)
     }
 
-    /// The same, on one core.
+    /// Like [`start`](Self::start), on one core.
     pub fn pinned(binary: &Path, core: usize, conf: &Path, port: u16) -> Result<Self, String> {
         Self::run(&pinned_to(&[core]), Command::new(binary).arg("-c").arg(conf), conf, port)
     }
 
-    /// The same, behind the words of programs that exec the rest of their arguments (taskset,
-    /// nsenter), and with the folder of the configuration for relative paths.
+    /// Like [`start`](Self::start), with preceding commands that execute the rest of their
+    /// arguments (taskset, nsenter), and with the folder of the configuration for relative paths.
     pub fn behind(words: &[String], binary: &Path, conf: &Path, port: u16) -> Result<Self, String> {
         let mut server = Command::new(binary);
         server.arg("-c").arg(conf);
@@ -100,10 +102,10 @@ impl MeasuredServer {
         Self::run(words, &server, conf, port)
     }
 
-    /// The same for a command that is complete; `conf` only says where its standard error goes.
+    /// Starts a complete command; `conf` only determines the file for its standard error.
     ///
-    /// The child is the server itself. setpriv, which execs it too, has the kernel stop it should
-    /// we be killed ourselves.
+    /// The child is the server itself. setpriv, which also executes the rest of its arguments,
+    /// makes the kernel stop it if this process is killed.
     pub fn run(words: &[String], server: &Command, conf: &Path, port: u16) -> Result<Self, String> {
         let words = words.iter().map(String::as_str);
         let mut words = words.chain(["setpriv", "--pdeathsig", "TERM"]);
@@ -122,7 +124,7 @@ impl MeasuredServer {
         Ok(running)
     }
 
-    /// The process that was started; it may have children.
+    /// The id of the started process, which may have children.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -130,9 +132,9 @@ impl MeasuredServer {
     fn accepts(&mut self, port: u16) -> Result<(), String> {
         let begin = Instant::now();
         while begin.elapsed() < START_MAX {
-            // Asked of the kernel: the server may be in a network namespace of its own.
+            // From the kernel's list: the server may be in a network namespace of its own.
             let listens = procfs::listens(self.pid(), port);
-            // If it has ended, somebody else listens.
+            // If it has ended, another process listens.
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(format!("ended with {status}"));
             }
@@ -156,7 +158,7 @@ impl MeasuredServer {
     }
 }
 
-/// The failure with the server's own last words.
+/// The failure with the server's standard error.
 fn said(program: &OsStr, why: &str, stderr: &Path) -> String {
     let words = fs::read_to_string(stderr).unwrap_or_default();
     format!("{} {why}\n{}", program.to_string_lossy(), words.trim_end()).trim_end().to_owned()
@@ -173,7 +175,7 @@ impl Drop for MeasuredServer {
     }
 }
 
-/// std can only kill; kill(1) can ask.
+/// std can only kill; kill(1) sends any signal.
 fn signal(name: &str, pids: &[u32]) {
     let pids = pids.iter().map(u32::to_string);
     let _ = Command::new("kill").arg(name).args(pids).stderr(Stdio::null()).status();
@@ -191,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_start_is_reported_with_its_words() {
+    fn a_server_that_does_not_start_is_reported_with_its_stderr() {
         let conf =
             std::env::temp_dir().join(format!("weir-bench-words-{}.conf", std::process::id()));
-        // `ls -c CONF` ends at once and complains about the missing file.
+        // `ls -c CONF` ends at once and reports the missing file.
         let refused =
             MeasuredServer::pinned(Path::new("ls"), 0, &conf, 1).err().unwrap_or_default();
         let _ = fs::remove_file(conf.with_extension("stderr"));

@@ -1,4 +1,4 @@
-//! What a `listen` line names: a port of the machine or a Unix socket.
+//! The address in a `listen` line: a port or a Unix socket.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,27 +6,25 @@ use std::ops::RangeInclusive;
 
 use crate::tree::EditableDirective;
 
-/// The address of a `listen` line. Spellings of one address are equal.
+/// The address of a `listen` line. Different spellings of one address are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListenAddress {
     /// A TCP port.
     Tcp(ListenPort),
-    /// A UDP port, of `udp` or `quic`.
+    /// A UDP port, from `udp` or `quic`.
     Udp(ListenPort),
     /// The path of a Unix socket.
     Unix(Vec<u8>),
 }
 
-/// A port of an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListenPort {
     /// The address or name; `*`: every IPv4 address.
     pub host: String,
-    /// The port.
     pub port: u16,
 }
 
-/// As it may stand in a `listen` line.
+/// As in a `listen` line.
 impl fmt::Display for ListenAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -38,7 +36,7 @@ impl fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
-    /// Reads a `listen` line; `default_port` is that of an address without one. An error names the
+    /// Parses a `listen` line; `default_port` is for an address without a port. An error names the
     /// line.
     pub fn of(listen: &EditableDirective, default_port: u16) -> Result<Self, String> {
         let word = listen.words.get(1).map(Vec::as_slice).unwrap_or_default();
@@ -56,7 +54,7 @@ impl ListenAddress {
         Ok(if is_udp { Self::Udp(port) } else { Self::Tcp(port) })
     }
 
-    /// The number of the port; `None` of a Unix socket.
+    /// The port; `None` for a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp(port) | Self::Udp(port) => Some(port.port),
@@ -64,7 +62,7 @@ impl ListenAddress {
         }
     }
 
-    /// The TCP port, if it is one.
+    /// The TCP port; `None` for other addresses.
     pub fn tcp(&self) -> Option<&ListenPort> {
         match self {
             Self::Tcp(port) => Some(port),
@@ -81,7 +79,7 @@ pub(crate) fn range(word: &str) -> Option<(&str, RangeInclusive<u16>)> {
 }
 
 impl ListenPort {
-    /// Reads `ADDRESS:PORT`, `ADDRESS` or `PORT`.
+    /// Parses `ADDRESS:PORT`, `ADDRESS` or `PORT`.
     pub fn parse(word: &str, default_port: u16) -> Option<Self> {
         if let Ok(port) = word.parse() {
             return Some(Self { host: "*".to_owned(), port });
@@ -94,8 +92,8 @@ impl ListenPort {
         (!host.is_empty()).then(|| Self { host: host_name(host), port })
     }
 
-    /// Reads the host of a URL, with its port or without. Unlike in a `listen` line, a number alone
-    /// is no port.
+    /// Parses the host of a URL, with or without a port. Unlike in a `listen` line, a number alone
+    /// is not a port.
     pub fn parse_host(host: &str, default_port: u16) -> Option<Self> {
         if host.is_empty() || host.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -103,7 +101,7 @@ impl ListenPort {
         Self::parse(host, default_port)
     }
 
-    /// The host as an IP address, if it is one or `localhost`.
+    /// The host as an IP address, if it is one; `*` is 0.0.0.0.
     pub fn ip(&self) -> Option<IpAddr> {
         match self.host.as_str() {
             "*" => Some(Ipv4Addr::UNSPECIFIED.into()),
@@ -111,7 +109,7 @@ impl ListenPort {
         }
     }
 
-    /// Whether connections to that address arrive here, as far as names tell.
+    /// Whether this address receives connections to `to`, as far as the names show.
     pub fn receives(&self, to: &Self) -> bool {
         if self.port != to.port {
             return false;
@@ -125,7 +123,7 @@ impl ListenPort {
     }
 }
 
-/// One spelling for each host.
+/// The normalised spelling of a host.
 fn host_name(host: &str) -> String {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match (host, bare.parse::<IpAddr>()) {
@@ -167,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_names_its_line() {
+    fn an_error_names_the_line_that_cannot_be_moved() {
         assert_eq!(
             address("listen 127.0.0.1:8000-8010;").unwrap_err(),
             "/etc/nginx/nginx.conf:1: \"listen 127.0.0.1:8000-8010;\": a range of ports is \
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn who_receives_what() {
+    fn addresses_receive_connections_to_themselves() {
         let port = |text: &str| ListenPort::parse(text, 80).unwrap();
         for (own, to) in [
             ("80", "127.0.0.1:80"),

@@ -1,4 +1,5 @@
-//! The files of a sandbox: what the server writes moves into its folder; what it reads stays.
+//! The files of a sandbox: those that the server writes move into its folder; those that it reads
+//! stay.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::places::{SandboxPlaces, TEMPORARY_FOLDERS, within};
 use crate::tree::{EditableDirective, EditableTree, LinePlace};
 
-/// The directives whose first word is a file or folder that the server writes, besides logs.
+/// The directives, other than logs, whose first word is a file or folder that the server writes.
 const WRITTEN: [&str; 6] = [
     "fastcgi_cache_path",
     "google_perftools_profiles",
@@ -18,15 +19,16 @@ const WRITTEN: [&str; 6] = [
     "uwsgi_cache_path",
 ];
 
-/// Lines of the main file that a copy must not have: it leaves no core dumps elsewhere.
+/// Lines of the main file that a copy must not contain; without `working_directory` it writes no
+/// core files elsewhere.
 const DROPPED: [&str; 3] = ["daemon", "pid", "working_directory"];
 
-/// The directives by which requests change files of the site.
+/// The directives with which requests change files of the site.
 const STORES: [&str; 5] =
     ["dav_methods", "fastcgi_store", "proxy_store", "scgi_store", "uwsgi_store"];
 
-/// The ends of names of directives whose first word is relative to the configuration's folder:
-/// `ssl_certificate` and `proxy_ssl_certificate` are both there.
+/// Ends of the names of directives whose first word is relative to the configuration's folder;
+/// `ssl_certificate` also covers `proxy_ssl_certificate`.
 const OF_THE_CONFIGURATION: [&str; 15] = [
     "auth_basic_user_file",
     "geoip_city",
@@ -45,7 +47,7 @@ const OF_THE_CONFIGURATION: [&str; 15] = [
     "ssl_trusted_certificate",
 ];
 
-/// The same without prefixes such as `proxy_`.
+/// The same, but without prefixes such as `proxy_`.
 const OF_THE_CONFIGURATION_ALONE: [&str; 5] = [
     "ssl_ech_file",
     "ssl_session_ticket_key",
@@ -54,21 +56,20 @@ const OF_THE_CONFIGURATION_ALONE: [&str; 5] = [
     "xslt_stylesheet",
 ];
 
-/// What a word begins with that names a certificate or key and no file.
+/// Beginnings of words that name a certificate or key, but not a file.
 const NO_FILES: [&[u8]; 4] = [b"$", b"data:", b"engine:", b"store:"];
 
-/// A file that the server reads besides the configuration itself.
+/// A file that the server reads in addition to the configuration itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// Where.
     pub path: PathBuf,
-    /// The directive that names it.
+    /// The directive that names the file.
     pub directive: String,
-    /// The line of that.
+    /// The line of the directive.
     pub place: LinePlace,
 }
 
-/// The certificates, keys, lists of passwords and such that a configuration names without
+/// The certificates, keys, password files and the like that a configuration names without
 /// variables.
 pub fn named_files(tree: &EditableTree) -> Vec<NamedFile> {
     let lines = tree.lines().into_iter().map(|line| line.directive);
@@ -82,7 +83,7 @@ pub fn named_files(tree: &EditableTree) -> Vec<NamedFile> {
     named.collect()
 }
 
-/// Moves files, and remembers which went where: what was one file stays one.
+/// Moves files, and remembers their new paths, so that a file named twice remains one file.
 pub(super) struct SandboxFiles<'a> {
     places: SandboxPlaces<'a>,
     conf_folder: &'a Path,
@@ -101,7 +102,7 @@ impl<'a> SandboxFiles<'a> {
         tree.change(&mut |_, line| self.change(line));
     }
 
-    /// Adds the lines without which the server would use files of the real one.
+    /// Adds the lines without which the server would use files of the real server.
     pub(super) fn add_missing(&mut self, tree: &mut EditableTree) {
         let place = tree.beginning();
         let main = [("daemon", "off".to_owned()), ("pid", self.own("pid"))];
@@ -163,10 +164,10 @@ impl<'a> SandboxFiles<'a> {
         }
     }
 
-    /// A log goes to a file of the folder, unless it goes nowhere.
+    /// Moves a log into the folder, unless it is off or discarded.
     fn log(&mut self, line: &mut EditableDirective) {
         let to = line.words.get(1).map(Vec::as_slice).unwrap_or_default();
-        // For `error_log`, nginx takes `off` as the name of a file.
+        // For `error_log`, nginx treats `off` as a file name.
         let is_off = to == b"off" && line.is("access_log");
         if is_off || to == b"/dev/null" || to.starts_with(b"memory:") {
             return;
@@ -184,8 +185,8 @@ impl<'a> SandboxFiles<'a> {
         }
     }
 
-    /// The path of a file in the folder; the same for the same file. All are in the folder itself,
-    /// because the server creates no folders above a file. Variables in the name stay.
+    /// The new path of a file, directly in the folder, because the server creates no parent
+    /// folders. The same file gets the same path. Variables in the name are kept.
     fn new_path(&mut self, old: &[u8]) -> Vec<u8> {
         if let Some(known) = self.moved.get(old) {
             return known.clone();
@@ -203,7 +204,8 @@ impl<'a> SandboxFiles<'a> {
     }
 }
 
-/// How much of an old path is kept in a new name; the kernel takes names of 255 bytes.
+/// Maximum number of bytes of the old path in a new name; the kernel's limit for a name is 255
+/// bytes.
 const NAME_BYTES_MAX: usize = 150;
 
 fn is_of_the_configuration(name: &str) -> bool {
@@ -213,7 +215,7 @@ fn is_of_the_configuration(name: &str) -> bool {
     OF_THE_CONFIGURATION.iter().any(ends) || OF_THE_CONFIGURATION_ALONE.contains(&name)
 }
 
-/// Makes a file name absolute, in that folder.
+/// Makes a file name absolute, relative to `folder`.
 fn absolute(word: Option<&mut Vec<u8>>, folder: &Path) {
     let Some(word) = word else { return };
     let names_file = !word.is_empty() && !NO_FILES.iter().any(|start| word.starts_with(start));

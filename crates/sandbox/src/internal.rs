@@ -1,5 +1,5 @@
-//! Backends that are the configuration's own: a server that passes requests to another server of
-//! the same configuration. In the copy it must pass them to the copy's, not to the real one.
+//! Backends within the configuration: a server that passes requests to another server of the same
+//! configuration. In the copy it must pass them to the copy's server, not to the real one.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const PASSES: [&str; 9] = [
     "uwsgi_pass",
 ];
 
-/// Has backends that moved named by their new addresses; returns these addresses.
+/// Renames backends that moved to their new addresses, and returns their old addresses.
 pub(super) fn follow(tree: &mut EditableTree, moved: &[MovedListen]) -> BTreeSet<ListenAddress> {
     let mut followed = BTreeSet::new();
     let lines = tree.lines();
@@ -40,7 +40,7 @@ pub(super) fn follow(tree: &mut EditableTree, moved: &[MovedListen]) -> BTreeSet
     followed
 }
 
-/// The word with its address replaced, if that moved.
+/// The word with its address replaced, if that has moved.
 fn moved_to<'m>(
     word: &str,
     groups: &BTreeSet<String>,

@@ -1,17 +1,17 @@
-//! A copy of a configuration that can run beside the user's real server and touches nothing of
-//! theirs.
+//! A copy of a configuration that can run beside the user's real server without touching its files,
+//! ports or backends within the configuration.
 //!
-//! Each `listen` moves to a port of 127.0.0.1 or to a socket in the sandbox's folder, and addresses
-//! of backends that are the configuration's own follow. All files that a server writes move into
-//! the folder: logs, the pid file, temporary files, caches. Files that it reads stay where they
-//! are: names relative to the configuration's folder become absolute, and those relative to the
-//! prefix stay, because the prefix does.
+//! Each `listen` moves to a port of 127.0.0.1 or to a socket in the sandbox's folder, and backends
+//! within the configuration follow. All files that a server writes move into the folder: logs, the
+//! pid file, temporary files, caches. Files that it reads stay in place: names relative to the
+//! configuration's folder become absolute, and names relative to the prefix are unchanged, because
+//! the prefix is the same.
 //!
-//! A copy is made of a tree that candidates have changed already: they know lines by the numbers
-//! that these had when they were read.
+//! A copy is made of a tree that may have been changed by candidates, which identify lines by their
+//! numbers in the original.
 //!
-//! Not moved: what a server asks of others by name, such as backends and resolvers. The server
-//! still logs errors to its built-in place until it has read the configuration; `-e` helps.
+//! Not moved: external backends and resolvers. Until it has read the configuration, the server logs
+//! errors to its built-in file; `-e` helps.
 
 mod address;
 mod files;
@@ -40,16 +40,16 @@ use listens::{SUBSYSTEMS, listens, move_listens, new_address};
 /// A copy that is safe to run.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    /// The configuration.
     pub tree: EditableTree,
-    /// Where it listens instead.
+    /// The new addresses of `listen` lines.
     pub moved: Vec<MovedListen>,
     /// How the copy differs from the real server, for the user.
     pub notes: Vec<String>,
 }
 
 impl Sandbox {
-    /// Makes a copy that listens on those addresses. An error names the line that cannot be copied.
+    /// Makes a copy that listens on the given addresses. An error names the line that cannot be
+    /// copied.
     pub fn new(
         tree: &EditableTree,
         places: SandboxPlaces<'_>,
@@ -62,7 +62,8 @@ impl Sandbox {
             listen.to = new_address(&listen.from, at, places.folder, ports)?;
         }
         let followed = internal::follow(&mut tree, &moved);
-        // `proxy_redirect` expects of a server of the copy what `proxy_pass` says.
+        // `proxy_redirect` must find in a redirect of the copy's server the address in
+        // `proxy_pass`.
         let keeps_port =
             |listen: &MovedListen| places.keeps_ports && !followed.contains(&listen.from);
         move_listens(&mut tree, &moved, places.default_port, keeps_port);
@@ -72,14 +73,14 @@ impl Sandbox {
         Ok(Self { tree, moved, notes: files.into_notes() })
     }
 
-    /// Where a URL of the real server leads in the copy.
+    /// The copy's URL for a URL of the real server.
     pub fn target(&self, url: &str) -> Result<SandboxTarget, String> {
         SandboxTarget::of(url, &self.moved)
     }
 }
 
-/// Refuses what a copy cannot have: other blocks may listen and write where the real server does,
-/// and some directives write files that are not known here.
+/// Refuses directives that a copy cannot contain: other blocks may listen and write like the real
+/// server, and some directives write files that are not known here.
 pub fn refuse_unknown(tree: &EditableTree) -> Result<(), String> {
     let is_known = |line: &EditableDirective| {
         line.block.is_none() || line.is("events") || SUBSYSTEMS.contains(&line.name())
@@ -98,7 +99,7 @@ pub fn refuse_unknown(tree: &EditableTree) -> Result<(), String> {
     }
 }
 
-/// Directives that write, or ask others, whatever a copy says.
+/// Directives that write files, or contact other servers, even in a copy.
 pub const WRITES_ELSEWHERE: [&str; 6] =
     ["acme_issuer", "modsecurity", "otel_exporter", "pagespeed", "state", "zone_sync"];
 

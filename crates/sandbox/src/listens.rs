@@ -1,4 +1,4 @@
-//! The `listen` lines of a configuration, and where a copy listens instead.
+//! The `listen` lines of a configuration, and their new addresses in a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,21 +10,20 @@ use crate::tree::{EditableDirective, EditableTree};
 /// The blocks whose servers listen.
 pub(crate) const SUBSYSTEMS: [&str; 3] = ["http", "stream", "mail"];
 
-/// An address of the configuration, and where the copy listens instead.
+/// An address of the configuration, and its new address in the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedListen {
-    /// The configuration's.
+    /// The address in the configuration.
     pub from: ListenAddress,
-    /// The copy's, as it stands in its `listen` lines: `127.0.0.1:PORT`, `[::1]:PORT` or
-    /// `unix:PATH`.
+    /// The address in the copy's `listen` lines: `127.0.0.1:PORT`, `[::1]:PORT` or `unix:PATH`.
     pub to: String,
-    /// Whether it is one of `http {}`.
+    /// Whether it belongs to `http {}`.
     pub is_http: bool,
     /// Whether connections are encrypted.
     pub is_tls: bool,
-    /// Whether connections begin with a header of the PROXY protocol.
+    /// Whether connections begin with a PROXY protocol header.
     pub has_proxy_protocol: bool,
-    /// The names of the servers that listen there.
+    /// The names of the servers on this address.
     pub names: BTreeSet<String>,
 }
 
@@ -35,7 +34,7 @@ pub fn addresses(tree: &EditableTree, default_port: u16) -> Result<Vec<ListenAdd
     Ok(moved.into_iter().map(|listen| listen.from).filter(needs_port).collect())
 }
 
-/// The tree with a line that can be changed for each address that a server listens on.
+/// A tree with a separate `listen` line for each address of a server.
 pub(crate) fn explicit(tree: &EditableTree, default_port: u16) -> Result<EditableTree, String> {
     let mut tree = tree.clone();
     listen_explicitly(&mut tree, default_port);
@@ -43,7 +42,7 @@ pub(crate) fn explicit(tree: &EditableTree, default_port: u16) -> Result<Editabl
     Ok(tree)
 }
 
-/// Servers without `listen` have a default.
+/// Adds the default `listen` to servers without one.
 fn listen_explicitly(tree: &mut EditableTree, default_port: u16) {
     tree.change(&mut |around, line| {
         if around == ["http"] && line.is("server") && line.own("listen").is_none() {
@@ -54,7 +53,7 @@ fn listen_explicitly(tree: &mut EditableTree, default_port: u16) {
     });
 }
 
-/// A line for each port of a range.
+/// Replaces a range of ports by a line for each port.
 fn spread_ranges(tree: &mut EditableTree) -> Result<(), String> {
     let mut refused = None;
     tree.change(&mut |around, server| {
@@ -74,7 +73,7 @@ fn spread_ranges(tree: &mut EditableTree) -> Result<(), String> {
     refused.map_or(Ok(()), Err)
 }
 
-/// The lines in place of one with a range of ports; `None`: it has none.
+/// The lines that replace one with a range of ports; `None`: it has no range.
 fn lines_of_range(line: &EditableDirective) -> Result<Option<Vec<EditableDirective>>, String> {
     let word = line.argument();
     let Some((host, ports)) = address::range(word).filter(|_| line.is("listen")) else {
@@ -92,10 +91,10 @@ fn lines_of_range(line: &EditableDirective) -> Result<Option<Vec<EditableDirecti
     Ok(Some(ports.map(line_of).collect()))
 }
 
-/// How many ports a range may have.
+/// Maximum number of ports in a range.
 const RANGE_PORTS_MAX: usize = 1000;
 
-/// The addresses of all servers; those of one address together, without the new address.
+/// The addresses of all servers, each once, without the new address.
 pub(crate) fn listens(tree: &EditableTree, default_port: u16) -> Result<Vec<MovedListen>, String> {
     let mut found: Vec<MovedListen> = Vec::new();
     for line in tree.lines() {
@@ -132,7 +131,7 @@ fn listen_of(
 }
 
 impl MovedListen {
-    /// Takes in another line of the same address.
+    /// Merges another line of the same address.
     fn add(&mut self, other: Self) {
         self.is_tls |= other.is_tls;
         self.has_proxy_protocol |= other.has_proxy_protocol;
@@ -147,7 +146,7 @@ pub(crate) fn new_address(
     ports: &BTreeMap<ListenAddress, SocketAddr>,
 ) -> Result<String, String> {
     match from {
-        // Short, because the kernel takes at most 107 bytes.
+        // Short, because the kernel accepts at most 107 bytes.
         ListenAddress::Unix(_) => Ok(format!("unix:{}/{at}.sock", folder.display())),
         address => match ports.get(address) {
             Some(new) => Ok(new.to_string()),
@@ -156,8 +155,8 @@ pub(crate) fn new_address(
     }
 }
 
-/// Gives all lines their new addresses, and those that `keeps_port` chooses the old port as the one
-/// by which clients know it.
+/// Changes all lines to their new addresses. Lines chosen by `keeps_port` also get the old port as
+/// `server_port`.
 pub(crate) fn move_listens(
     tree: &mut EditableTree,
     moved: &[MovedListen],

@@ -1,10 +1,10 @@
-//! Where a sandbox is, and what a server assumes of its places.
+//! The folder of a sandbox, and the built-in settings of its server.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The directives that name the folders of temporary files. Each has a default that is used, and
-/// whose owner is changed, even by a server that never writes there.
+/// The directives that name the folders of temporary files. Each has a default that a server uses,
+/// and whose owner it changes, even if it never writes there.
 pub const TEMPORARY_FOLDERS: [&str; 5] = [
     "client_body_temp_path",
     "proxy_temp_path",
@@ -13,22 +13,22 @@ pub const TEMPORARY_FOLDERS: [&str; 5] = [
     "scgi_temp_path",
 ];
 
-/// Where a sandbox is, and what the server that it is for takes for granted.
+/// The folder of a sandbox, and the built-in settings of its server.
 #[derive(Clone, Copy, Debug)]
 pub struct SandboxPlaces<'a> {
-    /// The sandbox's folder. Nothing but this folder itself must be there.
+    /// The sandbox's folder, which must be empty.
     pub folder: &'a Path,
-    /// The prefix that the server has; `None`: its built-in one, which is not known here.
+    /// The server's prefix; `None`: its built-in one, which is not known here.
     pub prefix: Option<&'a Path>,
     /// The port of a server of `http {}` without `listen`: 80, or 8000 for ordinary users.
     pub default_port: u16,
-    /// Whether the server logs requests where the configuration does not say: nginx does, and
-    /// Weir where root starts it.
+    /// Whether the server logs requests without an `access_log`: nginx does, and Weir if root
+    /// starts it.
     pub logs_by_default: bool,
-    /// Whether `$server_port` and redirects are to have the ports of the real server, which takes a
-    /// server that knows `listen ... server_port=`.
+    /// Whether `$server_port` and redirects use the ports of the real server, which requires a
+    /// server with `listen ... server_port=`.
     pub keeps_ports: bool,
-    /// Which of [`TEMPORARY_FOLDERS`] the server knows.
+    /// The directives of [`TEMPORARY_FOLDERS`] that the server knows.
     pub temporary_folders: &'a [&'a str],
 }
 

@@ -1,20 +1,20 @@
-//! Where a URL of the real server leads in its copy.
+//! The copy's URL for a URL of the real server.
 
 use std::net::IpAddr;
 
 use crate::address::{ListenAddress, ListenPort};
 use crate::listens::MovedListen;
 
-/// The place of a URL in the copy.
+/// The copy's URL and names for a URL of the real server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxTarget {
-    /// The address of the real server that the URL means.
+    /// The real server's address for the URL.
     pub from: ListenAddress,
     /// The URL with the copy's address.
     pub url: String,
-    /// The field `Host` that the real server would get.
+    /// The `Host` field that the real server would get.
     pub host: String,
-    /// The name in the URL without its port: what a TLS client asks for.
+    /// The URL's host without its port: the server name for TLS.
     pub name: String,
 }
 
@@ -52,8 +52,8 @@ fn check(listen: &MovedListen, is_tls: bool) -> Result<(), String> {
     }
 }
 
-/// The address that a client connects to: the one of the URL's own IP address, before those of all
-/// addresses, before the one with a server of that name.
+/// The address for a client: first the one with the URL's own IP address, then a wildcard address,
+/// then one with a server of that name.
 fn pick<'m>(meant: &ListenPort, moved: &'m [MovedListen]) -> Result<&'m MovedListen, String> {
     let here = |listen: &&MovedListen| {
         listen.is_http && listen.from.tcp().is_some_and(|port| port.port == meant.port)
@@ -73,7 +73,7 @@ fn pick<'m>(meant: &ListenPort, moved: &'m [MovedListen]) -> Result<&'m MovedLis
         .ok_or_else(|| nowhere(meant, moved))
 }
 
-/// Whether it is every address, of the kind of the URL's.
+/// Whether it is a wildcard address of the same family as the URL's address.
 fn receives_any(port: &ListenPort, meant: &ListenPort) -> bool {
     let is_any = port.ip().is_some_and(|own| own.is_unspecified());
     let is_v6 = matches!(port.ip(), Some(IpAddr::V6(_)));

@@ -92,8 +92,8 @@ fn new_addresses_may_be_of_any_kind() {
     assert_eq!(copy.moved[0].to, "[::1]:81");
 }
 
-/// Addresses of the copy that it is a client of itself do not: `proxy_redirect` knows them by the
-/// new port.
+/// Except for addresses to which the copy itself connects: `proxy_redirect` finds them by the new
+/// port.
 #[test]
 fn addresses_keep_the_port_that_clients_know() {
     let tree = tree(
@@ -116,7 +116,7 @@ fn addresses_keep_the_port_that_clients_know() {
 }
 
 #[test]
-fn files_that_are_read_are_known_by_their_lines() {
+fn files_to_be_read_are_listed_with_their_lines() {
     let tree = tree(
         "http {\nssl_certificate a.crt; ssl_certificate_key $name.key;\nserver {\n
          auth_basic_user_file /etc/users; ssl_password_file off; ssl_certificate data:$x;
@@ -136,7 +136,7 @@ fn files_that_are_read_are_known_by_their_lines() {
 }
 
 #[test]
-fn what_cannot_be_moved_is_refused() {
+fn addresses_that_cannot_be_moved_are_refused() {
     let error = copy("http {\nserver {\nlisten 1-65535;\n}\n}").unwrap_err();
     assert_eq!(
         error,
@@ -148,7 +148,7 @@ fn what_cannot_be_moved_is_refused() {
 }
 
 #[test]
-fn the_process_is_the_sandboxes_own() {
+fn process_settings_are_the_sandboxes_own() {
     let text = "user www-data; pid /run/nginx.pid; daemon on; error_log /var/log/error.log warn;
         working_directory /var/cores; worker_processes 4; http { server { listen 80; } }";
     assert_has(
@@ -173,7 +173,7 @@ fn the_process_is_the_sandboxes_own() {
 }
 
 #[test]
-fn what_would_write_elsewhere_is_refused() {
+fn directives_that_write_elsewhere_are_refused() {
     for (text, told) in [
         (
             "rtmp { server { listen 1935; } }",
@@ -193,7 +193,7 @@ fn what_would_write_elsewhere_is_refused() {
 }
 
 #[test]
-fn logs_stay_in_the_folder() {
+fn logs_move_into_the_folder() {
     assert_has(
         "http { access_log /var/log/a.log main buffer=4k if=$x;
          server { listen 80; access_log off; error_log syslog:server=unix:/dev/log warn;
@@ -217,7 +217,7 @@ fn logs_stay_in_the_folder() {
 }
 
 #[test]
-fn what_the_server_writes_moves_and_what_it_reads_stays() {
+fn written_files_move_and_read_files_stay() {
     assert_has(
         "load_module modules/x.so;
          http { proxy_cache_path /var/cache/a levels=1:2 keys_zone=a:1m; proxy_temp_path tmp 1 2;
@@ -248,7 +248,7 @@ fn what_the_server_writes_moves_and_what_it_reads_stays() {
 }
 
 #[test]
-fn notes_tell_what_differs() {
+fn notes_describe_the_differences() {
     let copy = copy(
         "http {\naccess_log syslog:server=127.0.0.1;\nserver {\nlisten 80;\ndav_methods PUT;\n}\n}",
     );
@@ -261,9 +261,9 @@ fn notes_tell_what_differs() {
     );
 }
 
-/// The real server would get the load otherwise.
+/// Otherwise the real server would get the load.
 #[test]
-fn backends_of_the_configuration_itself_are_the_copys() {
+fn backends_within_the_configuration_follow() {
     assert_has(
         "http { upstream a { server 127.0.0.1:8081 weight=2; server 10.0.0.1:8081; }
          upstream localhost:8082 { server unix:/run/b.sock; }
@@ -303,7 +303,7 @@ const SITES: &str = "http {
 stream { server { listen 9000; } }";
 
 #[test]
-fn a_url_leads_to_the_address_a_client_would_reach() {
+fn a_url_is_mapped_to_the_address_a_client_would_reach() {
     let copy = copy(SITES).unwrap();
     for (url, expected) in [
         ("http://www.example.org/a?b", "http://127.0.0.1:9001/a?b"),
@@ -327,7 +327,7 @@ fn a_url_leads_to_the_address_a_client_would_reach() {
 }
 
 #[test]
-fn a_url_that_leads_nowhere_is_refused() {
+fn a_url_without_a_server_is_refused() {
     let copy = copy(SITES).unwrap();
     for (url, expected) in [
         ("ftp://a/", "does not begin with"),

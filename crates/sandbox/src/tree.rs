@@ -1,9 +1,8 @@
 //! A configuration as a tree that can be edited and written again.
 //!
-//! Unlike the tree of crate `conf`, it owns its words and outlives the texts that it was read from.
-//! What `include` names is in place; each directive knows the line it comes from. What directives
-//! mean is not interpreted. Blocks of Lua do not follow the grammar: they are refused, or left
-//! empty.
+//! Unlike the tree of crate `conf`, it owns its words and outlives the texts that it was parsed
+//! from. Included files are inserted in place; each directive knows its line. Directives are not
+//! interpreted. Lua blocks do not follow the grammar: they are refused, or left empty.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,34 +13,34 @@ use conf::{Directive, Files, Sources};
 
 use crate::writing::quoted;
 
-/// A configuration that was read.
+/// A parsed configuration.
 #[derive(Clone, Debug)]
 pub struct EditableTree {
     /// The main file.
     pub file: PathBuf,
-    /// Its directives, those of included files in place.
+    /// The directives, including those of included files.
     pub root: Vec<EditableDirective>,
 }
 
-/// A directive: its words, and what is in its block.
+/// A directive: its words, and the contents of its block.
 #[derive(Clone, Debug)]
 pub struct EditableDirective {
-    /// A number of its own among the directives that were read; `None` of one that was added.
+    /// A unique number among the parsed directives; `None` for an added one.
     pub number: Option<usize>,
-    /// Where it was read; of one that was added, the place of the block it was added to.
+    /// Where it was parsed; for an added directive, the place of its block.
     pub place: LinePlace,
-    /// The name and what follows it, without quotes.
+    /// The name and the arguments, without quotes.
     pub words: Vec<Vec<u8>>,
-    /// What the braces hold; `None`: it ends with `;`.
+    /// The contents of the braces; `None`: it ends with `;`.
     pub block: Option<Vec<Self>>,
 }
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinePlace {
-    /// The file as it was opened.
+    /// The file name with which it was opened.
     pub file: Arc<str>,
-    /// From 1.
+    /// The line number, from 1.
     pub line: u32,
 }
 
@@ -52,14 +51,14 @@ impl fmt::Display for LinePlace {
     }
 }
 
-/// Where it was read does not matter.
+/// Places are not compared.
 impl PartialEq for EditableDirective {
     fn eq(&self, other: &Self) -> bool {
         self.words == other.words && self.block == other.block
     }
 }
 
-/// Nor does it which file that was.
+/// File names are not compared.
 impl PartialEq for EditableTree {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -67,12 +66,12 @@ impl PartialEq for EditableTree {
 }
 
 impl EditableTree {
-    /// Reads a file and what it includes; an error is a message in nginx's words.
+    /// Parses a file and its included files; an error is a message in nginx's words.
     pub fn read(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
         Self::read_with(path, files, false)
     }
 
-    /// The same for a server that ignores Lua: blocks of Lua are left empty.
+    /// Like [`read`](Self::read), for a server that ignores Lua: Lua blocks are left empty.
     pub fn read_without_lua(path: &Path, files: &mut dyn Files) -> Result<Self, String> {
         Self::read_with(path, files, true)
     }
@@ -91,24 +90,24 @@ impl EditableTree {
         Ok(Self { file, root })
     }
 
-    /// The folder of the main file; relative names of certificates and such begin here.
+    /// The folder of the main file; relative names of certificates and the like are relative to it.
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or(Path::new("/"))
     }
 
-    /// The beginning of the main file, where lines that are added outside all blocks belong.
+    /// The beginning of the main file: the place for lines added outside all blocks.
     pub fn beginning(&self) -> LinePlace {
         LinePlace { file: self.file.to_string_lossy().into(), line: 1 }
     }
 
-    /// The text of the configuration, without any `include`: one directive a line.
+    /// The text of the configuration, without `include`: one directive per line.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write(&self.root, 0, &mut out);
         out
     }
 
-    /// The first block at the end of that path of names, such as `["http"]`.
+    /// The first block at the end of this path of names, such as `["http"]`.
     pub fn block(&self, path: &[&str]) -> Option<&EditableDirective> {
         let (last, around) = path.split_last()?;
         let lines = match around {
@@ -118,79 +117,79 @@ impl EditableTree {
         lines.iter().find(|line| line.is(last) && line.block.is_some())
     }
 
-    /// All directives, except what is in blocks of free entries such as `types`.
+    /// All directives, except those in blocks of free entries such as `types`.
     pub fn lines(&self) -> Vec<EditableLine<'_>> {
         let mut found = Vec::new();
         collect(&self.root, &[], &mut found);
         found
     }
 
-    /// Shows all of them to a function, which may change them, with the names of the blocks around.
+    /// Calls a function with all directives, which it may change, and the names of the enclosing
+    /// blocks.
     pub fn change(&mut self, change: &mut dyn FnMut(&[String], &mut EditableDirective)) {
         change_all(&mut self.root, &mut Vec::new(), change);
     }
 }
 
-/// A directive, and the blocks around it from the outermost on.
+/// A directive, and its enclosing blocks, the outermost first.
 #[derive(Clone, Debug)]
 pub struct EditableLine<'t> {
-    /// The blocks.
+    /// The enclosing blocks.
     pub around: Vec<&'t EditableDirective>,
-    /// The directive.
     pub directive: &'t EditableDirective,
 }
 
 impl EditableLine<'_> {
-    /// Whether the blocks around are exactly those.
+    /// Whether the enclosing blocks have exactly these names.
     pub fn is_in(&self, path: &[&str]) -> bool {
         self.around.len() == path.len()
             && self.around.iter().zip(path).all(|(block, name)| block.is(name))
     }
 
-    /// Whether it is somewhere within that block.
+    /// Whether the outermost enclosing block has this name.
     pub fn is_within(&self, name: &str) -> bool {
         self.around.first().is_some_and(|block| block.is(name))
     }
 }
 
 impl EditableDirective {
-    /// A line that was not read, to be added to a block of that place.
+    /// A new line, to be added to the block at this place.
     pub fn new(place: LinePlace, words: &[&str]) -> Self {
         let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         Self { number: None, place, words, block: None }
     }
 
-    /// Whether that is its name.
+    /// Whether it has this name.
     pub fn is(&self, name: &str) -> bool {
         self.words.first().is_some_and(|word| word == name.as_bytes())
     }
 
-    /// Its name; empty if that is not UTF-8.
+    /// The name; empty if it is not UTF-8.
     pub fn name(&self) -> &str {
         self.words.first().and_then(|word| std::str::from_utf8(word).ok()).unwrap_or_default()
     }
 
-    /// The words after the name that are UTF-8.
+    /// The arguments that are UTF-8.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.words.iter().skip(1).filter_map(|word| std::str::from_utf8(word).ok())
     }
 
-    /// The first word after the name; empty if there is none.
+    /// The first argument; empty if there is none.
     pub fn argument(&self) -> &str {
         self.arguments().next().unwrap_or_default()
     }
 
-    /// What its block holds.
+    /// The contents of its block.
     pub fn inner(&self) -> &[Self] {
         self.block.as_deref().unwrap_or_default()
     }
 
-    /// The first directive of that name directly in its block.
+    /// The first directive of this name directly in its block.
     pub fn own(&self, name: &str) -> Option<&Self> {
         self.inner().iter().find(|line| line.is(name))
     }
 
-    /// The line as text, without what is in its block: `listen 80;` or `http {`.
+    /// The line as text, without the contents of its block: `listen 80;` or `http {`.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.line()).into_owned()
     }
@@ -218,8 +217,8 @@ fn write(lines: &[EditableDirective], depth: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The blocks that hold directives. Those of all other names, such as `types` and `map`, may hold
-/// entries of any name.
+/// The blocks that contain directives. Other blocks, such as `types` and `map`, may contain entries
+/// of any name.
 const BLOCKS_OF_DIRECTIVES: [&str; 9] =
     ["events", "http", "if", "limit_except", "location", "mail", "server", "stream", "upstream"];
 
@@ -299,9 +298,9 @@ mod tests {
         EditableTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).unwrap()
     }
 
-    /// Words of all kinds survive: those that need quotes, escapes or neither.
+    /// Words with quotes, with escapes, and with neither are parsed and written unchanged.
     #[test]
-    fn odd_words_survive() {
+    fn words_with_quotes_and_escapes_survive() {
         for text in [
             "set $x \"a b\";",
             r#"set $x 'say "no"'; set $y "it's"; set $z "it's \"no\"";"#,
@@ -328,9 +327,9 @@ mod tests {
         }
     }
 
-    /// Any bytes within a word survive: all pairs of those that mean something.
+    /// All triples of special bytes within a word are unchanged.
     #[test]
-    fn all_pairs_of_special_bytes_survive() {
+    fn all_triples_of_special_bytes_survive() {
         let special = b"\\\"'${};# \t\r\nntr.\xff";
         for first in special {
             for second in special {
@@ -353,8 +352,8 @@ mod tests {
         assert!(seen > 30, "{seen}");
     }
 
-    /// How many configurations of a folder were read; those with intended errors are passed over.
-    /// Below a dashed line, fixtures say what is expected.
+    /// Returns the number of configurations in a folder that were parsed; those with intended
+    /// errors are skipped. In fixtures, the expected result follows a dashed line.
     fn survive(folder: &Path) -> usize {
         let mut seen = 0;
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -377,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn included_lines_know_their_file() {
+    fn included_lines_have_their_own_file() {
         let mut files = MemoryFiles::default()
             .with("/c/nginx.conf", "events {}\nhttp {\n  include sites/*.conf;\n}\n")
             .with("/c/sites/a.conf", "server {\n  listen 80;\n}\n")
@@ -403,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_no_directives() {
+    fn entries_of_free_blocks_are_not_directives() {
         let tree = tree("http { map $a $listen { listen 1; } server { listen 80; } }");
         let lines = tree.lines();
         assert_eq!(lines.iter().filter(|line| line.directive.is("listen")).count(), 1);

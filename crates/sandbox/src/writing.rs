@@ -1,12 +1,12 @@
-//! Words as text that nginx and Weir read alike: in quotes only where they need them.
+//! Writes words as text that nginx and Weir parse alike: in quotes only if necessary.
 
-/// A word as it is written: in quotes if it would mean something else without them.
+/// The text of a word: in quotes if its meaning would change without them.
 pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
     let needs_quotes = |byte: &u8| b" \t\r\n;{}\"'\\#".contains(byte);
     if !word.is_empty() && !without_variables(word).iter().any(needs_quotes) {
         return word.to_vec();
     }
-    // Of the two, the one that needs fewer escapes.
+    // The kind of quote that needs fewer escapes.
     let has = |quote: u8| word.contains(&quote);
     let quote = if has(b'"') && !has(b'\'') { b'\'' } else { b'"' };
     let mut out = vec![quote];
@@ -21,9 +21,9 @@ pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether a backslash before that byte (`None`: the end of the word) would be taken for an escape.
-/// Other pairs stay as they are, so that regular expressions need no more backslashes than before
-/// and stay within nginx's limit of 4,096 bytes.
+/// Whether a backslash before this byte (`None`: the end of the word) would be parsed as an escape.
+/// Other backslashes are unchanged, so that regular expressions do not grow and stay within nginx's
+/// limit of 4,096 bytes.
 fn is_read_as_escape(next: Option<&u8>) -> bool {
     next.is_none_or(|next| b"\"'\\trn".contains(next))
 }

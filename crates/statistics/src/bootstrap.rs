@@ -1,12 +1,12 @@
-//! The bootstrap: how much would the median vary if the same measurement were repeated? Samples are
-//! drawn from the values themselves, as many as there are, with replacement; where the medians of
-//! nearly all of them lie is the interval.
+//! The bootstrap: how much would the median vary if the same measurement were repeated? Samples of
+//! the same size are drawn from the values, with replacement; the interval contains nearly all of
+//! their medians.
 //!
-//! Of few values the plain percentile interval is too narrow. It is widened as Hesterberg proposes
-//! ("What Teachers Should Know About the Bootstrap", 2015, section 4.1): by Student's t, and by
-//! what the variance of a sample lacks. It is also never narrower than the exact interval between
-//! two of the values in order, which holds for any distribution: an effect is rather missed than
-//! made up.
+//! For few values the plain percentile interval is too narrow. It is widened as Hesterberg proposes
+//! ("What Teachers Should Know About the Bootstrap", 2015, section 4.1): by Student's t, and by the
+//! bias of a sample's variance. It is also never narrower than the exact interval between two of
+//! the ordered values, which is valid for any distribution: missing an effect is better than
+//! inventing one.
 
 use crate::order::of_sorted;
 use crate::student::t_95;
@@ -14,11 +14,11 @@ use crate::{Interval, SplitMix, median};
 
 const SAMPLES: usize = 2000;
 
-/// The fewest values that say anything of how they vary.
+/// Minimum number of values for an interval.
 const VALUES_MIN: usize = 3;
 
-/// The median of values with its 95 % bootstrap interval; `None` of fewer than three. The same for
-/// the same values and seed.
+/// The median with its 95 % bootstrap interval; `None` for fewer than three values, or if one is
+/// not finite. Deterministic for the same values and seed.
 pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
     if values.len() < VALUES_MIN || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -30,13 +30,15 @@ pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
     Some(Interval { value: median(values), low: low.min(exact.0), high: high.max(exact.1) })
 }
 
-/// The innermost two values in order, as far from both ends, between which the median lies with at
-/// least 95 %: each value is as likely above it as below. Of fewer than six values, the outermost.
+/// The innermost two ordered values, at equal distance from both ends, that enclose the median with
+/// a probability of at least 95 %: each value is equally likely above it and below. For fewer than
+/// six values, the outermost.
 fn exact_interval(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
-    // The probabilities that `below` values are below the median, and that at most so many are.
+    // The probabilities that exactly `below` values, and at most `below` values, are below the
+    // median.
     let mut exactly = 0.5f64.powi(count as i32);
     let (mut at_most, mut below) = (exactly, 0);
     while at_most * 2.0 <= 0.05 {
@@ -48,7 +50,7 @@ fn exact_interval(values: &[f64]) -> (f64, f64) {
     (sorted[place], sorted[count - 1 - place])
 }
 
-/// In ascending order.
+/// The medians of all samples, in ascending order.
 fn medians_of_samples(values: &[f64], random: &mut SplitMix) -> Vec<f64> {
     let mut sample = vec![0.0; values.len()];
     let mut medians = Vec::with_capacity(SAMPLES);
@@ -61,13 +63,13 @@ fn medians_of_samples(values: &[f64], random: &mut SplitMix) -> Vec<f64> {
     medians
 }
 
-/// The share of medians beyond each end of the interval.
+/// The proportion of medians beyond each end of the interval.
 fn tail(count: usize) -> f64 {
     let count = count as f64;
     normal_tail((count / (count - 1.0)).sqrt() * t_95(count - 1.0))
 }
 
-/// The share of the normal distribution beyond `z`, which is positive (Abramowitz and Stegun,
+/// The proportion of the normal distribution beyond `z`, which is positive (Abramowitz and Stegun,
 /// 26.2.17; exact to 1e-7).
 fn normal_tail(z: f64) -> f64 {
     const COEFFICIENTS: [f64; 5] =
@@ -81,10 +83,10 @@ fn normal_tail(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Efron and Tibshirani, "An Introduction to the Bootstrap", table 2.2: of the seven treated
-    /// mice, the bootstrap estimate of the standard error of the median is 37.83.
+    /// Efron and Tibshirani, "An Introduction to the Bootstrap", table 2.2: for the seven treated
+    /// mice, the bootstrap estimate of the median's standard error is 37.83.
     #[test]
-    fn the_mice() {
+    fn the_standard_error_of_a_published_example() {
         let mice = [94.0, 197.0, 16.0, 38.0, 99.0, 141.0, 23.0];
         let medians = medians_of_samples(&mice, &mut SplitMix::new(1));
         let count = medians.len() as f64;
@@ -94,10 +96,10 @@ mod tests {
         assert!((error - 37.83).abs() < 1.0, "{error}");
     }
 
-    /// By the binomial distribution: of 8 values the first and the last, of 10 the 2nd and the 9th,
-    /// of 20 the 6th and the 15th, of 40 the 14th and the 27th.
+    /// From the binomial distribution: of 8 values the first and the last, of 10 the 2nd and the
+    /// 9th, of 20 the 6th and the 15th, of 40 the 14th and the 27th.
     #[test]
-    fn exact_intervals() {
+    fn exact_intervals_follow_the_binomial_distribution() {
         for (count, first) in [(3, 1.0), (8, 1.0), (10, 2.0), (20, 6.0), (40, 14.0)] {
             let values: Vec<f64> = (1..=count).map(f64::from).collect();
             let last = f64::from(count) + 1.0 - first;
@@ -106,16 +108,16 @@ mod tests {
     }
 
     #[test]
-    fn tails_of_the_normal_distribution() {
+    fn tails_of_the_normal_distribution_are_exact() {
         for (z, tail) in [(1.0, 0.158_655_3), (1.959_964, 0.025), (3.0, 0.001_349_9)] {
             assert!((normal_tail(z) - tail).abs() < 2e-7, "{z}");
         }
     }
 
-    /// Of 95 % intervals at least 95 in 100 hold the true median: here of differences of two values
-    /// that now and then are far off, as turns on a shared machine are.
+    /// At least 95 of 100 intervals contain the true median, here of values with outliers, like
+    /// measurements on a shared machine.
     #[test]
-    fn the_interval_covers_what_it_says() {
+    fn the_interval_contains_the_median_as_often_as_stated() {
         let mut random = SplitMix::new(7);
         for count in [8, 20] {
             let covered = (0..200).filter(|round| {
@@ -127,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Symmetric about 0; one in ten is ten times as far off.
+    /// Symmetric about 0; one in ten values is ten times as far away.
     fn noise(random: &mut SplitMix) -> f64 {
         let spread = if random.below(10) == 0 { 10.0 } else { 1.0 };
         let sum: f64 = (0..6).map(|_| random.unit() - 0.5).sum();

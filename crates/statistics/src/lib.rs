@@ -1,8 +1,8 @@
-//! What measurements say, and how sure that is.
+//! Estimates from measurements, and their uncertainty.
 //!
-//! One module for everything that compares: `weir lab`, `weir load compare`, `weir load --against`
-//! and `cargo xtask bench`. It knows nothing of servers. Deliberately absent: tests of hypotheses
-//! with a p-value; an [`Interval`] says whether there is an effect, and how large it is.
+//! One module for all comparisons: `weir lab`, `weir load compare`, `weir load --against` and
+//! `cargo xtask bench`. It knows nothing of servers. Deliberately absent: hypothesis tests with a
+//! p-value; an [`Interval`] shows whether there is an effect, and how large it is.
 
 mod bootstrap;
 mod interval;

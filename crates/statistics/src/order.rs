@@ -1,24 +1,24 @@
 //! Medians and quantiles.
 
-/// The median; NaN of nothing.
+/// The median; NaN if there are no values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The first and the third quartile; NaN of nothing.
+/// The first and the third quartile; NaN if there are no values.
 pub fn quartiles(values: &[f64]) -> (f64, f64) {
     (quantile(values, 0.25), quantile(values, 0.75))
 }
 
-/// The value below which that share of the values lies, between neighbours in proportion (type 7 of
-/// Hyndman and Fan, as in R and NumPy). NaN of nothing.
+/// The value below which this proportion of the values lies, interpolated linearly (type 7 of
+/// Hyndman and Fan, as in R and NumPy). NaN if there are no values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     of_sorted(&sorted, share)
 }
 
-/// The same of values in ascending order.
+/// The same for values in ascending order.
 pub(crate) fn of_sorted(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = share.clamp(0.0, 1.0) * last as f64;
@@ -32,7 +32,7 @@ mod tests {
 
     /// R: `quantile(c(15, 20, 35, 40, 50), c(0.05, 0.3, 0.4, 0.5, 1))` gives 16, 23, 29, 35, 50.
     #[test]
-    fn as_r_gives_them() {
+    fn quantiles_are_those_of_r() {
         let values = [50.0, 15.0, 40.0, 20.0, 35.0];
         let found = [0.05, 0.3, 0.4, 0.5, 1.0].map(|share| quantile(&values, share));
         for (found, expected) in found.into_iter().zip([16.0, 23.0, 29.0, 35.0, 50.0]) {
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn of_few_values() {
+    fn quantiles_of_few_values() {
         assert!(median(&[]).is_nan());
         assert_eq!(median(&[3.0]), 3.0);
         assert_eq!(median(&[3.0, 1.0]), 2.0);

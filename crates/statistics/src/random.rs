@@ -5,7 +5,6 @@
 pub struct SplitMix(u64);
 
 impl SplitMix {
-    /// A sequence of its own for each seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,7 +18,7 @@ impl SplitMix {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.number()) * end as u128) >> 64) as usize
     }
@@ -43,7 +42,7 @@ mod tests {
 
     /// The first outputs for the seed 1234567, as in the reference implementation.
     #[test]
-    fn as_published() {
+    fn numbers_are_those_of_the_reference_implementation() {
         let mut random = SplitMix::new(1_234_567);
         let first = [(); 3].map(|()| random.number());
         let published =
@@ -52,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_comes_up() {
+    fn shuffling_produces_every_order() {
         let mut random = SplitMix::new(1);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..200 {

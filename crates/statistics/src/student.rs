@@ -1,19 +1,19 @@
-//! How much larger one thing is than another, and how sure that is.
+//! Ratios between measurements, and their uncertainty.
 //!
-//! Logarithms of the values are compared by Welch's t interval: what it gives is a ratio, it needs
-//! no equal variances, it is honest about two or three values (where a bootstrap is too sure of
-//! itself), and it draws no random numbers.
+//! Logarithms of the values are compared by Welch's t interval: the result is a ratio, equal
+//! variances are not required, it is honest about two or three values (for which a bootstrap
+//! interval is too narrow), and it needs no random numbers.
 
 use crate::Interval;
 
-/// The ratio of the geometric means of values, B's to A's. `None` with fewer than two of either, or
-/// where there is one that has no logarithm.
+/// The ratio of the geometric means, B's to A's. `None` if either has fewer than two values, or one
+/// is not positive and finite.
 pub fn ratio_of_means(a: &[f64], b: &[f64]) -> Option<Interval> {
     let (a, b) = (Logs::of(a)?, Logs::of(b)?);
     Some(exponentiated(b.mean - a.mean, margin(&a, &b)))
 }
 
-/// The geometric mean of ratios, each of which was measured for itself.
+/// The geometric mean of ratios that were measured separately; `None` as for [`ratio_of_means`].
 pub fn mean_ratio(ratios: &[f64]) -> Option<Interval> {
     let Logs { mean, variance, freedom } = Logs::of(ratios)?;
     Some(exponentiated(mean, t_95(freedom) * variance.sqrt()))
@@ -23,7 +23,7 @@ fn exponentiated(log: f64, margin: f64) -> Interval {
     Interval { value: log.exp(), low: (log - margin).exp(), high: (log + margin).exp() }
 }
 
-/// The geometric mean; `None` where one of the values has no logarithm, or where there are none.
+/// The geometric mean; `None` if a value is not positive and finite, or there are none.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs = logs(values)?;
     Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
@@ -35,7 +35,7 @@ fn logs(values: &[f64]) -> Option<Vec<f64>> {
         .then(|| values.iter().map(|value| value.ln()).collect())
 }
 
-/// What Welch's interval needs to know of a sample.
+/// The properties of a sample for Welch's interval.
 struct Logs {
     mean: f64,
     /// The variance of the mean.
@@ -72,8 +72,8 @@ const T_95: [f64; 30] = [
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The quantile of Student's t for two-sided intervals of 95 %, rounded to the side of less
-/// confidence; above 30 degrees of freedom to within 0.001.
+/// The quantile of Student's t for two-sided 95 % intervals, rounded up; above 30 degrees of
+/// freedom exact to 0.001.
 pub fn t_95(freedom: f64) -> f64 {
     let whole = freedom.floor().max(1.0);
     T_95.get(whole as usize - 1).copied().unwrap_or(1.96 + 2.4 / whole)
@@ -87,10 +87,10 @@ mod tests {
         (left - right).abs() < 0.0005
     }
 
-    /// scipy's `ttest_ind(log(b), log(a), equal_var=False)`: 1.0922, 1.0524 to 1.1334. Its t is
-    /// of 5.42 degrees of freedom and ours of 5, so that ours is a little wider.
+    /// scipy's `ttest_ind(log(b), log(a), equal_var=False)`: 1.0922, 1.0524 to 1.1334. It uses 5.42
+    /// degrees of freedom, and ours 5, so that ours is slightly wider.
     #[test]
-    fn as_scipy_gives_it() {
+    fn ratios_of_means_are_those_of_scipy() {
         let (a, b) = ([100.0, 102.0, 98.0, 101.0], [110.0, 113.0, 107.0, 108.0]);
         let ratio = ratio_of_means(&a, &b).unwrap();
         assert!(near(ratio.value, 1.0922), "{ratio:?}");
@@ -103,7 +103,7 @@ mod tests {
 
     /// scipy's `t.interval(0.95, 3, mean(log(r)), sem(log(r)))`, exponentiated.
     #[test]
-    fn of_ratios_that_are_there() {
+    fn mean_ratios_are_those_of_scipy() {
         let ratio = mean_ratio(&[1.1, 1.05, 1.12, 1.08]).unwrap();
         assert!(near(ratio.value, 1.0872), "{ratio:?}");
         assert!(near(ratio.low, 1.0402) && near(ratio.high, 1.1363), "{ratio:?}");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_interval() {
+    fn too_few_or_invalid_values_have_no_interval() {
         assert_eq!(ratio_of_means(&[1.0], &[1.0, 2.0]), None);
         assert_eq!(ratio_of_means(&[0.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(geometric_mean(&[]), None);
@@ -126,24 +126,24 @@ mod tests {
         assert!(!ratio_of_means(&[3.0, 3.0], &[3.0, 3.0]).unwrap().excludes(1.0));
     }
 
-    /// Two runs of each tell little, and it says so.
+    /// Two values each give a wide interval.
     #[test]
-    fn few_values_make_it_wide() {
+    fn few_values_give_a_wide_interval() {
         let ratio = ratio_of_means(&[100.0, 101.0], &[103.0, 104.0]).unwrap();
         assert!(!ratio.excludes(1.0), "{ratio:?}");
     }
 
     #[test]
-    fn quantiles_of_t() {
+    fn quantiles_of_t_are_exact() {
         for (freedom, t) in [(1.0, 12.706), (1.99, 12.706), (30.0, 2.042), (60.0, 2.0), (1e9, 1.96)]
         {
             assert!(near(t_95(freedom), t), "{freedom}");
         }
     }
 
-    /// The interval holds the truth as often as it says, for samples as small as ours.
+    /// The interval contains the true ratio as often as stated, for samples as small as ours.
     #[test]
-    fn it_is_right_19_times_of_20() {
+    fn the_interval_is_right_19_times_of_20() {
         let mut seed = 1_u64;
         let mut uniform = || {
             seed = seed
@@ -151,7 +151,7 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as f64 / (1_u64 << 31) as f64
         };
-        // Twelve of them, less six: nearly normal.
+        // The sum of twelve minus six is nearly normal.
         let mut sample = |scale: f64| {
             [(); 5].map(|()| (((0..12).map(|_| uniform()).sum::<f64>() - 6.0) * 0.1).exp() * scale)
         };

@@ -1,4 +1,4 @@
-//! What the kernel tells a worker of its descriptors: one epoll set, edge-triggered.
+//! The kernel's events for a worker's descriptors: one epoll set, edge-triggered.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,26 +16,25 @@ use super::task_id::TaskId;
 use super::tasks::poll_share;
 use crate::slots;
 
-/// Events taken from the kernel at once.
+/// Maximum number of events taken in one call.
 const EVENTS_PER_TURN: usize = 512;
-/// In the place of an index: the worker's inbox.
+/// Stands for the worker's inbox in place of an index.
 const INBOX: u32 = u32::MAX;
 
 thread_local! {
     static EVENTS: RefCell<EventTable> = const { RefCell::new(EventTable::new()) };
 }
 
-/// What a descriptor is watched for.
 #[derive(Clone, Copy)]
 pub(crate) enum Interest {
     Read,
     ReadAndWrite,
 }
 
-/// A descriptor's place in the worker's epoll set. One task reads, and one writes.
+/// A descriptor's registration in the worker's epoll set. One task reads, and one writes.
 ///
-/// Dropping it leaves the kernel's set as it is: closing the descriptor takes it out, unless
-/// another descriptor of the same file is open. See [`EventWatch::end`].
+/// Dropping it leaves the kernel's set unchanged: closing the descriptor removes it, unless another
+/// descriptor of the same file is open. See [`EventWatch::end`].
 pub(crate) struct EventWatch {
     index: u32,
     generation: u32,
@@ -43,7 +42,7 @@ pub(crate) struct EventWatch {
 }
 
 impl EventWatch {
-    /// Within a worker.
+    /// Must be called on a worker.
     pub(crate) fn new(fd: impl AsFd, interest: Interest) -> io::Result<Self> {
         let watch = EVENTS.with_borrow_mut(EventTable::add);
         EVENTS.with_borrow(|events| {
@@ -53,48 +52,48 @@ impl EventWatch {
         Ok(watch)
     }
 
-    /// Takes a descriptor out of the set that stays open, here or in another process.
+    /// Removes a descriptor from the set that stays open, here or in another process.
     pub(crate) fn end(&self, fd: impl AsFd) {
         EVENTS.with_borrow(|events| {
             if let Some(epoll) = &events.epoll {
-                // It fails if the worker that it was watched by is gone.
+                // Fails if the worker that watched it has ended.
                 let _ = epoll::delete(epoll, fd);
             }
         });
     }
 
-    /// Ready once there is something to read, or an end or an error to be told of, as far as is
-    /// known: a read may find nothing. Remains so until [`Self::clear_readable`].
+    /// Ready once there may be bytes, an end or an error to read; the read may still find nothing.
+    /// Stays ready until [`Self::clear_readable`].
     #[inline]
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll(READABLE | READ_ENDED, |entry| &mut entry.reader, cx)
     }
 
-    /// The same for room to write.
+    /// The same for writing.
     #[inline]
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll(WRITABLE | WRITE_ENDED, |entry| &mut entry.writer, cx)
     }
 
-    /// A read has found nothing, or took all that there was.
+    /// Called when a read has found nothing, or has emptied the descriptor.
     #[inline]
     pub(crate) fn clear_readable(&self) {
         self.entry(|entry| entry.told &= !READABLE);
     }
 
-    /// A write has found no room.
+    /// Called when a write has found no room.
     #[inline]
     pub(crate) fn clear_writable(&self) {
         self.entry(|entry| entry.told &= !WRITABLE);
     }
 
-    /// What [`Self::poll_readable`] goes by.
+    /// Whether [`Self::poll_readable`] would be ready.
     #[inline]
     pub(crate) fn is_readable(&self) -> bool {
         self.entry(|entry| entry.told & (READABLE | READ_ENDED) != 0)
     }
 
-    /// Whether the other end sends no more.
+    /// Whether the peer has ended its output.
     pub(crate) fn is_read_ended(&self) -> bool {
         self.entry(|entry| entry.told & READ_ENDED != 0)
     }
@@ -131,7 +130,7 @@ impl EventWatch {
 
 impl Drop for EventWatch {
     fn drop(&mut self) {
-        // At the thread's end the table may be gone before the last descriptor.
+        // When the thread ends, the table may be gone before the last descriptor.
         let _ = EVENTS.try_with(|events| events.borrow_mut().remove(self));
     }
 }
@@ -146,14 +145,14 @@ impl Interest {
     }
 }
 
-/// A descriptor in the worker's epoll set, which it leaves when this is dropped.
+/// A descriptor in the worker's epoll set; dropping this removes it.
 pub(crate) struct Watched<F: AsFd = OwnedFd> {
     watch: EventWatch,
     fd: F,
 }
 
 impl<F: AsFd> Watched<F> {
-    /// Within a worker.
+    /// Must be called on a worker.
     pub(crate) fn new(fd: F, interest: Interest) -> io::Result<Self> {
         Ok(Self { watch: EventWatch::new(&fd, interest)?, fd })
     }
@@ -162,7 +161,7 @@ impl<F: AsFd> Watched<F> {
         &self.fd
     }
 
-    /// Calls `read` as often as there may be something to read, until it does not find nothing.
+    /// Calls `read` whenever the descriptor may be readable, until the result is not EAGAIN.
     pub(crate) async fn read<T>(
         &self,
         mut read: impl FnMut(&F) -> Result<T, Errno>,
@@ -177,7 +176,7 @@ impl<F: AsFd> Watched<F> {
         }
     }
 
-    /// Calls `write` as often as there may be room, until it finds some.
+    /// Calls `write` whenever the descriptor may be writable, until the result is not EAGAIN.
     pub(crate) async fn write<T>(
         &self,
         mut write: impl FnMut(&F) -> Result<T, Errno>,
@@ -192,7 +191,6 @@ impl<F: AsFd> Watched<F> {
         }
     }
 
-    /// See [`EventWatch`].
     pub(crate) fn watch(&self) -> &EventWatch {
         &self.watch
     }
@@ -204,7 +202,7 @@ impl<F: AsFd> Drop for Watched<F> {
     }
 }
 
-/// Makes this thread's epoll set, with the inbox in it.
+/// Creates this thread's epoll set, with the inbox in it.
 pub(super) fn begin(inbox: Arc<WakeInbox>) -> io::Result<()> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     let data = EventData::new_u64(INBOX.into());
@@ -216,7 +214,7 @@ pub(super) fn begin(inbox: Arc<WakeInbox>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes it away.
+/// Drops this thread's epoll set.
 pub(super) fn end() {
     EVENTS.with_borrow_mut(|events| {
         events.epoll = None;
@@ -224,20 +222,21 @@ pub(super) fn end() {
     });
 }
 
-/// Takes what the kernel tells, and wakes the tasks that wait for it. `None`: waits for it.
+/// Takes the kernel's events, and wakes the tasks that wait for them. `None`: waits for the first
+/// event.
 pub(super) fn take(timeout: Option<&Timespec>) -> io::Result<()> {
     EVENTS.with_borrow_mut(|events| events.take(timeout))
 }
 
-/// Gives back the memory of descriptors that there were once.
+/// Frees the memory of former descriptors.
 pub(super) fn shrink() {
     EVENTS.with_borrow_mut(EventTable::shrink);
 }
 
-// What the kernel has told of a descriptor.
+// Readiness as reported by the kernel.
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
-/// Stays, as the next one does.
+/// Permanent, like the next one.
 const READ_ENDED: u8 = 4;
 const WRITE_ENDED: u8 = 8;
 
@@ -246,13 +245,13 @@ struct EventTable {
     inbox: Option<Arc<WakeInbox>>,
     entries: Vec<WatchEntry>,
     free: Vec<u32>,
-    /// The first generation of a new entry, later than any that a dropped entry had.
+    /// The generation of new entries, later than that of any removed entry.
     first_generation: u32,
     taken: Vec<Event>,
 }
 
 struct WatchEntry {
-    /// How many descriptors it has had: what is told of an earlier one is out of date.
+    /// Number of descriptors that the entry has had: events of earlier ones are out of date.
     generation: u32,
     told: u8,
     reader: Option<Waker>,
@@ -323,7 +322,7 @@ impl EventTable {
 
 impl WatchEntry {
     fn tell(&mut self, flags: EventFlags) {
-        // An error is told by the next read or write.
+        // An error is reported as readiness: the next read or write returns it.
         if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
         {
             let is_ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP);

@@ -1,7 +1,7 @@
 //! Wakes from other threads.
 //!
-//! A worker has an inbox, with an event descriptor that rings when the first wake is put in. Any
-//! thread finds it by the worker's number. loom tries the orders in which that can happen.
+//! A worker has an inbox, with an event descriptor that is signalled by the first wake put in. Any
+//! thread finds it by the worker's number. A loom test tries the possible orders.
 
 use std::io;
 use std::mem;
@@ -13,7 +13,7 @@ use rustix::event::EventfdFlags;
 use super::task_id::{TaskId, WORKERS_MAX, WorkerNumber};
 use crate::sync::{Mutex, lock};
 
-/// The inboxes of all workers, each at its number.
+/// The inboxes of all workers, indexed by their numbers.
 static INBOXES: RwLock<Vec<Option<Arc<WakeInbox>>>> = RwLock::new(Vec::new());
 
 /// Gives a new worker its number and its inbox.
@@ -31,7 +31,7 @@ pub(super) fn open() -> io::Result<(WorkerNumber, Arc<WakeInbox>)> {
     Ok((number as WorkerNumber, inbox))
 }
 
-/// A worker has ended.
+/// Removes the inbox of a worker that has ended.
 pub(super) fn close(worker: Option<WorkerNumber>) {
     let mut inboxes = INBOXES.write().unwrap_or_else(PoisonError::into_inner);
     if let Some(number) = worker {
@@ -39,7 +39,7 @@ pub(super) fn close(worker: Option<WorkerNumber>) {
     }
 }
 
-/// Wakes a task of another thread, unless its worker is gone.
+/// Wakes a task of another thread, unless its worker has ended.
 pub(super) fn wake(task: TaskId) {
     let inboxes = INBOXES.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(Some(inbox)) = inboxes.get(usize::from(task.worker())) {
@@ -47,13 +47,13 @@ pub(super) fn wake(task: TaskId) {
     }
 }
 
-/// Tasks to be woken.
+/// Tasks to be woken by their worker.
 pub(super) struct WakeInbox<B = EventBell> {
     tasks: Mutex<Vec<TaskId>>,
     bell: B,
 }
 
-/// What tells a worker of its inbox.
+/// Notifies a worker of its inbox.
 pub(super) trait Bell {
     fn ring(&self);
 }
@@ -68,19 +68,20 @@ impl<B: Bell> WakeInbox<B> {
         tasks.push(task);
         let is_first = tasks.len() == 1;
         drop(tasks);
-        // After those that follow the first one, nobody rings: it is still to be taken with them.
+        // Later wakes need no ring: the worker takes them together with the first one.
         if is_first {
             self.bell.ring();
         }
     }
 
-    /// What was put in. Called each time the bell has rung.
+    /// Takes all tasks. Called after each ring.
     pub(super) fn take(&self) -> Vec<TaskId> {
         mem::take(&mut *lock(&self.tasks))
     }
 }
 
-/// An event descriptor in the worker's epoll set. Each write to it is an event, so nothing is read.
+/// An event descriptor in the worker's epoll set. Each write to it is an event, so it is never
+/// read.
 pub(super) struct EventBell(OwnedFd);
 
 impl EventBell {
@@ -92,7 +93,7 @@ impl EventBell {
 
 impl Bell for EventBell {
     fn ring(&self) {
-        // It fails when its count is at the end, which takes some hundred thousand years.
+        // It fails when the counter overflows, after some hundred thousand years.
         let rung = rustix::io::write(&self.0, &1u64.to_ne_bytes());
         debug_assert!(rung.is_ok(), "{rung:?}");
     }
@@ -111,7 +112,7 @@ mod loom {
 
     use super::*;
 
-    /// As an edge-triggered descriptor: however often it rings before it is heard, that is once.
+    /// Like an edge-triggered descriptor: several rings before the wait count as one.
     struct NotifyBell(Notify);
 
     impl Bell for NotifyBell {

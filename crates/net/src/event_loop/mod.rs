@@ -1,9 +1,9 @@
-//! One thread that runs tasks, and waits for the kernel when all of them wait.
+//! The event loop: one thread that runs tasks, and waits for the kernel when no task is ready.
 //!
-//! Nothing of it is shared with other threads, so nothing is counted or locked: a waker is a number
-//! ([`tasks`]), and what the kernel tells of a descriptor is a few bits in a table ([`events`]).
-//! Other threads wake a task through the loop's [`inbox`]. Deadlines, signals and messages are the
-//! work of tasks.
+//! Nothing is shared with other threads, so there are no reference counts or locks: a waker is a
+//! number ([`tasks`]), and the readiness of a descriptor is a few bits in a table ([`events`]).
+//! Other threads wake a task through the loop's [`inbox`]. Deadlines, signals and messages are
+//! handled by tasks.
 
 mod events;
 mod inbox;
@@ -28,7 +28,7 @@ pub use self::tasks::{
 };
 use crate::clock;
 
-/// Tasks polled between two looks at the descriptors while there is work left over.
+/// Maximum number of tasks polled before the descriptors are checked.
 const TASKS_PER_TURN: usize = 256;
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -37,7 +37,7 @@ thread_local! {
     static TURN_END: RefCell<Vec<Box<dyn FnMut()>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs on this thread until `main` is done. Tasks that are left are dropped.
+/// Runs tasks on this thread until `main` is done. The remaining tasks are dropped.
 pub(crate) fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     let worker = LoopThread::enter()?;
     let mut main = pin!(main);
@@ -60,12 +60,12 @@ pub(crate) fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     }
 }
 
-/// Calls `hook` each time the worker has done all there is and is about to sleep.
+/// Calls `hook` each time all ready tasks have run and the worker is about to sleep.
 pub fn at_turn_end(hook: impl FnMut() + 'static) {
     TURN_END.with_borrow_mut(|hooks| hooks.push(Box::new(hook)));
 }
 
-/// Gives back the memory of tasks and descriptors that there were once.
+/// Frees the memory of former tasks and descriptors.
 pub(crate) fn shrink() {
     tasks::shrink();
     events::shrink();
@@ -81,14 +81,14 @@ struct LoopThread(());
 impl LoopThread {
     fn enter() -> io::Result<Self> {
         let (number, inbox) = inbox::open()?;
-        // From here on, dropping it takes back what was done.
+        // From here on, dropping `worker` undoes the steps.
         let worker = Self(());
         tasks::begin(number);
         events::begin(inbox)?;
         Ok(worker)
     }
 
-    /// Ends a turn: waits for events unless a task can go on. When the next turn began.
+    /// Ends a turn: waits for events, unless a task is ready. Returns when the next turn began.
     fn look_at_events(&self, turn_began_ns: u64) -> io::Result<u64> {
         if tasks::all_wait() {
             end_turn();

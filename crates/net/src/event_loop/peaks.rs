@@ -1,6 +1,6 @@
-//! What this worker's event loop has kept others waiting for, at most: told to [`observe`].
+//! Longest delays in this worker's event loop, reported to [`observe`].
 //!
-//! Work of a task is counted as it is done; the time of a turn costs one look at the clock.
+//! A task's work is counted as it is done; the duration of a turn takes one reading of the clock.
 
 use std::cell::{Cell, OnceCell};
 
@@ -14,7 +14,7 @@ thread_local! {
     static LONGEST_POLL: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A task has done so much in one go.
+/// Records a poll's work in bytes.
 #[inline]
 pub(super) fn note_poll(bytes: u64) {
     if bytes > LONGEST_POLL.get() {
@@ -23,7 +23,7 @@ pub(super) fn note_poll(bytes: u64) {
     }
 }
 
-/// The turn that began when the clock was refreshed last is over.
+/// Records the duration of a turn.
 #[inline]
 pub(super) fn note_turn(began_ns: u64) {
     let turn_ns = clock::monotonic_ns().saturating_sub(began_ns);
@@ -38,7 +38,7 @@ fn tell(note: impl FnOnce(&LoopPeaks)) {
     OWN.with(|own| note(own.get_or_init(LoopPeaks::of_worker)));
 }
 
-/// The most that a task of this worker has done in one go, in bytes.
+/// The most work of a task of this worker in one poll, in bytes.
 #[cfg(any(test, feature = "testing"))]
 pub fn longest_poll() -> u64 {
     LONGEST_POLL.get()

@@ -1,13 +1,13 @@
-//! The number of a task.
+//! Identifies a task by a number, which is all the data of a waker.
 
-/// A worker of this process.
+/// The number of a worker in this process.
 pub(super) type WorkerNumber = u16;
 
-/// Workers that a [`TaskId`] has room for.
+/// Workers that fit into a [`TaskId`].
 pub(super) const WORKERS_MAX: usize = 4096;
 
-/// A task among those of all workers, as a number: all that a waker has. That of a task that is
-/// over may come to mean another one, which is then woken for nothing.
+/// A task of any worker: worker, slot, and generation. The number of an ended task may come to mean
+/// another one, which is then woken in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TaskId(usize);
 
@@ -34,12 +34,12 @@ impl TaskId {
             == generation & ((1 << Self::GENERATION_BITS) - 1)
     }
 
-    /// What a waker has of it.
+    /// The number for a waker.
     pub(super) fn number(self) -> usize {
         self.0
     }
 
-    /// The one that a waker has.
+    /// The id from a waker's number.
     pub(super) fn of(number: usize) -> Self {
         Self(number)
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_parts_do_not_touch() {
+    fn the_parts_of_an_id_do_not_overlap() {
         let id = TaskId::new(WORKERS_MAX as WorkerNumber - 1, 7, (1 << TaskId::INDEX_BITS) - 1);
         assert_eq!(usize::from(id.worker()), WORKERS_MAX - 1);
         assert_eq!(id.index(), (1 << TaskId::INDEX_BITS) - 1);

@@ -14,17 +14,17 @@ use super::peaks::note_poll;
 use super::task_id::{TaskId, WorkerNumber};
 use crate::slots;
 
-/// Work that a task may do without waiting, before others have their turn: bytes read, or what
-/// takes as long. Of tiny pieces, which take longest, this is about a millisecond.
+/// Work that a task may do without waiting before other tasks run: bytes read, or work of the same
+/// duration. In tiny pieces, which take longest, this is about a millisecond.
 const SHARE_BYTES: i64 = 256 * 1024;
 
 /// The cost of a step in addition to its bytes.
 const STEP_BYTES: i64 = 2048;
 
-/// Tasks whose end makes it worth giving back their memory.
+/// Ended tasks that make a trim of the memory worthwhile.
 const ENDED_PER_TRIM: usize = 200;
 
-/// The place of what the worker was started for, which is on the stack.
+/// The slot of the loop's main future, which is on the stack.
 const MAIN: u32 = 0;
 
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
@@ -38,7 +38,7 @@ thread_local! {
 }
 
 impl TaskId {
-    /// From any thread.
+    /// Wakes the task from any thread.
     fn wake(self) {
         if WORKER.get() == Some(self.worker()) {
             self.wake_here();
@@ -47,14 +47,14 @@ impl TaskId {
         }
     }
 
-    /// On the task's own worker.
+    /// Wakes the task on its own worker.
     pub(super) fn wake_here(self) {
         TASKS.with_borrow_mut(|tasks| tasks.wake(self));
     }
 
     fn waker(self) -> Waker {
         let data = std::ptr::without_provenance(self.number());
-        // SAFETY: the data is a number, which any thread may copy and forget.
+        // SAFETY: the data is a number, which any thread may copy and drop.
         unsafe { Waker::new(data, &WAKER) }
     }
 }
@@ -66,19 +66,19 @@ static WAKER: RawWakerVTable = RawWakerVTable::new(
     |_| {},
 );
 
-/// A task under way. It goes on when this is dropped.
+/// A task under way, which continues when this is dropped.
 pub struct Task {
     id: TaskId,
     not_send: PhantomData<*const ()>,
 }
 
 impl Task {
-    /// Drops the task where it stands.
+    /// Ends the task: its future is not polled again, and is dropped soon.
     pub fn stop(&self) {
         TASKS.with_borrow_mut(|tasks| tasks.stop(self.id));
     }
 
-    /// Waits until it is over; whether it came to its end: it neither panicked nor was stopped.
+    /// Waits until the task is over. True if it completed; false if it panicked or was stopped.
     pub async fn ended(&mut self) -> bool {
         poll_fn(|cx| TASKS.with_borrow_mut(|tasks| tasks.poll_ended(self.id, cx))).await
     }
@@ -86,7 +86,7 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // At the thread's end the table may be gone before the last task.
+        // When the thread ends, the table may be gone before the last task.
         let _ = TASKS.try_with(|tasks| tasks.borrow_mut().let_go(self.id));
     }
 }
@@ -100,14 +100,14 @@ pub fn spawn(task: impl Future<Output = ()> + 'static) -> Task {
     Task { id, not_send: PhantomData }
 }
 
-/// The same from where there may be no worker: the task is dropped then.
+/// Starts a task; outside a worker it is dropped.
 pub fn spawn_if_running(task: impl Future<Output = ()> + 'static) {
     if WORKER.get().is_some() {
         spawn(task);
     }
 }
 
-/// Lets every task that is ready run first, and those that wait for what has come meanwhile.
+/// Lets the other ready tasks run, and those whose events have arrived meanwhile.
 pub async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|cx| {
@@ -120,7 +120,7 @@ pub async fn yield_now() {
     .await;
 }
 
-/// Wakes a task after the others have run and the descriptors have been looked at.
+/// Wakes a task after the others have run and the descriptors have been checked.
 pub fn defer(waker: &Waker) {
     TASKS.with_borrow_mut(|tasks| tasks.deferred.push_back(waker.clone()));
 }
@@ -128,7 +128,7 @@ pub fn defer(waker: &Waker) {
 /// Ready while the running task has some of its share left; this counts as a step. A task that has
 /// used up its share is woken again once the other tasks have run.
 ///
-/// Every loop that can go round without waiting asks this, or reads from a stream, which asks it.
+/// Every loop that may iterate without waiting calls this, or reads from a stream, which calls it.
 #[inline]
 pub fn poll_share(cx: &mut Context<'_>) -> Poll<()> {
     if has_share() {
@@ -139,35 +139,35 @@ pub fn poll_share(cx: &mut Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// Whether the task that runs has not had its share yet.
+/// Whether the running task has some of its share left.
 #[inline]
 pub fn has_share() -> bool {
     SHARE_LEFT.get() > 0
 }
 
-/// The task that runs has read so many bytes, or done what takes as long.
+/// Counts bytes read by the running task, or work of the same duration.
 #[inline]
 pub fn spend(bytes: usize) {
     SHARE_LEFT.set(SHARE_LEFT.get().saturating_sub_unsigned(bytes as u64));
 }
 
-/// How much the task that runs has done.
+/// The work of the running task in this poll.
 #[inline]
 fn spent() -> u64 {
     SHARE_BYTES.abs_diff(SHARE_LEFT.get())
 }
 
-/// Whether many tasks have ended, and a good part of those there were, since this was last true.
+/// Whether many tasks, and a good part of all, have ended since this last returned true.
 pub(crate) fn many_tasks_ended() -> bool {
     TASKS.with_borrow_mut(TaskTable::many_ended)
 }
 
-/// Gives back the memory of tasks that there were once.
+/// Frees the memory of former tasks.
 pub(super) fn shrink() {
     TASKS.with_borrow_mut(TaskTable::shrink);
 }
 
-/// What can go on.
+/// The next step of the loop.
 pub(super) enum NextTask {
     Main,
     Task(u32),
@@ -187,7 +187,7 @@ pub(super) fn next() -> NextTask {
     })
 }
 
-/// Whether there is nothing that can go on, or could after a look at the descriptors.
+/// Whether no task is ready or deferred.
 pub(super) fn all_wait() -> bool {
     TASKS.with_borrow(|tasks| tasks.ready.is_empty() && tasks.deferred.is_empty())
 }
@@ -244,19 +244,19 @@ pub(super) fn begin(worker: WorkerNumber) {
     TASKS.with_borrow_mut(TaskTable::begin);
 }
 
-/// Drops all tasks, and those that they start meanwhile.
+/// Drops all tasks, and those started by their destructors.
 pub(super) fn drop_all() {
     TASKS.with_borrow_mut(|tasks| tasks.is_closed = true);
     let count = TASKS.with_borrow(|tasks| tasks.slots.len() as u32);
     for index in MAIN + 1..count {
-        // One that panics in its end has said so.
+        // A panic in a destructor has been reported already.
         let task = TASKS.with_borrow_mut(|tasks| tasks.take(index));
         let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(task)));
         TASKS.with_borrow_mut(|tasks| tasks.end(index, false));
     }
 }
 
-/// The thread is no worker any more. Which one it was.
+/// Ends this thread's worker, and returns its number.
 pub(super) fn end() -> Option<WorkerNumber> {
     TASKS.with_borrow_mut(TaskTable::finish);
     WORKER.take()
@@ -265,42 +265,41 @@ pub(super) fn end() -> Option<WorkerNumber> {
 struct TaskTable {
     slots: Vec<TaskSlot>,
     free: Vec<u32>,
-    /// The most there were since many had ended.
+    /// The highest number of tasks since many had ended.
     most: usize,
-    /// The first generation of a new slot, later than any that a dropped slot had.
+    /// The generation of new slots, later than that of any removed slot.
     first_generation: u32,
-    /// Those that can go on, each once.
+    /// Ready tasks, each once.
     ready: VecDeque<u32>,
     /// Deferred tasks, in the order in which they deferred.
     deferred: VecDeque<Waker>,
     /// How many deferred tasks may still be resumed in this turn: those of earlier turns.
     resumable: usize,
-    /// The work that all tasks have done in this turn.
+    /// The work of all tasks in this turn, in bytes.
     turn_bytes: u64,
     /// Whether tasks are dropped instead of started.
     is_closed: bool,
 }
 
 struct TaskSlot {
-    /// How many tasks it has had.
+    /// Number of tasks that the slot has had.
     generation: u32,
     /// Whether it is in `ready`.
     is_ready: bool,
     is_stopped: bool,
-    /// Whether a `Task` may ask how it ended.
+    /// Whether a `Task` refers to it.
     is_held: bool,
     stage: TaskStage,
-    /// Who waits for its end.
+    /// The task that waits for the end of this one.
     watcher: Option<Waker>,
 }
 
 enum TaskStage {
-    /// It is nobody's.
     Free,
     Waits(BoxedTask),
     /// It is being polled.
     Runs,
-    /// Whether it came to its end.
+    /// Over; whether it completed.
     Over(bool),
 }
 
@@ -329,7 +328,7 @@ impl TaskTable {
 
     fn finish(&mut self) {
         for slot in &mut self.slots {
-            // Those who know it by its number know nothing of the next worker of this thread.
+            // Wakers of its tasks must not wake those of this thread's next worker.
             slot.generation = slot.generation.wrapping_add(1);
             slot.is_ready = false;
         }
@@ -337,7 +336,7 @@ impl TaskTable {
         self.deferred.clear();
     }
 
-    /// The task's number, and the task, if none is started any more.
+    /// Adds a task. Returns its id, and the task if it is not started because the table is closed.
     fn add(&mut self, worker: WorkerNumber, task: BoxedTask) -> (TaskId, Option<BoxedTask>) {
         let index = self.free.pop().unwrap_or_else(|| {
             let generation = self.first_generation;
@@ -403,7 +402,7 @@ impl TaskTable {
         }
     }
 
-    /// A task that waits, with its generation and whether it was stopped. From now on it runs.
+    /// A waiting task, with its generation and whether it was stopped. It is marked as running.
     fn take(&mut self, index: u32) -> Option<(BoxedTask, u32, bool)> {
         let slot = &mut self.slots[index as usize];
         match mem::replace(&mut slot.stage, TaskStage::Runs) {
@@ -415,7 +414,7 @@ impl TaskTable {
         }
     }
 
-    /// The task that ran is over. Who waited for that.
+    /// Marks the running task as over. Returns the waker of the task that waits for that.
     fn end(&mut self, index: u32, well: bool) -> Option<Waker> {
         let slot = &mut self.slots[index as usize];
         if matches!(slot.stage, TaskStage::Runs) {
@@ -429,7 +428,7 @@ impl TaskTable {
 
     fn free(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        // It stays in `ready` if it is there, and nothing comes of it.
+        // If it is in `ready`, it stays there without effect.
         let is_ready = slot.is_ready;
         let generation = slot.generation.wrapping_add(1);
         *slot = TaskSlot { generation, is_ready, ..TaskSlot::new(TaskStage::Free) };
@@ -451,7 +450,7 @@ impl TaskTable {
 
     fn poll_ended(&mut self, id: TaskId, cx: &mut Context<'_>) -> Poll<bool> {
         match self.slot_of(id) {
-            // Its worker is gone, and it with it.
+            // Its worker has ended, and dropped it.
             None => Poll::Ready(false),
             Some(TaskSlot { stage: TaskStage::Over(well), .. }) => Poll::Ready(*well),
             Some(slot) => {
@@ -461,7 +460,7 @@ impl TaskTable {
         }
     }
 
-    /// Nobody asks how it ended any more.
+    /// The `Task` was dropped.
     fn let_go(&mut self, id: TaskId) {
         let Some(slot) = self.slot_of(id) else { return };
         slot.is_held = false;

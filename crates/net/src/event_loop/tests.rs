@@ -9,7 +9,7 @@ use std::thread;
 use super::*;
 
 #[test]
-fn a_task_says_how_it_ended() {
+fn a_task_reports_how_it_ended() {
     run(async {
         let mut well = spawn(async {});
         let mut badly = spawn(async { panic!("on purpose") });
@@ -17,13 +17,13 @@ fn a_task_says_how_it_ended() {
         stopped.stop();
         assert!(well.ended().await);
         assert!(!badly.ended().await && !stopped.ended().await);
-        // Again, and when it has been over for long.
+        // A second call, after the end, has the same result.
         assert!(well.ended().await);
     })
     .unwrap();
 }
 
-/// Says when it is dropped.
+/// Records its drop.
 struct Dropped(Rc<Cell<bool>>);
 
 impl Drop for Dropped {
@@ -33,7 +33,7 @@ impl Drop for Dropped {
 }
 
 #[test]
-fn a_stopped_task_is_dropped_where_it_stands_even_by_itself() {
+fn a_task_can_stop_itself_and_is_dropped() {
     run(async {
         let dropped = Rc::new(Cell::new(false));
         let (inside, own) = (Dropped(dropped.clone()), Rc::new(RefCell::new(None::<Task>)));
@@ -51,7 +51,7 @@ fn a_stopped_task_is_dropped_where_it_stands_even_by_itself() {
 }
 
 #[test]
-fn tasks_that_are_left_are_dropped_with_those_that_they_start() {
+fn remaining_tasks_and_those_started_by_their_drops_are_dropped() {
     struct StartsAnother(Rc<Cell<bool>>);
     impl Drop for StartsAnother {
         fn drop(&mut self) {
@@ -76,7 +76,7 @@ fn tasks_that_are_left_are_dropped_with_those_that_they_start() {
 }
 
 #[test]
-fn a_place_that_is_used_again_is_another_task() {
+fn an_old_waker_does_not_wake_the_next_task_of_a_slot() {
     run(async {
         let waker = Rc::new(RefCell::new(None::<Waker>));
         let stored = waker.clone();
@@ -138,7 +138,7 @@ fn a_waker_outlives_its_worker() {
     thread::spawn(move || waker.wake()).join().unwrap();
 }
 
-/// Reads until there is nothing.
+/// Reads all available bytes.
 fn poll_all(watched: &Watched<UnixStream>, cx: &mut Context<'_>) -> Poll<usize> {
     std::task::ready!(watched.watch().poll_readable(cx));
     let mut bytes = Vec::new();
@@ -148,7 +148,7 @@ fn poll_all(watched: &Watched<UnixStream>, cx: &mut Context<'_>) -> Poll<usize> 
 }
 
 #[test]
-fn a_descriptor_is_told_of_until_nothing_is_left() {
+fn a_descriptor_is_readable_until_it_is_emptied() {
     run(async {
         let (mut near, far) = UnixStream::pair().unwrap();
         far.set_nonblocking(true).unwrap();
@@ -164,7 +164,7 @@ fn a_descriptor_is_told_of_until_nothing_is_left() {
         near.write_all(b"3").unwrap();
         assert_eq!(poll_fn(|cx| poll_all(&watched, cx)).await, 1);
         drop(near);
-        // An end is told of for ever.
+        // An end is reported for ever.
         for _ in 0..2 {
             assert_eq!(poll_fn(|cx| poll_all(&watched, cx)).await, 0);
         }
@@ -174,7 +174,7 @@ fn a_descriptor_is_told_of_until_nothing_is_left() {
 }
 
 #[test]
-fn what_is_told_of_a_closed_descriptor_is_nobody_s() {
+fn events_of_a_closed_descriptor_reach_no_other() {
     run(async {
         let (mut near, far) = UnixStream::pair().unwrap();
         // A second descriptor keeps the file open, and so in the epoll set.
@@ -192,12 +192,12 @@ fn what_is_told_of_a_closed_descriptor_is_nobody_s() {
 }
 
 #[test]
-fn a_task_that_need_not_wait_leaves_others_their_turn() {
+fn a_task_that_never_waits_lets_others_run() {
     run(async {
         let (mut near, far) = UnixStream::pair().unwrap();
         near.write_all(b"x").unwrap();
         let watch = EventWatch::new(&far, Interest::Read).unwrap();
-        // It never clears what it was told.
+        // It never clears the readiness.
         spawn(async move {
             loop {
                 poll_fn(|cx| watch.poll_readable(cx)).await;
@@ -211,7 +211,7 @@ fn a_task_that_need_not_wait_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_socket_with_much_to_read_leaves_others_their_turn() {
+fn a_socket_with_many_bytes_lets_others_run() {
     const PIECE: usize = 512;
     run(async {
         let (mut near, far) = UnixStream::pair().unwrap();
@@ -267,7 +267,7 @@ fn the_end_of_many_tasks_is_noticed_once() {
 }
 
 #[test]
-fn what_is_told_of_an_entry_that_was_dropped_is_nobody_s() {
+fn events_of_a_removed_entry_reach_no_other() {
     run(async {
         let (mut near, far) = UnixStream::pair().unwrap();
         let pairs: Vec<_> = (0..300).map(|_| UnixStream::pair().unwrap()).collect();
@@ -289,7 +289,7 @@ fn what_is_told_of_an_entry_that_was_dropped_is_nobody_s() {
 }
 
 #[test]
-fn tasks_begin_and_are_woken_after_the_table_has_shrunk() {
+fn tasks_start_and_wake_after_the_table_has_shrunk() {
     run(async {
         for _ in 0..3 {
             let many: Vec<Task> = (0..1000).map(|_| spawn(pending())).collect();
@@ -307,7 +307,7 @@ fn tasks_begin_and_are_woken_after_the_table_has_shrunk() {
 }
 
 #[test]
-fn of_tasks_with_much_to_do_one_goes_on_in_each_turn() {
+fn each_busy_task_runs_once_per_round() {
     const TASKS: usize = 5;
     run(async {
         let polls = Rc::new(Cell::new(0));
@@ -322,12 +322,12 @@ fn of_tasks_with_much_to_do_one_goes_on_in_each_turn() {
         }
         yield_now().await;
         let begin = polls.get();
-        // Between two turns of this task each of the others has one.
+        // Between two polls of this task, each of the others runs once.
         for turn in 1..4 {
             yield_now().await;
             assert_eq!(polls.get() - begin, turn * TASKS, "{turn}");
         }
-        // What a descriptor tells is heard after one of them.
+        // An event is handled after at most one of them.
         let (mut near, far) = UnixStream::pair().unwrap();
         let watch = EventWatch::new(&far, Interest::Read).unwrap();
         let heard = Rc::new(Cell::new(None));

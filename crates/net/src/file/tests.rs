@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// A directory that goes away with its test.
+/// A directory that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -26,7 +26,7 @@ impl Drop for Folder {
     }
 }
 
-/// A file, links to it and to its directory, and a link to a file that is not ours.
+/// A directory with a file, links to the file and to its directory, and a link to itself.
 fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     fs::create_dir_all(folder.0.join("real")).unwrap();
@@ -42,7 +42,7 @@ fn errno(result: Result<File, PathError>) -> Option<i32> {
 }
 
 #[test]
-fn links_are_refused_wherever_they_stand() {
+fn links_are_refused_anywhere_in_a_path() {
     let folder = folder("refuse");
     let open = |name: &str| open_checked(&folder.path(name), 0, Links::Refuse);
     assert!(open("real/file").is_ok());
@@ -71,7 +71,7 @@ fn the_trusted_part_may_have_links() {
 }
 
 #[test]
-fn an_owner_may_link_what_is_theirs() {
+fn links_are_followed_if_the_owners_match() {
     let folder = folder("owner");
     let open = |name: &str| open_checked(&folder.path(name), 0, Links::IfNotOwner);
     assert!(open("real/link").is_ok());
@@ -82,7 +82,7 @@ fn an_owner_may_link_what_is_theirs() {
     if std::os::unix::fs::MetadataExt::uid(&fs::metadata(theirs).unwrap())
         == std::os::unix::fs::MetadataExt::uid(&ours)
     {
-        // Run by root: a link given away is not followed to what stayed.
+        // Run by root: a link given to another user is not followed to our file.
         std::os::unix::fs::lchown(folder.0.join("real/link"), Some(65534), None).unwrap();
         assert_eq!(errno(open("real/link")), Some(libc::ELOOP));
     } else {
@@ -108,7 +108,7 @@ fn a_pipe_is_opened_without_waiting() {
 }
 
 #[test]
-fn a_change_shows_and_so_does_a_replacement() {
+fn replacing_or_changing_a_file_changes_its_stat() {
     let folder = folder("change");
     let path = folder.path("real/file");
     let before = stat(&path).unwrap();
@@ -127,7 +127,7 @@ fn a_change_shows_and_so_does_a_replacement() {
 }
 
 #[test]
-fn what_a_failure_means() {
+fn failures_are_classified() {
     let folder = folder("failure");
     assert!(stat(&folder.path("none")).unwrap_err().is_not_found());
     assert!(stat(&folder.path("real/file/x")).unwrap_err().is_not_found());

@@ -1,6 +1,6 @@
-//! Address space held back for when the system has no more to give.
+//! Address space reserved for the time when the system is out of memory.
 //!
-//! It is mapped and never touched, so it is no memory yet: only limits count it.
+//! It is mapped and never touched, so it uses no memory: it counts only against limits.
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
@@ -8,38 +8,38 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Bytes of a piece.
+/// Bytes of a piece of the reserve.
 const PIECE: usize = 4 * 1024 * 1024;
 const PIECES: usize = 4;
-/// With so many pieces left nothing new is begun.
+/// With only this many pieces left, no new work is begun.
 const SCARCE: usize = PIECES / 2;
 
-/// The process's.
+/// The reserve of the process.
 pub(super) static RESERVE: Reserve = Reserve::new();
 
-/// Holds a reserve from now on: of a process that serves clients.
+/// Fills the reserve; called by processes that serve clients.
 pub fn hold_reserve() {
     RESERVE.refill();
 }
 
-/// Whether there is less than the whole reserve: nothing is to be held that need not be.
+/// Whether part of the reserve is in use: optional memory should not be kept.
 #[inline]
 pub fn is_short() -> bool {
     RESERVE.is_used()
 }
 
-/// Whether so little memory is left that no connection or request is to begin.
+/// Whether so little memory is left that no new connection or request should begin.
 #[inline]
 pub fn is_scarce() -> bool {
     RESERVE.used.load(Relaxed) >= PIECES - SCARCE
 }
 
-/// Pieces of address space.
+/// Mapped pieces of address space.
 pub(super) struct Reserve {
     pieces: [AtomicPtr<c_void>; PIECES],
     /// Pieces that were given up.
     used: AtomicUsize,
-    /// Whether the log has been told that some are missing.
+    /// Whether missing pieces have been logged.
     is_told: AtomicBool,
 }
 
@@ -52,26 +52,27 @@ impl Reserve {
         }
     }
 
-    /// Whether a piece was given up and not mapped again.
+    /// Whether some pieces are missing.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.used.load(Relaxed) > 0
     }
 
-    /// Whether this has not been asked since the first piece was given up.
+    /// Whether missing pieces have not been logged yet. True only once until the reserve is full
+    /// again.
     pub(super) fn is_news(&self) -> bool {
         !self.is_told.swap(true, Relaxed)
     }
 
-    /// Lets the allocator have a piece; false: none is left.
+    /// Gives a piece to the allocator; false: none is left.
     pub(super) fn give_up_a_piece(&self) -> bool {
         let Some(piece) = self.pieces.iter().find_map(take) else { return false };
         self.used.fetch_add(1, Relaxed);
-        // SAFETY: this is a mapping of that size, which nobody but the reserve knew of.
+        // SAFETY: this is a mapping of that size, and only the reserve had its address.
         unsafe { rustix::mm::munmap(piece.as_ptr(), PIECE) }.is_ok()
     }
 
-    /// Maps the pieces that are missing; whether all that were given up are back.
+    /// Maps the missing pieces. Returns whether all are mapped.
     pub(super) fn refill(&self) -> bool {
         for place in &self.pieces {
             if !place.load(Relaxed).is_null() {
@@ -80,8 +81,8 @@ impl Reserve {
             let Some(piece) = map() else { break };
             match place.compare_exchange(null_mut(), piece, Relaxed, Relaxed) {
                 Ok(_) => drop(self.used.fetch_update(Relaxed, Relaxed, |used| used.checked_sub(1))),
-                // Another worker was first.
-                // SAFETY: this is the mapping that was just made.
+                // Another worker has refilled the piece.
+                // SAFETY: the mapping was made above.
                 Err(_) => drop(unsafe { rustix::mm::munmap(piece, PIECE) }),
             }
         }
@@ -97,7 +98,7 @@ fn take(place: &AtomicPtr<c_void>) -> Option<NonNull<c_void>> {
     NonNull::new(place.swap(null_mut(), Relaxed))
 }
 
-/// Writable, since some systems count only what can be written.
+/// Writable, since some systems count only writable mappings.
 fn map() -> Option<*mut c_void> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a mapping of its own, at an address that the system chooses.
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_given_up_one_by_one_and_mapped_again() {
+    fn pieces_are_given_up_singly_and_mapped_again() {
         let reserve = Reserve::new();
         assert!(!reserve.give_up_a_piece() && !reserve.is_used());
         for _ in 0..2 {

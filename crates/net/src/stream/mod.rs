@@ -1,11 +1,12 @@
-//! A connected socket, TCP or Unix, and the session that may stand between it and its user.
+//! A connected socket, TCP or Unix, with an optional session (TLS) between the socket and its user.
 //!
-//! A stream enters the runtime's epoll set at the first operation that would block: a connection
-//! that is accepted, read, answered and closed in one go never does. Reads ask the kernel only when
-//! readiness says so; writes try first, since a socket that was read can almost always be written.
+//! A stream enters the worker's epoll set at the first operation that would block: a connection
+//! that is accepted, read, answered and closed in one go never does. Reads call the kernel only
+//! when the socket is ready; writes try first, since a socket that was read can almost always be
+//! written.
 //!
-//! A stream without a session is a plain socket. With one, bytes may wait in memory that the kernel
-//! knows nothing of, so each question about readiness asks the session first.
+//! A stream without a session is a plain socket. A session may hold bytes in memory, which the
+//! kernel's readiness does not cover, so it is always checked first.
 
 mod secure_session;
 mod secured;
@@ -29,14 +30,14 @@ pub use session_input::SessionInput;
 pub(crate) use socket::ReadResult;
 use socket::{PlainSocket, receive, sent};
 
-/// A connected socket.
+/// A connected socket with an optional session.
 pub struct Stream {
     socket: PlainSocket,
-    /// `None`: bytes go to the socket and come from it as they are.
+    /// `None`: bytes are sent and received unchanged.
     secured: Option<Secured>,
 }
 
-/// A stream that has left its worker's runtime: idle, parked, or on its way to another worker.
+/// A stream that has left its worker's event loop: idle, parked, or on its way to another worker.
 pub struct Detached {
     fd: OwnedFd,
     session: Option<Box<dyn SecureSession>>,
@@ -48,28 +49,28 @@ impl Stream {
         Self { socket: PlainSocket::new(fd), secured: None }
     }
 
-    /// Leaves the runtime; the socket stays open. Nothing may be half written.
+    /// Leaves the event loop; the socket stays open. No write may be incomplete.
     pub fn detach(self) -> Detached {
         Detached { fd: self.socket.into_fd(), session: self.secured.map(Secured::into_session) }
     }
 
-    /// Goes on with a stream in this worker's runtime.
+    /// Continues with a stream in this worker's event loop.
     pub fn attach(detached: Detached) -> Self {
         let Detached { fd, session } = detached;
         Self { socket: PlainSocket::new(fd), secured: session.map(Secured::new) }
     }
 
-    /// From now on all bytes go through the session.
+    /// All further bytes go through the session.
     pub fn secure(&mut self, session: Box<dyn SecureSession>) {
         self.secured = Some(Secured::new(session));
     }
 
-    /// What a session has agreed on.
+    /// Details of the session's handshake, once it is done.
     pub fn tls(&self) -> Option<&Arc<TlsDetails>> {
         self.secured.as_ref().and_then(|secured| secured.session().details())
     }
 
-    /// Ready once the session is agreed on; at once where there is none.
+    /// Ready once the session's handshake is done; at once if there is no session.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.secured {
             None => Poll::Ready(Ok(())),
@@ -77,10 +78,10 @@ impl Stream {
         }
     }
 
-    /// Reads what is there into the buffer's spare room. 0 is the end.
+    /// Reads available bytes into the buffer's spare room. 0 is the end.
     ///
-    /// A buffer without any memory is one that is [lent](crate::buffers::lend), but not before
-    /// there is something to read. Any other must have room.
+    /// A buffer without memory is replaced by a [lent](crate::buffers::lend) one once there are
+    /// bytes to read. Any other must have room.
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -89,7 +90,7 @@ impl Stream {
         self.poll_read_most(cx, buffer, usize::MAX)
     }
 
-    /// The same, but no more than `most` bytes, which must not be 0.
+    /// Like [`poll_read`](Self::poll_read), but at most `most` bytes; `most` must not be 0.
     pub fn poll_read_most(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,27 +103,27 @@ impl Stream {
         }
     }
 
-    /// Asked once a read has said that there is no more: whether a session has not been told so by
-    /// the other end (TLS without close_notify). Somebody on the path may have cut off the rest.
+    /// After the end of input: whether the session's peer did not announce it (TLS without
+    /// close_notify). An attacker may have cut off the rest.
     pub fn is_cut(&self) -> bool {
         self.secured.as_ref().is_some_and(|secured| secured.session().is_cut())
     }
 
-    /// From now on, [closing](Self::close_session) does not tell the other end that all was sent:
-    /// it sees an end of TLS without close_notify. A socket without a session is closed as ever.
+    /// From now on, [closing](Self::close_session) does not announce the end of data: the peer sees
+    /// TLS end without close_notify. A socket without a session is closed as usual.
     pub fn break_off(&mut self) {
         self.socket.is_broken_off = true;
     }
 
-    /// Whether bytes may be there that were not read: the last read took all it had room for, some
-    /// came while [`poll_closed`](Self::poll_closed) was asked, or a session holds plaintext or
-    /// waits for the end of the handshake.
+    /// Whether there may be unread bytes: the last read filled its buffer, bytes arrived during
+    /// [`poll_closed`](Self::poll_closed), or a session holds plaintext or waits for the end of the
+    /// handshake.
     pub fn may_have_unread(&self) -> bool {
         self.socket.unread || self.secured.as_ref().is_some_and(Secured::may_have_unread)
     }
 
-    /// Ready once the other end has closed its side, or is gone. Bytes that come meanwhile stay
-    /// where they are, or are kept as plaintext.
+    /// Ready once the peer has closed its side, or the connection is lost. Bytes that arrive
+    /// meanwhile stay in the socket, or are kept as plaintext.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.secured {
             None => self.socket.poll_closed(cx),
@@ -130,13 +131,13 @@ impl Stream {
         }
     }
 
-    /// Ready once the socket may take bytes: a connection under way stands, or has failed.
+    /// Ready once the socket may accept bytes: a connection attempt has succeeded or failed.
     pub(crate) fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.poll_writable(cx)
     }
 
-    /// Whether the other end has closed its side, or sent what nobody asked for, as far as the
-    /// kernel has told so far. What a session sends for its own purposes does not count.
+    /// Whether the peer has closed its side, or sent unexpected bytes, as far as known to the
+    /// kernel by now. A session's own messages do not count.
     pub fn is_disturbed(&mut self) -> bool {
         match &mut self.secured {
             None => self.socket.is_disturbed(),
@@ -144,7 +145,8 @@ impl Stream {
         }
     }
 
-    /// The same; `cx` is woken when it does.
+    /// Like [`is_disturbed`](Self::is_disturbed); while pending, the task is woken when that
+    /// changes.
     pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.secured {
             None => self.socket.poll_disturbed(cx),
@@ -152,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Writes as much as the socket takes. Whoever got no answer yet repeats the call with the same
+    /// Writes as much as the socket accepts. While pending, the call must be repeated with the same
     /// bytes: a session may have taken them already.
     pub fn poll_write(
         &mut self,
@@ -168,7 +170,7 @@ impl Stream {
         }
     }
 
-    /// Writes as much as the socket takes, and tells the kernel to wait for what follows.
+    /// Writes as much as the socket accepts, and makes the kernel wait for more before it sends.
     pub fn poll_write_more(
         &mut self,
         cx: &mut Context<'_>,
@@ -181,14 +183,14 @@ impl Stream {
         }
     }
 
-    /// Whether the kernel can send files by itself. Where it cannot, [`poll_sendfile`] reads them.
+    /// Whether the kernel can send files itself. If not, [`poll_sendfile`] reads them.
     ///
     /// [`poll_sendfile`]: Self::poll_sendfile
     pub fn can_sendfile(&self) -> bool {
         self.secured.is_none()
     }
 
-    /// Sends up to `count` bytes of a file from `offset` on, which moves along.
+    /// Sends up to `count` bytes of a file from `offset` on, and advances `offset`.
     pub fn poll_sendfile(
         &mut self,
         cx: &mut Context<'_>,
@@ -204,14 +206,13 @@ impl Stream {
         }
     }
 
-    /// Whether the kernel can pass bytes on between this stream and a pipe: they are as they are on
-    /// the wire.
+    /// Whether the kernel can move bytes between this stream and a pipe, which excludes sessions.
     pub fn can_splice(&self) -> bool {
         self.secured.is_none()
     }
 
-    /// Moves what is there into an empty pipe. 0 is the end. Only where it
-    /// [can](Self::can_splice).
+    /// Moves available bytes into an empty pipe. 0 is the end. Requires
+    /// [`can_splice`](Self::can_splice).
     pub fn poll_splice_in(
         &mut self,
         cx: &mut Context<'_>,
@@ -221,7 +222,8 @@ impl Stream {
         self.socket.poll_in(cx, |fd| pipe.fill(fd))
     }
 
-    /// Moves as much as the socket takes out of a pipe. Only where it [can](Self::can_splice).
+    /// Moves bytes from a pipe, as many as the socket accepts. Requires
+    /// [`can_splice`](Self::can_splice).
     pub fn poll_splice_out(
         &mut self,
         cx: &mut Context<'_>,
@@ -231,8 +233,8 @@ impl Stream {
         self.socket.poll_out(cx, |fd| pipe.drain(fd))
     }
 
-    /// Says that nothing more will be written. A session says so in its own words first, and waits
-    /// for room if it must.
+    /// Announces the end of output. A session announces it first in its own protocol, and waits for
+    /// room if necessary.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.secured {
             None => Poll::Ready(self.socket.shutdown_write()),
@@ -240,20 +242,20 @@ impl Stream {
         }
     }
 
-    /// Before a stream is dropped whose user has written all it had to: a session says so, if the
-    /// socket takes it at once.
+    /// Called before a stream is dropped whose output is complete: a session announces the end, if
+    /// the socket accepts that at once.
     pub fn close_session(&mut self) {
         if let Some(secured) = &mut self.secured {
             secured.close(&mut self.socket);
         }
     }
 
-    /// Sends small writes at once, from now on. Other sockets than TCP do so anyway.
+    /// Sends small writes at once from now on. Only TCP needs this.
     pub fn set_nodelay(&self) {
         let _ = sockopt::set_tcp_nodelay(self, true);
     }
 
-    /// Makes closing the socket reset the connection: the kernel keeps nothing of it.
+    /// Makes closing the socket reset the connection and discard unsent bytes.
     pub fn reset_on_close(&self) -> io::Result<()> {
         Ok(sockopt::set_socket_linger(self, Some(Duration::ZERO))?)
     }
@@ -266,7 +268,7 @@ impl AsFd for Stream {
 }
 
 impl Detached {
-    /// Whether a session holds plaintext, which no readiness of the socket will tell of.
+    /// Whether a session holds plaintext, which the socket's readiness does not show.
     pub fn has_plaintext(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.has_plaintext())
     }
@@ -303,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Reads with this waker: how much, if there is something.
+    /// Reads with this waker. Returns the number of bytes; `None`: pending.
     fn read_as(waker: &Arc<CountedWaker>, stream: &mut Stream) -> Option<usize> {
         let waker = Waker::from(waker.clone());
         match stream.poll_read(&mut Context::from_waker(&waker), &mut Vec::new()) {
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_task_that_asked_last_is_woken_however_often_it_asked() {
+    fn the_last_polling_task_is_woken_once() {
         crate::run(async {
             let (mut far, near) = UnixStream::pair().unwrap();
             near.set_nonblocking(true).unwrap();
@@ -326,7 +328,7 @@ mod tests {
             far.write_all(b"one").unwrap();
             yield_now().await;
             assert_eq!((woken(), read_as(&first, &mut stream)), ([0, 1], Some(3)));
-            // It has been woken, so it has to be registered again.
+            // The waker was used, so it must be registered again.
             assert_eq!(read_as(&second, &mut stream), None);
             far.write_all(b"two").unwrap();
             yield_now().await;
@@ -335,9 +337,9 @@ mod tests {
         .unwrap();
     }
 
-    /// In one turn, before anything is told of what came.
+    /// All in one turn, before any readiness is reported.
     #[test]
-    fn what_was_said_before_a_write_failed_is_read() {
+    fn bytes_received_before_a_failed_write_are_read() {
         crate::run(async {
             let (mut far, near) = UnixStream::pair().unwrap();
             near.set_nonblocking(true).unwrap();
@@ -354,9 +356,9 @@ mod tests {
         .unwrap();
     }
 
-    /// A regular file cannot be watched, as no socket can when there is no room left for it.
+    /// A regular file cannot be watched, which simulates a full epoll set.
     #[test]
-    fn a_stream_that_cannot_be_watched_is_as_before() {
+    fn a_stream_that_cannot_be_watched_stays_usable() {
         crate::run(async {
             let name = format!("weir-net-unwatchable-{}", std::process::id());
             let path = std::env::temp_dir().join(name);

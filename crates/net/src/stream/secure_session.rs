@@ -1,4 +1,4 @@
-//! What a protocol under a stream, such as TLS, has to offer.
+//! The interface of a protocol between a stream's user and its socket, such as TLS.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -7,56 +7,56 @@ use super::session_input::SessionInput;
 use crate::tls::TlsDetails;
 
 /// A session between the user of a stream and its socket. It does no I/O of its own: the stream
-/// hands it the socket, which fails with `WouldBlock` where it is not ready.
+/// passes it the socket, which fails with `WouldBlock` when it is not ready.
 pub trait SecureSession: Send {
-    /// Whether keys are still being agreed on.
+    /// Whether the handshake is not done.
     fn is_handshaking(&self) -> bool;
 
-    /// Whether plaintext is exchanged although the other end's part of the handshake is still to
-    /// come.
+    /// Whether plaintext is exchanged although the peer's part of the handshake is still missing
+    /// (early data).
     fn is_early(&self) -> bool {
         false
     }
 
-    /// Goes on with what was received before there was a session.
+    /// Processes the bytes received before the session was created.
     fn proceed(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Reads once, and makes plaintext of it as far as it is complete. 0 is the end. Called only
-    /// while there is no plaintext, so there is never more of it than one read brings.
+    /// Reads once, and decrypts complete records. 0 is the end. Called only while there is no
+    /// plaintext, so plaintext is limited to that of one read.
     fn receive(&mut self, socket: &mut SessionInput<'_>) -> io::Result<usize>;
 
-    /// Whether plaintext waits to be taken.
+    /// Whether there is plaintext to take.
     fn has_plaintext(&self) -> bool;
 
-    /// Moves up to `most` bytes of plaintext to the buffer's end. How many; 0 where there is none.
+    /// Appends up to `most` bytes of plaintext to the buffer. Returns their number.
     fn take_plaintext(&mut self, buffer: &mut Vec<u8>, most: usize) -> usize;
 
-    /// Whether the other end has said that nothing more comes (close_notify), and all that came
-    /// before was taken.
+    /// Whether the peer has announced the end of its data (close_notify), and all plaintext was
+    /// taken.
     fn is_ended(&self) -> bool;
 
-    /// Asked at the end of what comes: whether the other end has not said so. Somebody else may
-    /// have cut off the rest.
+    /// After the end of input: whether the peer did not announce it. An attacker may have cut off
+    /// the rest.
     fn is_cut(&self) -> bool {
         !self.is_ended()
     }
 
-    /// Takes plaintext to send. How much; nothing only where there was nothing. Called only while
-    /// there is nothing to [flush](Self::flush).
+    /// Accepts plaintext to send and returns its length, 0 only if there was none. Called only
+    /// while there is nothing to [flush](Self::flush).
     fn send(&mut self, plaintext: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Says that nothing more will be sent (close_notify). May be called again.
+    /// Announces the end of output (close_notify). May be called again.
     fn close(&mut self);
 
-    /// Whether bytes wait for the socket.
+    /// Whether there are bytes to write to the socket.
     fn wants_flush(&self) -> bool;
 
-    /// Writes once what waits for the socket.
+    /// Makes one write to the socket.
     fn flush(&mut self, socket: &mut dyn Write) -> io::Result<usize>;
 
-    /// What was agreed on, once it was; `None`: there is nothing to say of it.
+    /// Details of the handshake, once it is done; `None`: there are none.
     fn details(&self) -> Option<&Arc<TlsDetails>> {
         None
     }

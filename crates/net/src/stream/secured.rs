@@ -1,5 +1,5 @@
-//! A stream's session at work: it is given the socket when that is ready, and asked first whether
-//! something waits in memory.
+//! Connects a stream's session with its socket: the session gets the socket when that is ready, and
+//! its memory is checked first.
 
 use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -13,13 +13,13 @@ use super::socket::{PlainSocket, ReadResult, room_of};
 use crate::buffers;
 use crate::event_loop::{has_share, poll_share};
 
-/// How many times unread input is read and discarded before a socket is closed.
+/// Maximum number of reads that discard unread input before a socket is closed.
 const READS_AT_CLOSE: usize = 16;
 
 pub(super) struct Secured {
     session: Box<dyn SecureSession>,
-    /// Plaintext that the session has taken and the socket has not: its writer is told of it when
-    /// all of it is flushed, so that what was written needs no flush afterwards.
+    /// Plaintext that the session has taken and the socket has not. It counts as written once all
+    /// of it is flushed, so that a successful write needs no flush afterwards.
     unflushed: usize,
 }
 
@@ -76,7 +76,7 @@ impl Secured {
         if !ready!(self.poll_plaintext(cx, socket))? {
             return Poll::Ready(Ok(0));
         }
-        // To open it may have taken more than the task's share: the peer can change keys.
+        // Decryption may have used up the task's share: the peer can change keys.
         if !has_share() {
             ready!(poll_share(cx));
         }
@@ -85,16 +85,16 @@ impl Secured {
         Poll::Ready(Ok(self.session.take_plaintext(buffer, room)))
     }
 
-    /// Ready once there is plaintext; `false`: there will be none. A peer may send nothing else, so
-    /// the task's share ends this, as it does any loop that reads.
+    /// Ready once there is plaintext; `false`: there will be none. A peer may send other messages
+    /// without end, so the task's share bounds this loop, as it does every loop that reads.
     pub(super) fn poll_plaintext(
         &mut self,
         cx: &mut Context<'_>,
         socket: &mut PlainSocket,
     ) -> Poll<io::Result<bool>> {
         loop {
-            // The session may have to answer. Whether it can is no matter here: reading tells
-            // whether the connection is broken.
+            // The session may have to answer. An error is ignored here: reading reveals whether the
+            // connection is broken.
             let _ = self.poll_flush(cx, socket);
             if self.session.has_plaintext() {
                 return Poll::Ready(Ok(true));
@@ -119,7 +119,7 @@ impl Secured {
         socket: &mut PlainSocket,
     ) -> Poll<()> {
         match self.poll_plaintext(cx, socket) {
-            // Nothing is read past plaintext; that the socket is closed is seen all the same.
+            // Nothing is read beyond plaintext, but a closed socket is still detected.
             Poll::Ready(Ok(true)) => socket.poll_closed(cx),
             Poll::Ready(_) => Poll::Ready(()),
             Poll::Pending => Poll::Pending,
@@ -144,7 +144,7 @@ impl Secured {
         Poll::Ready(Ok(std::mem::take(&mut self.unflushed)))
     }
 
-    /// Reads a file, and writes what it has read.
+    /// Reads a piece of a file, and writes it.
     pub(super) fn poll_write_file(
         &mut self,
         cx: &mut Context<'_>,
@@ -181,8 +181,8 @@ impl Secured {
         if !socket.is_broken_off {
             self.session.close();
         }
-        // Nobody waits, and nobody asks what came of it. What the other end's session has sent is
-        // read: a socket that is closed with unread bytes is reset.
+        // Errors are ignored, and nothing waits. Messages of the peer's session are read, since
+        // closing a socket with unread bytes resets the connection.
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);
         for _ in 0..READS_AT_CLOSE {
             let mut incoming = SessionInput::new(socket.as_fd());
@@ -208,7 +208,7 @@ impl Secured {
         })
     }
 
-    /// Sends what a session that has failed still has to say, if the socket takes it at once.
+    /// Sends the alert of a failed session, if the socket accepts it at once.
     fn say_why(&mut self, socket: &mut PlainSocket) {
         let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()), socket);
     }
@@ -229,7 +229,7 @@ impl Secured {
     }
 }
 
-/// A socket that a session writes.
+/// A socket that a session writes to.
 struct SessionOutput<'s>(BorrowedFd<'s>);
 
 impl Write for SessionOutput<'_> {

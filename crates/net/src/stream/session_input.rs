@@ -1,4 +1,4 @@
-//! A socket as the session over it reads it.
+//! The socket as a session reads it.
 
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
@@ -9,10 +9,10 @@ use rustix::net::RecvFlags;
 use super::socket::receive;
 use crate::event_loop::spend;
 
-/// A socket that a session reads.
+/// A socket that a session reads from.
 pub struct SessionInput<'s> {
     fd: BorrowedFd<'s>,
-    /// Whether there was less than the last read had room for.
+    /// Whether the last read left room in its buffer.
     pub(super) emptied: bool,
 }
 
@@ -21,7 +21,7 @@ impl<'s> SessionInput<'s> {
         Self { fd, emptied: true }
     }
 
-    /// Reads once into the buffer's spare room, which there must be.
+    /// Reads once into the buffer's spare room, which must not be empty.
     pub fn read_into(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         match receive(self.fd, buffer, usize::MAX) {
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),

@@ -1,4 +1,4 @@
-//! A socket and its place in the worker's epoll set.
+//! A socket and its registration in the worker's epoll set.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,21 +12,21 @@ use crate::{buffers, epoll_failed};
 
 /// A connected socket without a session.
 pub(super) struct PlainSocket {
-    /// Its place in the epoll set, from the first operation that would block. Closing `fd` takes it
-    /// out of there.
+    /// The registration in the epoll set, from the first operation that would block. Closing `fd`
+    /// removes it.
     watched: Option<EventWatch>,
     fd: OwnedFd,
-    /// Whether the kernel may have bytes that no new readiness will tell of.
+    /// Whether the kernel may have bytes that no further event will announce.
     pub(super) unread: bool,
-    /// Whether a session does not tell the other end that all was sent. Here it takes no memory.
+    /// Whether a session does not announce the end of output. It is stored here to save memory.
     pub(super) is_broken_off: bool,
 }
 
-/// What came of a read.
+/// The result of a read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadResult {
     pub(crate) count: usize,
-    /// Whether there was less than there was room for.
+    /// Whether the read left room in its buffer.
     pub(crate) emptied: bool,
 }
 
@@ -35,7 +35,7 @@ impl PlainSocket {
         Self { watched: None, fd, unread: false, is_broken_off: false }
     }
 
-    /// Leaves the worker; the socket stays open.
+    /// Leaves the worker's epoll set; the socket stays open.
     pub(super) fn into_fd(self) -> OwnedFd {
         let Self { watched, fd, .. } = self;
         if let Some(watch) = watched {
@@ -44,7 +44,7 @@ impl PlainSocket {
         fd
     }
 
-    /// Reads in the way of `read`, which is pending where there is nothing.
+    /// Reads with `read`, which is pending if there are no bytes.
     #[inline]
     pub(super) fn poll_in(
         &mut self,
@@ -59,7 +59,7 @@ impl PlainSocket {
                 Poll::Ready(done) => return Poll::Ready(self.note_received(done)),
                 Poll::Pending => {
                     self.unread = false;
-                    // What was told so far, was told of what has been read.
+                    // The readiness reported so far is about bytes that were read.
                     self.watched.iter().for_each(EventWatch::clear_readable);
                 }
             }
@@ -70,7 +70,7 @@ impl PlainSocket {
             match read(self.fd.as_fd()) {
                 Poll::Pending => watch.clear_readable(),
                 Poll::Ready(done) => {
-                    // A short read emptied the socket: the next wait needs no EAGAIN to learn it.
+                    // A short read emptied the socket, so the next read need not get EAGAIN first.
                     if matches!(done, Ok(ReadResult { emptied: true, .. })) {
                         watch.clear_readable();
                     }
@@ -85,8 +85,8 @@ impl PlainSocket {
         Ok(done?.count)
     }
 
-    /// Writes in the way of `write`, which is pending where there is no room. Who cannot be written
-    /// to any more may have said why, and nobody has told of it yet: the next read looks.
+    /// Writes with `write`, which is pending if there is no room. A peer that cannot be written to
+    /// may have sent its reason, without an event so far: the next read tries at once.
     #[inline]
     pub(super) fn poll_out(
         &mut self,
@@ -131,12 +131,12 @@ impl PlainSocket {
             None => true,
             Some(watch) => self.unread || watch.is_readable(),
         };
-        // Readiness may be told of bytes that were read before it was.
+        // Readiness may be about bytes that were read since.
         is_told && !is_empty(self.as_fd())
     }
 
     pub(super) fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // A read that took all it had room for may have been the last one.
+        // A read that filled its buffer may have been the last one.
         if self.unread && !is_empty(self.as_fd()) {
             return Poll::Ready(());
         }
@@ -162,8 +162,8 @@ impl AsFd for PlainSocket {
     }
 }
 
-/// A stream's place in the worker's epoll set, from now on. Where that fails, the stream is as
-/// before.
+/// Registers a socket in the worker's epoll set if necessary. After a failure the stream is
+/// unchanged.
 #[inline(always)]
 fn watch<'s>(watched: &'s mut Option<EventWatch>, fd: &OwnedFd) -> io::Result<&'s EventWatch> {
     Ok(match watched {
@@ -172,20 +172,20 @@ fn watch<'s>(watched: &'s mut Option<EventWatch>, fd: &OwnedFd) -> io::Result<&'
     })
 }
 
-/// Enters the set: once for each stream.
+/// Adds a socket to the set, once per stream.
 #[cold]
 fn register(fd: &OwnedFd) -> io::Result<EventWatch> {
     let watch = EventWatch::new(fd, Interest::ReadAndWrite);
     watch.map_err(|error| epoll_failed((fd.as_raw_fd(), error)))
 }
 
-/// Whether the socket is open and has nothing to read.
+/// Whether the socket is open and has no bytes to read.
 fn is_empty(fd: BorrowedFd<'_>) -> bool {
     let peeked = rustix::net::recv(fd, &mut [0; 1], RecvFlags::PEEK);
     peeked.is_err_and(|error| error == Errno::AGAIN)
 }
 
-/// What came of a call: pending where it would block.
+/// The result of a call; pending if it would block.
 #[inline]
 pub(super) fn sent(done: Result<usize, Errno>) -> Poll<io::Result<usize>> {
     match done {
@@ -220,12 +220,12 @@ pub(super) fn receive(
         }
     };
     spend(count);
-    // SAFETY: the kernel has filled `count` bytes after the buffer's present end.
+    // SAFETY: the kernel has filled `count` bytes after the buffer's current end.
     unsafe { buffer.set_len(buffer.len() + count) };
     Poll::Ready(Ok(ReadResult { count, emptied: count < room }))
 }
 
-/// How much fits into the buffer; one without any memory is lent.
+/// The room in the buffer; a buffer without memory is replaced by a lent one.
 #[inline]
 pub(super) fn room_of(buffer: &mut Vec<u8>) -> usize {
     if buffer.capacity() == 0 {

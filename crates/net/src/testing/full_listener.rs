@@ -1,25 +1,23 @@
-//! A server that takes no connections.
+//! A server that does not accept connections.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use socket2::SockRef;
 
-/// How long a connection that is taken takes.
+/// Maximum time of a successful connection attempt.
 const CONNECTED_MAX: Duration = Duration::from_millis(100);
-/// More than the kernel queues without a backlog.
+/// More connections than the kernel queues without a backlog.
 const QUEUED_MAX: usize = 8;
 
-/// A listening socket whose queue is full: a further connection is neither taken nor refused.
+/// A listening socket whose queue is full: a further connection is neither accepted nor refused.
 pub struct FullListener {
-    /// Where it listens.
     pub address: SocketAddr,
     _listener: TcpListener,
     _queued: Vec<TcpStream>,
 }
 
 impl FullListener {
-    /// A socket with as many connections as it has room for.
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         SockRef::from(&listener).listen(0).expect("a shorter queue");

@@ -1,4 +1,4 @@
-//! What tests use instead of the network and the clock.
+//! Replacements for the network and the clock in tests.
 
 mod full_listener;
 mod relay;

@@ -1,5 +1,4 @@
-//! The other end of a toy session, for clients and servers that speak through plain sockets and may
-//! block.
+//! The other end of a toy session, for clients and servers with plain sockets, which may block.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -12,16 +11,16 @@ use std::time::{Duration, Instant};
 use super::Toy;
 use crate::{Alarm, MailboxSender, SocketProbe, Stream, mailbox};
 
-/// Which end of a session.
+/// The ends of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelaySide {
-    /// The one that begins.
+    /// Begins the handshake.
     Client,
-    /// The one that answers.
+    /// Answers the handshake.
     Server,
 }
 
-/// Waits, by the real clock, for what relays may still have to pass on.
+/// Waits by the real clock for bytes still in relays.
 pub async fn pause_for_relays() {
     const PAUSE: Duration = Duration::from_millis(50);
     let mut alarm = Alarm::new().expect("a descriptor");
@@ -34,8 +33,8 @@ struct Job {
     side: RelaySide,
 }
 
-/// Passes bytes between a plain socket and the `side` of a toy session on another one, in a thread
-/// of its own, until both are closed. Both sockets must be non-blocking.
+/// Forwards bytes between a plain socket and the `side` of a toy session on another one, on a
+/// shared thread, until both are closed. Both sockets must be non-blocking.
 pub fn relay(plain: OwnedFd, secured: OwnedFd, side: RelaySide) {
     static JOBS: OnceLock<MailboxSender<Job>> = OnceLock::new();
     let jobs = JOBS.get_or_init(|| {
@@ -52,17 +51,18 @@ pub fn relay(plain: OwnedFd, secured: OwnedFd, side: RelaySide) {
     jobs.send(Job { plain, secured, side });
 }
 
-/// Bytes in one direction.
+/// One direction of a relay.
 #[derive(Default)]
 struct RelayDirection {
     buffer: Vec<u8>,
     written: usize,
     is_ended: bool,
-    /// Whether the reading end takes no more: what still comes is thrown away, since a socket that
-    /// is closed with unread bytes is reset.
+    /// Whether the destination fails: further input is discarded, since closing a socket with
+    /// unread bytes resets the connection.
     is_broken: bool,
     is_over: bool,
-    /// A server that closes early resets its connection by having unread bytes; its reply counts.
+    /// Whether a reset is forwarded. Not on the server's side, where a server that closes early
+    /// resets the connection because of unread bytes, although its reply counts.
     passes_resets: bool,
 }
 
@@ -71,7 +71,7 @@ impl Job {
         let (mut plain, mut secured) = (Stream::new(self.plain), Stream::new(self.secured));
         let session = Box::new(Toy::new(self.side, true));
         secured.secure(session);
-        // What comes of it, the ways find out.
+        // An error shows up again when the directions use the stream.
         let _ = poll_fn(|cx| secured.poll_handshake(cx)).await;
         let passes_resets = self.side == RelaySide::Client;
         let way = || RelayDirection { passes_resets, ..RelayDirection::default() };
@@ -79,7 +79,7 @@ impl Job {
         let ended = poll_fn(|cx| {
             let (out, broken) = (out.poll(cx, &mut plain, &mut secured)?, out.is_broken);
             let back = back.poll(cx, &mut secured, &mut plain)?;
-            // A socket that takes no more ends what is sent to it.
+            // A failed destination ends its direction.
             let is_over = (out.is_ready() || (broken && passes_resets)) && back.is_ready();
             if is_over { Poll::Ready(Ok(())) } else { Poll::Pending }
         });
@@ -91,7 +91,7 @@ impl Job {
 }
 
 impl RelayDirection {
-    /// Fails where a TCP connection was reset, and that is to be passed on.
+    /// Fails if a TCP connection was reset and resets are forwarded.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -109,7 +109,7 @@ impl RelayDirection {
                     }
                 }
             } else if self.is_ended {
-                // The other end may be gone.
+                // The other end may be closed.
                 let _ = ready!(to.poll_shutdown(cx));
                 self.is_over = true;
             } else {

@@ -1,8 +1,8 @@
-//! Time that passes when a test says so.
+//! A clock that tests control.
 //!
-//! The timers and sleeps of a worker go by its clock, so a clock that stands still stops them all.
-//! Sockets are not part of it: bytes arrive at once. Before time passes, a worker does all that it
-//! can without it, so a test that has seen an effect may let time pass, and nothing is overtaken.
+//! A worker's timers and sleeps use its clock, so a stopped clock stops them all. Sockets are not
+//! affected: bytes arrive at once. Before time passes, a worker does everything that does not need
+//! time, so the order of events does not depend on real time.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,31 +12,31 @@ use std::time::{Duration, Instant};
 
 use crate::{Alarm, clock, timer, yield_now};
 
-/// How often the sockets are looked at until a worker counts as idle.
+/// How often the sockets are checked before a worker counts as idle.
 const LOOKS: usize = 16;
-/// Between two looks at a worker that waits for another thread.
+/// Pause between two checks of a worker that waits for another thread.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// From now on this worker's time passes by [`advance`] alone.
+/// From now on, only [`advance`] moves this worker's clock.
 pub fn stop_clock() {
     clock::stop(true);
 }
 
-/// From now on this worker's time passes by itself again.
+/// From now on, this worker's clock runs by itself again.
 pub fn start_clock() {
     clock::stop(false);
     timer::wake_driver();
 }
 
-/// Lets the worker do all that it can without time.
+/// Lets the worker do everything that does not need time.
 pub async fn settle() {
     for _ in 0..LOOKS {
-        // Goes on after the other tasks have run and the sockets have been looked at.
+        // Continues after the other tasks have run and the sockets have been checked.
         yield_now().await;
     }
 }
 
-/// Lets time pass, from one deadline to the next, and the worker do what is due at each.
+/// Lets time pass, from one deadline to the next; the worker does the work due at each.
 pub async fn advance(delay_ms: u64) {
     assert!(clock::is_stopped(), "the clock goes by itself");
     let end_ms = clock::now_ms() + delay_ms;
@@ -49,8 +49,8 @@ pub async fn advance(delay_ms: u64) {
     }
 }
 
-/// Runs a worker that nobody outside of it talks to: whenever it waits, time passes. What comes of
-/// it, and how long that took. Between two such runs of a thread no time passes.
+/// Runs a worker without outside input: whenever it waits, time passes. Returns the result and the
+/// duration in milliseconds. No time passes between two such runs on a thread.
 pub fn simulate<T>(main: impl Future<Output = T>) -> io::Result<(T, u64)> {
     crate::run(async {
         clock::stop(true);
@@ -67,7 +67,7 @@ pub fn simulate<T>(main: impl Future<Output = T>) -> io::Result<(T, u64)> {
                     clock::step(due_ms - clock::now_ms());
                     timer::wake_due();
                 }
-                // A thread beside the worker has to do something first.
+                // A thread beside the worker must do something first.
                 None => pause().await,
             }
         };
@@ -90,7 +90,7 @@ mod tests {
     use crate::{sleep, spawn};
 
     #[test]
-    fn deadlines_come_in_their_order_and_only_when_time_passes() {
+    fn deadlines_are_met_in_order_and_only_when_time_passes() {
         crate::run(async {
             stop_clock();
             let came = Rc::new(RefCell::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! A client that speaks TLS over any blocking stream, and certificates for the server's side.
+//! A TLS client over any blocking stream, and certificates for servers.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use rustls::{
 use crate::tls::record::{ContentType, HEADER, OVERHEAD_MAX, RecordKey};
 use crate::tls::{Credential, PrivateKey, ServerVerifier, read_certificates};
 
-/// A certificate for `localhost` with an ECDSA key, which says so in its common name.
+/// A certificate for `localhost` with an ECDSA key; its common name says so.
 pub const ECDSA_CERTIFICATE: &str = include_str!("tls/ecdsa.pem");
-/// Its key.
+/// The key of [`ECDSA_CERTIFICATE`].
 pub const ECDSA_KEY: &str = include_str!("tls/ecdsa.key");
-/// The same with an RSA key.
+/// A certificate for `localhost` with an RSA key.
 pub const RSA_CERTIFICATE: &str = include_str!("tls/rsa.pem");
-/// Its key.
+/// The key of [`RSA_CERTIFICATE`].
 pub const RSA_KEY: &str = include_str!("tls/rsa.key");
 
 /// The first certificate of a PEM file, as DER.
@@ -42,35 +42,35 @@ pub fn pem(label: &str, der: &[u8]) -> String {
     String::from_utf8(text).expect("PEM is ASCII")
 }
 
-/// The contents of the first section of a PEM file, whatever it is.
+/// The contents of the first section of a PEM file.
 pub fn pem_contents(text: &str) -> Vec<u8> {
     let section = wire::pem::PemSections::new(text.as_bytes()).next();
     section.expect("a section").expect("sound PEM").contents.to_vec()
 }
 
-/// A client's end of an established connection of TLS 1.3, which sends records of any contents.
+/// The client's end of an established TLS 1.3 connection, which sends arbitrary records.
 pub struct RawRecords<S> {
     seal: RecordKey,
     open: RecordKey,
     socket: S,
 }
 
-/// What a client is capable of.
+/// Configuration of a client.
 #[derive(Clone)]
 pub struct TlsClient {
     config: ClientConfig,
 }
 
-/// A client's end of a connection.
+/// The client's end of a connection.
 pub struct TlsClientStream<S: Read + Write>(StreamOwned<ClientConnection, S>);
 
 impl TlsClient {
-    /// One that takes every certificate.
+    /// A client that accepts every certificate.
     pub fn new() -> Self {
         Self::with_versions(&[&version::TLS12, &version::TLS13])
     }
 
-    /// One that speaks TLS 1.2 only.
+    /// A client that speaks only TLS 1.2.
     pub fn tls12() -> Self {
         Self::with_versions(&[&version::TLS12])
     }
@@ -94,7 +94,7 @@ impl TlsClient {
         self
     }
 
-    /// Shows this certificate to servers that ask for one.
+    /// Presents this certificate when a server requests one.
     pub fn showing(mut self, certificate: &str, key: &str) -> Self {
         let credential = Credential::read(certificate.as_bytes(), key.as_bytes(), &[]);
         let credential = CertifiedKey::clone(&credential.expect("a sound certificate").key);
@@ -102,7 +102,7 @@ impl TlsClient {
         self
     }
 
-    /// Shows these bytes as certificates, its own first, and signs with this key.
+    /// Presents these bytes as certificates, the client's own first, and signs with this key.
     pub fn showing_any(mut self, chain: &[Vec<u8>], key: &str) -> Self {
         let key = PrivateKey::read(key.as_bytes(), &[]).expect("a key");
         let chain = chain.iter().map(|der| der.clone().into()).collect();
@@ -111,7 +111,7 @@ impl TlsClient {
         self
     }
 
-    /// Shows the certificate of somebody else, and signs with its own key.
+    /// Presents the certificate `stolen`, but signs with the key `own`.
     pub fn pretending(mut self, stolen: (&str, &str), own: (&str, &str)) -> Self {
         let read = |(certificate, key): (&str, &str)| {
             Credential::read(certificate.as_bytes(), key.as_bytes(), &[]).expect("a certificate")
@@ -123,26 +123,26 @@ impl TlsClient {
         self
     }
 
-    /// Shows no certificate any more.
+    /// Presents no certificate.
     pub fn showing_nothing(mut self) -> Self {
         self.config.client_auth_cert_resolver = Arc::new(NoCertificate);
         self
     }
 
-    /// Offers the sessions of every name to every other.
+    /// Offers sessions of one server name to servers of any name.
     pub fn confusing_names(mut self) -> Self {
         let store = ConfusedSessions(Arc::new(ClientSessionMemoryCache::new(16)));
         self.config.resumption = Resumption::store(Arc::new(store));
         self
     }
 
-    /// Sends early data where it may.
+    /// Sends early data if possible.
     pub fn with_early_data(mut self) -> Self {
         self.config.enable_early_data = true;
         self
     }
 
-    /// Takes compressed certificates, and counts them.
+    /// Accepts compressed certificates, and counts them.
     pub fn decompressing(mut self, decompressed: &'static AtomicUsize) -> Self {
         let decompressor = Box::leak(Box::new(CountingDecompressor(decompressed)));
         self.config.cert_decompressors = vec![decompressor];
@@ -177,7 +177,7 @@ impl ResolvesClientCert for NoCertificate {
     }
 }
 
-/// Sessions that are stored under one name.
+/// Stores all sessions under one name.
 #[derive(Debug)]
 struct ConfusedSessions(Arc<ClientSessionMemoryCache>);
 
@@ -217,7 +217,7 @@ impl ClientSessionStore for ConfusedSessions {
     }
 }
 
-/// What decompresses certificates.
+/// Counts decompressed certificates.
 #[derive(Debug)]
 struct CountingDecompressor(&'static AtomicUsize);
 
@@ -239,39 +239,37 @@ impl CertDecompressor for CountingDecompressor {
 }
 
 impl<S: Read + Write> TlsClientStream<S> {
-    /// Sends this before the handshake, if the session may; whether it may.
+    /// Sends early data. False: the session does not permit it.
     pub fn write_early(&mut self, bytes: &[u8]) -> bool {
         self.0.conn.early_data().is_some_and(|mut early| early.write_all(bytes).is_ok())
     }
 
-    /// Whether the server took early data.
+    /// Whether the server accepted the early data.
     pub fn is_early_data_accepted(&self) -> bool {
         self.0.conn.is_early_data_accepted()
     }
 
-    /// The server's certificate in DER.
     pub fn certificate(&self) -> Vec<u8> {
         let chain = self.0.conn.peer_certificates().unwrap_or_default();
         chain.first().map(|der| der.to_vec()).unwrap_or_default()
     }
 
-    /// The application protocol.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.0.conn.alpn_protocol()
     }
 
-    /// Changes the key that it sends with, and asks the server to do the same.
+    /// Changes the client's sending key, and requests the same from the server.
     pub fn refresh_keys(&mut self) {
         self.0.conn.refresh_traffic_keys().expect("the handshake is over");
     }
 
-    /// Says that nothing more comes.
+    /// Sends close_notify.
     pub fn close(&mut self) -> io::Result<()> {
         self.0.conn.send_close_notify();
         self.0.flush()
     }
 
-    /// Leaves the records to the caller. All that the server has sent was read.
+    /// Gives up the session but keeps its keys. All of the server's records must have been read.
     pub fn into_records(self) -> RawRecords<S> {
         let (connection, socket) = self.0.into_parts();
         let secrets = connection.dangerous_extract_secrets().expect("the handshake is over");
@@ -279,19 +277,18 @@ impl<S: Read + Write> TlsClientStream<S> {
         RawRecords { seal: key(secrets.tx), open: key(secrets.rx), socket }
     }
 
-    /// The stream below.
+    /// The underlying stream.
     pub fn below(&mut self) -> &mut S {
         &mut self.0.sock
     }
 }
 
 impl<S: Read + Write> RawRecords<S> {
-    /// Messages of the handshake protocol.
+    /// Type of handshake messages.
     pub const HANDSHAKE: u8 = 22;
-    /// Bytes of the application.
+    /// Type of application data.
     pub const DATA: u8 = 23;
 
-    /// Sends a record.
     pub fn send(&mut self, kind: u8, text: &[u8]) -> io::Result<()> {
         let mut record = vec![0; text.len() + OVERHEAD_MAX];
         let sealed = self.seal.seal(ContentType(kind), &[text], &mut record);

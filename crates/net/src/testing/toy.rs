@@ -1,6 +1,6 @@
-//! A session that hides nothing but has all that makes TLS hard: a handshake, scrambled frames that
-//! come in any pieces, plaintext left in memory, frames that are no data and want an answer, and an
-//! end of its own.
+//! A session without secrecy that has all difficulties of TLS: a handshake, scrambled frames split
+//! at any point, plaintext left in memory, control frames that need an answer, and an announced
+//! end.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read as _, Write};
@@ -10,11 +10,11 @@ use crate::{SecureSession, SessionInput};
 
 use super::RelaySide;
 
-/// Bytes read from a socket at once.
+/// Maximum number of bytes per read.
 const READ_MAX: usize = 7000;
-/// Bytes in a frame.
+/// Maximum number of bytes in a frame.
 const FRAME_MAX: usize = 3000;
-/// Plaintext taken at once.
+/// Maximum plaintext taken by one call.
 const SENT_MAX: usize = 20_000;
 /// A frame begins with its kind and its length.
 const HEAD: usize = 3;
@@ -22,26 +22,25 @@ const HEAD: usize = 3;
 /// Kinds of frames.
 const HELLO: u8 = 1;
 const DATA: u8 = 2;
-/// Says nothing, as a session ticket.
+/// Ignored, like a session ticket.
 const NOTE: u8 = 3;
-/// Wants a [`NOTE`] back, as a key update.
+/// Answered by a [`NOTE`], like a key update.
 const ASK: u8 = 4;
-/// The end of what one side sends.
+/// The end of one side's output.
 const END: u8 = 5;
 
-/// See above.
+/// A toy session.
 pub struct Toy {
     side: RelaySide,
     is_greeted: bool,
     incoming: Vec<u8>,
     incoming_key: Key,
-    /// Frame by frame.
     plaintext: VecDeque<Vec<u8>>,
     is_ended: bool,
     outgoing: Vec<u8>,
     outgoing_key: Key,
     is_closed: bool,
-    /// Whether it wants answers: one that closes the connection afterwards must not.
+    /// Whether it sends [`ASK`]; not for a side that closes without reading the answers.
     asks: bool,
     sent: u32,
 }
@@ -59,7 +58,6 @@ impl Transport for ToyTransport {
 }
 
 impl Toy {
-    /// A new session.
     pub fn new(side: RelaySide, asks: bool) -> Self {
         let (to_server, to_client) = (Key { seed: 7, at: 0 }, Key { seed: 11, at: 0 });
         let (outgoing_key, incoming_key) = match side {
@@ -85,7 +83,7 @@ impl Toy {
         toy
     }
 
-    /// Frames that are no data.
+    /// Sends control frames.
     pub fn ask(&mut self) {
         self.put(NOTE, b"");
         if self.asks {
@@ -114,7 +112,7 @@ impl Toy {
         Ok(())
     }
 
-    /// Takes the next frame, if all of it is there.
+    /// Takes the next frame if it is complete.
     fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let [kind, high, low, ..] = self.incoming[..] else { return None };
         let end = HEAD + usize::from(u16::from_be_bytes([high, low]));
@@ -210,7 +208,7 @@ impl SecureSession for Toy {
     }
 }
 
-/// Differs from byte to byte, so that none may be lost, repeated or moved.
+/// Differs for each byte position, so that lost, repeated or moved bytes are detected.
 struct Key {
     seed: u64,
     at: u64,
@@ -229,12 +227,12 @@ impl Key {
         self.apply_to_part(last);
     }
 
-    /// The next eight bytes' key.
+    /// The key for the current eight bytes.
     fn word(&self) -> u64 {
         (self.at / 8 + self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// No more than is left of eight bytes.
+    /// Applies the key to at most the rest of the current eight bytes.
     fn apply_to_part(&mut self, bytes: &mut [u8]) {
         let word = self.word().to_le_bytes();
         let word = &word[(self.at % 8) as usize..];

@@ -1,11 +1,11 @@
-//! Compression of certificates (RFC 8879) with zlib. rustls keeps what was compressed: a chain is
+//! Compression of certificates (RFC 8879) with zlib. rustls caches the result: a chain is
 //! compressed once, not in each handshake.
 
 use rustls::CertificateCompressionAlgorithm;
 use rustls::compress::{CertCompressor, CompressionFailed, CompressionLevel};
 use zlib_rs::{DeflateConfig, ReturnCode, compress_bound, compress_slice};
 
-/// All that there are.
+/// All supported algorithms.
 pub(super) const COMPRESSORS: &[&dyn CertCompressor] = &[&ZlibCompressor];
 
 #[derive(Debug)]

@@ -1,11 +1,12 @@
-//! Verification of a peer's chain of certificates, with OpenSSL's rules and words.
+//! Verification of a peer's chain of certificates, with OpenSSL's rules and messages.
 //!
-//! Not webpki's, which refuses what OpenSSL accepts and configurations for nginx rely on:
-//! certificates of version 1, self-signed ones that are themselves trusted, authorities as servers.
-//! Trust ends at a self-signed certificate of the trusted file, or at one with trust settings for
-//! the purpose; others in it only help to get there. What OpenSSL refuses is refused here too
-//! (`cargo xtask chains` compares them); the reverse does not hold. Of several issuers that fit,
-//! each is tried, and OpenSSL tries the first: the chain that is found is a good one for both.
+//! Not webpki's, which refuses certificates that OpenSSL accepts and that configurations for nginx
+//! rely on: certificates of version 1, self-signed ones that are themselves trusted, authorities as
+//! servers. A chain must end at a self-signed certificate of the trusted file, or at one with trust
+//! settings for the purpose; other certificates in the file only help to build chains. Chains that
+//! OpenSSL refuses are refused here too (`cargo xtask chains` compares them); the reverse does not
+//! hold. Of several possible issuers, each is tried, while OpenSSL tries only the first: a chain
+//! found here is valid for both.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,27 +24,26 @@ use super::private_key::{CertificateSection, KeyError, read_certificate_sections
 #[derive(Clone, Debug)]
 pub struct TrustedCertificates(Arc<Vec<CertificateSection>>);
 
-/// Lists of revoked certificates, as DER.
+/// Certificate revocation lists, as DER.
 #[derive(Clone, Debug)]
 pub struct RevocationLists(Arc<Vec<Vec<u8>>>);
 
-/// What a chain has to fulfil.
+/// The requirements for a chain.
 #[derive(Clone, Debug)]
 pub struct ChainRules {
-    /// Whom to trust.
     pub trusted: TrustedCertificates,
-    /// What was revoked; `None`: nobody asks.
+    /// Certificate revocation lists; `None`: revocation is not checked.
     pub revoked: Option<RevocationLists>,
-    /// Certificates between the peer's and the trusted one, at most.
+    /// Maximum number of certificates between the peer's and the trusted one.
     pub depth_max: usize,
 }
 
-/// What a peer's certificate is used for: the last number of `id-kp`.
+/// The purpose of a peer's certificate: the last number of `id-kp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainPurpose {
-    /// It is a server's.
+    /// A server's certificate.
     Server = 1,
-    /// It is a client's.
+    /// A client's certificate.
     Client = 2,
 }
 
@@ -80,10 +80,10 @@ pub enum ChainFault {
     InvalidAuthority = 79,
 }
 
-/// Certificates in a chain, at most, whatever the rules say.
+/// Maximum number of certificates in a chain, regardless of the rules.
 const CHAIN_MAX: usize = 12;
 
-/// Signatures that are verified for one chain, at most.
+/// Maximum number of signatures that are verified for one chain.
 const SIGNATURES_MAX: usize = 50;
 
 impl TrustedCertificates {
@@ -96,12 +96,11 @@ impl TrustedCertificates {
         Ok(Self(Arc::new(certificates)))
     }
 
-    /// No certificate.
     pub fn none() -> Self {
         Self(Arc::default())
     }
 
-    /// These, and others.
+    /// Both sets together.
     pub fn with(self, others: &Self) -> Self {
         Self(Arc::new([&self.0[..], &others.0].concat()))
     }
@@ -116,7 +115,7 @@ impl TrustedCertificates {
         self.0.iter().map(CertificateSection::contents)
     }
 
-    /// The certificates, and what their settings say about a purpose.
+    /// The certificates, with their trust settings for a purpose.
     fn for_purpose(&self, purpose: ChainPurpose) -> Vec<(X509<'_>, PurposeTrust)> {
         let parsed = self.sections().filter_map(|section| {
             let (certificate, settings) = TrustSettings::split(section).ok()?;
@@ -148,7 +147,7 @@ impl RevocationLists {
 }
 
 impl ChainFault {
-    /// Whether nothing is wrong but that nobody trusted has signed.
+    /// Whether the only fault is an unknown authority.
     pub fn is_of_unknown_authority(self) -> bool {
         matches!(self, Self::SelfSigned | Self::SelfSignedInChain | Self::UnknownIssuer)
     }
@@ -208,7 +207,8 @@ impl From<NameFault> for ChainFault {
 }
 
 impl ChainRules {
-    /// Verifies the chain of a certificate; `others` came with it.
+    /// Verifies the chain of a certificate; `others` are the certificates that the peer sent with
+    /// it.
     pub fn verify(
         &self,
         leaf: &[u8],
@@ -261,7 +261,7 @@ struct ChainSearch<'s, 'a> {
 }
 
 impl<'s, 'a> ChainSearch<'s, 'a> {
-    /// Whether the chain is a good one, or becomes one.
+    /// Extends the chain until it is valid; false: there is no valid chain.
     fn extend(&mut self, chain: &mut Vec<&'s X509<'a>>) -> bool {
         let Some(last) = chain.last().copied() else { return false };
         if last.is_own_issuer() {
@@ -305,7 +305,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         false
     }
 
-    /// Whether a chain whose last certificate has these settings is a good one.
+    /// Whether a chain whose last certificate has these trust settings is valid.
     fn ends(&mut self, chain: &[&X509<'_>], trust: PurposeTrust) -> bool {
         let checked = match trust {
             PurposeTrust::Rejected => Err(ChainFault::Rejected),
@@ -317,8 +317,8 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         checked.is_ok()
     }
 
-    /// Why a chain is refused that is longer than the rules allow: OpenSSL looks for issuers no
-    /// further than to the certificate at the limit, and then has none for that.
+    /// Why a chain longer than the limit is refused: OpenSSL searches issuers only up to the
+    /// certificate at the limit, and then reports that this one has no issuer.
     fn too_long(&self, chain: &[&X509<'_>]) -> ChainFault {
         let at_limit = chain.get(self.rules.depth_max.saturating_add(1));
         let is_trusted = at_limit.is_some_and(|certificate| {
@@ -330,7 +330,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
     }
 
-    /// Checks a chain whose signatures are right and whose end is trusted.
+    /// Checks a chain with verified signatures and a trusted end.
     fn check(&self, chain: &[&X509<'_>]) -> Result<(), ChainFault> {
         let between = chain.len().saturating_sub(2);
         if between > self.rules.depth_max {
@@ -338,7 +338,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
         for (at, certificate) in chain.iter().enumerate() {
             let below = chain.get(1..at).unwrap_or_default();
-            // Authorities that issued themselves do not count (RFC 5280, 4.2.1.9).
+            // Self-issued authorities do not count (RFC 5280, 4.2.1.9).
             let counted = below.iter().filter(|one| !one.is_self_issued()).count();
             self.check_use(certificate, (at > 0).then_some(counted), at + 1 == chain.len())?;
         }
@@ -371,7 +371,7 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         if certificate.has_invalid_extension() {
             return Err(ChainFault::InvalidExtension);
         }
-        // A root of version 1 says nothing of itself, and is trusted by name.
+        // A root of version 1 has no extensions, and is trusted by name.
         let is_old_root = is_end && certificate.version == 1;
         let purpose = self.purpose as u8;
         let is_allowed = match authorities_below {
@@ -384,8 +384,8 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         if is_allowed { Ok(()) } else { Err(ChainFault::WrongPurpose) }
     }
 
-    /// Each certificate's issuer has to have a list, which does not name it. OpenSSL reports the
-    /// fault nearest to the root.
+    /// Checks that each certificate's issuer has a revocation list, and that no list contains the
+    /// certificate. OpenSSL reports the fault nearest to the root.
     fn check_revoked(
         &self,
         chain: &[&X509<'_>],
@@ -413,8 +413,8 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         Ok(())
     }
 
-    /// Whether a list says that a certificate was not revoked: the issuer signed it, it holds now,
-    /// and it is about certificates like this one.
+    /// Whether a list shows that a certificate is not revoked: the issuer has signed the list, it
+    /// is valid now, its scope covers the certificate, and it does not contain it.
     fn check_list(
         &self,
         list: &RevocationListParts<'_>,
@@ -445,12 +445,12 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
         }
     }
 
-    /// Why there is no chain.
+    /// Why there is no valid chain.
     fn fault(&self, leaf: &X509<'_>) -> ChainFault {
         if let Some(worst) = self.worst {
             return worst;
         }
-        // OpenSSL looks at the time last: a certificate that nobody trusts may not be expired.
+        // OpenSSL checks the time even if the issuer is unknown, and reports the last fault.
         if self.now_seconds < leaf.not_before.seconds() {
             return ChainFault::NotYetValid;
         }
@@ -467,11 +467,11 @@ impl<'s, 'a> ChainSearch<'s, 'a> {
     }
 }
 
-/// Checks the names of each certificate against the constraints of all above it.
+/// Checks the names of each certificate against the constraints of all certificates above it.
 fn check_names(chain: &[&X509<'_>]) -> Result<(), ChainFault> {
     let mut comparisons = NAME_COMPARISONS_MAX;
     for (at, certificate) in chain.iter().enumerate() {
-        // Constraints are not about an authority that has issued itself (RFC 5280, 4.2.1.10).
+        // Constraints do not apply to self-issued authorities (RFC 5280, 4.2.1.10).
         if at > 0 && certificate.is_self_issued() {
             continue;
         }
@@ -482,7 +482,7 @@ fn check_names(chain: &[&X509<'_>]) -> Result<(), ChainFault> {
     Ok(())
 }
 
-/// Whether a key has made a signature, in one of the ways that TLS has for certificates.
+/// Whether a key has made a signature, with one of TLS's algorithms for certificates.
 pub(super) fn is_signed(signed: &[u8], signature: &Signature<'_>, key: &PublicKeyInfo<'_>) -> bool {
     let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
     algorithms.iter().any(|algorithm| {

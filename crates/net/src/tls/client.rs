@@ -1,4 +1,4 @@
-//! TLS with servers: how it is spoken, and a session for each connection.
+//! TLS with servers: settings, and a session for each connection.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,15 +24,15 @@ use super::warm_up;
 use crate::SecureSession;
 use crate::accept::Transport;
 
-/// Tickets of TLS 1.3 that wait to be used, at most. Each is used once.
+/// Maximum number of stored TLS 1.3 tickets. Each is used once.
 const TICKETS_MAX: usize = 1024;
 
-/// How TLS is to be spoken with servers.
+/// Settings of TLS with servers.
 #[derive(Clone, Debug, Default)]
 pub struct ClientTlsPlan {
-    /// Whom to believe.
+    /// How servers are verified.
     pub trust: ServerTrust,
-    /// The certificate for servers that ask for one.
+    /// The certificate for servers that request one.
     pub credential: Option<Credential>,
     /// Whether TLS 1.2 is spoken.
     pub has_tls12: bool,
@@ -40,21 +40,21 @@ pub struct ClientTlsPlan {
     pub has_tls13: bool,
     /// Cipher suites, best first.
     pub suites: Vec<TlsSuite>,
-    /// Groups to exchange keys with, best first. The key share is for the first one.
+    /// Key exchange groups, best first. The key share is for the first one.
     pub groups: Vec<TlsGroup>,
-    /// Bytes of plaintext in a record, at most.
+    /// Maximum number of bytes of plaintext in a record.
     pub record_max: usize,
     /// Application protocols (ALPN), best first.
     pub protocols: Vec<Box<[u8]>>,
-    /// Whether the server is told its name (SNI).
+    /// Whether the server's name is sent (SNI).
     pub sends_name: bool,
-    /// Whether an end without close_notify counts as one that the server has sent.
+    /// Whether an end without close_notify counts as a proper end.
     pub ignores_cut: bool,
     /// Whether earlier sessions are resumed.
     pub resumes: bool,
 }
 
-/// How TLS is spoken with servers.
+/// TLS with servers, ready for use.
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
@@ -64,7 +64,7 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Fails with a reason if no cipher suite and group is left.
+    /// Fails with a reason if no cipher suite or group is left.
     pub fn new(plan: ClientTlsPlan) -> Result<Self, String> {
         warm_up::note_use();
         let provider = Arc::new(CryptoProvider {
@@ -92,23 +92,23 @@ impl ClientTls {
         Ok(Self { config: Arc::new(config), record_max, ignores_cut, resumes })
     }
 
-    /// The same with another certificate of its own.
+    /// A copy with another client certificate.
     pub fn with_credential(&self, credential: Credential) -> Self {
         let mut config = ClientConfig::clone(&self.config);
         config.client_auth_cert_resolver = Arc::new(OwnKey(credential.key));
-        // A session that another certificate began must not be resumed under this one.
+        // A session that was begun with another certificate must not be resumed with this one.
         config.resumption = if self.resumes { own_sessions() } else { Resumption::disabled() };
         Self { config: Arc::new(config), ..*self }
     }
 
-    /// The same, offering these application protocols (ALPN), best first.
+    /// A copy that offers these application protocols (ALPN), best first.
     pub fn offering(&self, protocols: &[Box<[u8]>]) -> Self {
         let mut config = ClientConfig::clone(&self.config);
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Self { config: Arc::new(config), ..*self }
     }
 
-    /// The same for another server: it does not resume the sessions of this one.
+    /// A copy for another server, with sessions of its own.
     pub fn with_own_sessions(&self) -> Self {
         if !self.resumes {
             return self.clone();
@@ -118,7 +118,7 @@ impl ClientTls {
         Self { config: Arc::new(config), ..*self }
     }
 
-    /// A session with a server.
+    /// A new session with a server.
     pub fn session(&self, name: &TlsServerName) -> io::Result<Box<dyn SecureSession>> {
         let connection = UnbufferedClientConnection::new(self.config.clone(), name.0.clone());
         let connection = connection.map_err(io::Error::other)?;
@@ -136,9 +136,7 @@ impl fmt::Debug for ClientTls {
 /// TLS with one server.
 #[derive(Clone, Debug)]
 pub struct ClientTransport {
-    /// How it is spoken.
     pub tls: ClientTls,
-    /// The server's name.
     pub name: TlsServerName,
 }
 
@@ -148,7 +146,7 @@ impl Transport for ClientTransport {
     }
 }
 
-/// Shows servers the same certificate, whomever they trust.
+/// Presents the same certificate to all servers, regardless of the authorities that they name.
 #[derive(Debug)]
 struct OwnKey(Arc<CertifiedKey>);
 
@@ -166,8 +164,8 @@ fn own_sessions() -> Resumption {
     Resumption::store(Arc::<ClientSessions>::default())
 }
 
-/// Sessions with one server. Of TLS 1.2 the last one, resumed by every connection; of TLS 1.3 a
-/// ticket for each connection to come (RFC 8446 appendix C.4).
+/// Sessions with one server. For TLS 1.2 the last one, which every connection resumes; for TLS 1.3
+/// tickets for one connection each (RFC 8446 appendix C.4).
 #[derive(Debug, Default)]
 struct ClientSessions(Mutex<ClientSessionsState>);
 

@@ -1,9 +1,9 @@
-//! Whom a server trusts among its clients, and the certificates that they show.
+//! How a server verifies its clients, and the certificates that they present.
 //!
-//! As in nginx, a handshake accepts every certificate whose key the client proves to have. Whether
-//! it is trusted is found out afterwards, so that a client without a good one gets a reply that
-//! says so. The result is never part of a session that is resumed: the chain is verified again,
-//! by the rules that hold then.
+//! As in nginx, a handshake accepts every certificate whose key the client proves to have. The
+//! certificate is verified afterwards, so that a client with a bad one gets a reply that says so.
+//! The result is not stored in resumable sessions: the chain is verified again, by the current
+//! rules.
 
 use std::cell::Cell;
 use std::fmt;
@@ -24,49 +24,48 @@ use super::ocsp::{OcspQuestion, OcspRefusal, OcspSigners};
 use super::server_trust::verify_signature;
 use super::tickets::now_s;
 
-/// Bytes of names in a request for a certificate, at most: its length has two bytes.
+/// Maximum size of the names in a certificate request: its length has two bytes.
 const NAMES_MAX: usize = 0xffff;
 
-/// By which rules certificates of clients are verified.
+/// The rules for certificates of clients.
 pub struct ClientTrust {
     rules: ChainRules,
-    /// The names of authorities that clients are told.
+    /// The names of authorities that are sent to clients.
     names: Vec<DistinguishedName>,
-    /// Whether responders have to say that certificates are good.
+    /// Whether OCSP responders must confirm certificates.
     needs_ocsp: bool,
     digest: TrustDigest,
 }
 
-/// Stands for the rules.
+/// Identifies the rules.
 type TrustDigest = [u8; digest::SHA256_OUTPUT_LEN];
 
-/// The certificates that a client has shown, and has proved to have the key of.
+/// The certificates that a client has presented, and whose key it has proved to have.
 pub struct ClientCertificate {
-    /// Its own first, in DER.
+    /// The client's own certificate first, in DER.
     chain: Box<[Box<[u8]>]>,
-    /// IANA's number of the scheme that it signed the handshake with; 0: it resumed a session.
+    /// IANA's number of the scheme of the handshake signature; 0: the session was resumed.
     pub(super) signature_scheme: u16,
-    /// What the rules of the handshake said.
+    /// The result by the rules of the handshake.
     at_handshake: Result<(), ChainFault>,
-    /// The rules that were asked last, and what they said.
+    /// The rules of the last verification, and the result.
     last: Mutex<(TrustDigest, Result<(), ChainFault>)>,
-    /// What responders said, if the server of the handshake asked them.
+    /// The OCSP result, if the server of the handshake has requested one.
     ocsp: OnceLock<Result<(), OcspRefusal>>,
 }
 
 /// Why a client's certificate is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificateFault {
-    /// Its chain is invalid.
+    /// The chain is invalid.
     Chain(ChainFault),
-    /// No responder says that it is good.
+    /// No responder confirms the certificate.
     Ocsp(OcspRefusal),
 }
 
 impl ClientTrust {
-    /// `announced`: the certificates whose names clients are told. `needs_ocsp`: responders have
-    /// to say that certificates are good ([`ClientCertificate::set_ocsp`]). `None`: the names are
-    /// too long.
+    /// `announced`: the certificates whose names are sent to clients. `needs_ocsp`: responders must
+    /// confirm certificates ([`ClientCertificate::set_ocsp`]). `None`: the names are too long.
     pub fn new(
         rules: ChainRules,
         announced: Option<&TrustedCertificates>,
@@ -97,7 +96,7 @@ impl ClientTrust {
         Some(Self { rules, names, needs_ocsp, digest: bytes })
     }
 
-    /// Whether the rules accept a chain, the client's own certificate first.
+    /// Whether the rules accept a chain, which begins with the client's own certificate.
     fn verify(&self, chain: &[Box<[u8]>]) -> Result<(), ChainFault> {
         self.verified_chain(chain).map(drop)
     }
@@ -110,7 +109,7 @@ impl ClientTrust {
         self.rules.verified_chain(leaf, &others, ChainPurpose::Client, now_seconds)
     }
 
-    /// What makes the rules different from others.
+    /// Differs from the digest of all other rules.
     pub fn digest(&self) -> &[u8] {
         &self.digest
     }
@@ -123,7 +122,7 @@ impl fmt::Debug for ClientTrust {
 }
 
 impl ClientCertificate {
-    /// The client's, if it has shown one, verified by these rules.
+    /// The client's certificate, if it has presented one, verified by these rules.
     pub(super) fn of(
         agreed: &CommonState,
         trust: &ClientTrust,
@@ -137,19 +136,19 @@ impl ClientCertificate {
         Some(Box::new(Self { chain, signature_scheme, at_handshake, last, ocsp }))
     }
 
-    /// The client's own, in DER.
+    /// The client's own certificate, in DER.
     pub fn leaf(&self) -> &[u8] {
         self.chain.first().map_or(&[], |leaf| leaf)
     }
 
-    /// The SHA-1 of the client's own.
+    /// The SHA-1 of the client's own certificate.
     pub fn sha1(&self) -> impl AsRef<[u8]> + use<> {
         digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, self.leaf())
     }
 
-    /// Whether it is accepted: by these rules, or without rules by those of the handshake, and by
-    /// the responders, if they were asked. If these rules need responders and the server of the
-    /// handshake did not ask them, it is refused.
+    /// Whether the certificate is accepted: by these rules, or without rules by those of the
+    /// handshake, and by the OCSP responders, if there was a request. If these rules require OCSP
+    /// and the server of the handshake made no request, it is refused.
     pub fn verify(&self, trust: Option<&ClientTrust>) -> Result<(), ClientCertificateFault> {
         self.verify_chain(trust).map_err(ClientCertificateFault::Chain)?;
         let unasked = match trust {
@@ -160,9 +159,9 @@ impl ClientCertificate {
         answer.map_err(ClientCertificateFault::Ocsp)
     }
 
-    /// What to ask responders: about each certificate of the chain but the last one, the client's
-    /// own first; `leaf_only`: about that one alone. `None`: the rules do not accept the chain, so
-    /// there is no need to ask.
+    /// The OCSP requests: one for each certificate of the chain but the last one, the client's own
+    /// first; with `leaf_only` just that one. `None`: the rules do not accept the chain, so no
+    /// request is needed.
     pub fn ocsp_questions(
         &self,
         trust: &ClientTrust,
@@ -178,13 +177,13 @@ impl ClientCertificate {
             .collect()
     }
 
-    /// Notes what responders said. Only the first answer counts.
+    /// Records the OCSP result. Only the first one counts.
     pub fn set_ocsp(&self, answer: Result<(), OcspRefusal>) {
         let _ = self.ocsp.set(answer);
     }
 
-    /// Whether the rules accept the chain. The last answer is kept, so that only a connection
-    /// whose requests go to servers with different rules is verified more than once.
+    /// Whether the rules accept the chain. The last result is kept, so that only a connection with
+    /// requests to servers with different rules is verified more than once.
     fn verify_chain(&self, trust: Option<&ClientTrust>) -> Result<(), ChainFault> {
         let Some(trust) = trust else { return self.at_handshake };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,17 +212,18 @@ impl fmt::Debug for ClientCertificate {
 }
 
 thread_local! {
-    /// How the client signed whose message rustls has just looked at. It tells only the verifier,
-    /// which belongs to all connections.
+    /// The signature scheme of the last client message that rustls verified. rustls reports it only
+    /// to the verifier, which all connections share.
     static SIGNED_WITH: Cell<u16> = const { Cell::new(0) };
 }
 
-/// How the client signed, if rustls has looked at its signature since the last call.
+/// The client's signature scheme, if rustls has verified a signature since the last call.
 pub(super) fn take_signature_scheme() -> Option<u16> {
     Some(SIGNED_WITH.take()).filter(|scheme| *scheme != 0)
 }
 
-/// Asks clients for a certificate, accepts any, and verifies the proof that they have the key.
+/// Requests certificates from clients, accepts any, and verifies the proof of possession of the
+/// key.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     pub(super) trust: Arc<ClientTrust>,
@@ -231,7 +231,7 @@ pub(super) struct ClientVerifier {
 }
 
 impl ClientVerifier {
-    /// Not by webpki, which cannot read every certificate that OpenSSL can.
+    /// Without webpki, which cannot parse every certificate that OpenSSL can.
     fn verify(
         &self,
         message: &[u8],

@@ -1,4 +1,4 @@
-//! What the two ends of a session agreed on, for variables and checks.
+//! Details of a session's handshake, for variables and checks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,56 +9,54 @@ use wire::tls::{TlsGroup, TlsSuite};
 
 use super::client_trust::ClientCertificate;
 
-/// What a client offered, and which server it named.
+/// The client's offer, and the server name that it sent.
 #[derive(Clone, Debug, Default)]
 pub struct OfferedByClient {
-    /// The name, as it was sent.
+    /// The server name, as it was sent.
     pub server_name: Option<Box<[u8]>>,
-    /// Numbers of cipher suites, two bytes each.
+    /// IANA's numbers of cipher suites, two bytes each.
     pub cipher_suites: Box<[u8]>,
-    /// Numbers of groups.
+    /// IANA's numbers of groups, two bytes each.
     pub groups: Box<[u8]>,
-    /// Numbers of signature schemes.
+    /// IANA's numbers of signature schemes, two bytes each.
     pub signature_schemes: Box<[u8]>,
 }
 
-/// What was agreed on.
+/// The result of a handshake.
 #[derive(Debug, Default)]
 pub struct TlsDetails {
-    /// What the client offered.
     pub offered: OfferedByClient,
     /// `TLSv1.2`, `TLSv1.3`.
     pub version: &'static str,
     /// IANA's number of the cipher suite.
     pub cipher_suite: u16,
-    /// IANA's number of the group that keys were exchanged with; 0: none.
+    /// IANA's number of the key exchange group; 0: none.
     pub group: u16,
     /// Whether an earlier session was resumed.
     pub is_resumed: bool,
-    /// What identifies the session.
     pub session_id: SessionId,
-    /// IANA's number of the scheme that the server signed the handshake with; 0: it did not.
+    /// IANA's number of the server's signature scheme; 0: the server did not sign.
     pub signature_scheme: u16,
-    /// Whether the handshake is still going on: what the client has sent may be a replay.
+    /// Whether the handshake is not over: the client's data may be a replay.
     pub(crate) is_early: AtomicBool,
     /// The application protocol (ALPN).
     pub protocol: Option<Box<[u8]>>,
-    /// The client's certificate, if it was asked for one and has shown it.
+    /// The client's certificate, if one was requested and presented.
     pub client_certificate: Option<Box<ClientCertificate>>,
 }
 
-/// Up to 32 bytes that identify a session.
+/// A session's identifier of up to 32 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionId {
     length: u8,
     bytes: [u8; SESSION_ID_MAX],
 }
 
-/// RFC 5246 section 7.4.1.2
+/// RFC 5246 section 7.4.1.2.
 const SESSION_ID_MAX: usize = 32;
 
 impl SessionId {
-    /// A copy; one that is too long is none.
+    /// A copy; empty if the id is too long.
     pub(crate) fn of(id: &[u8]) -> Self {
         let mut copy = Self::default();
         if let Some(place) = copy.bytes.get_mut(..id.len()) {
@@ -68,14 +66,13 @@ impl SessionId {
         copy
     }
 
-    /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 }
 
 impl OfferedByClient {
-    /// A copy of what the message says.
+    /// A copy of the message's offer.
     pub(crate) fn of(hello: &ClientHello<'_>) -> Self {
         Self {
             server_name: hello.server_name.map(Box::from),
@@ -106,15 +103,15 @@ impl TlsDetails {
         }
     }
 
-    /// What is known of a client that has only sent its first message. A server name that is no
-    /// valid host is left out: names of files are made of it.
+    /// Details of a client that has only sent its first message. A server name that is not a valid
+    /// host is left out, since file names are made of it.
     pub fn of_hello(hello: Option<&ClientHello<'_>>) -> Self {
         let mut offered = hello.map(OfferedByClient::of).unwrap_or_default();
         offered.server_name = offered.server_name.filter(|name| Host::parse(name).is_some());
         Self { offered, ..Self::default() }
     }
 
-    /// Whether the handshake is still going on: what the client has sent may be a replay.
+    /// Whether the handshake is not over: the client's data may be a replay.
     pub fn is_early(&self) -> bool {
         self.is_early.load(Ordering::Relaxed)
     }
@@ -123,8 +120,7 @@ impl TlsDetails {
         self.version == "TLSv1.3"
     }
 
-    /// The signature schemes that the client offered, as far as the version and the cipher suite
-    /// allow them.
+    /// The client's signature schemes that the version and the cipher suite permit.
     pub(super) fn usable_schemes(&self) -> Vec<SignatureScheme> {
         let offered = client_hello::numbers(&self.offered.signature_schemes);
         let has_rsa = TlsSuite::from_code(self.cipher_suite).is_some_and(TlsSuite::has_rsa);
@@ -140,14 +136,14 @@ impl TlsDetails {
         offered.map(SignatureScheme::from).filter(is_usable).collect()
     }
 
-    /// Writes the scheme that the server signed the handshake with.
+    /// Writes the scheme of the server's handshake signature.
     pub fn write_signature_scheme(&self, out: &mut Vec<u8>) {
         if self.signature_scheme != 0 {
             write_scheme(self.signature_scheme, out);
         }
     }
 
-    /// Writes the scheme that the client signed the handshake with.
+    /// Writes the scheme of the client's handshake signature.
     pub fn write_client_signature_scheme(&self, out: &mut Vec<u8>) {
         let scheme = self.client_certificate.as_ref().map_or(0, |shown| shown.signature_scheme);
         if scheme != 0 {
@@ -155,7 +151,7 @@ impl TlsDetails {
         }
     }
 
-    /// Writes what identifies the session.
+    /// Writes the session's identifier in hexadecimal.
     pub fn write_session_id(&self, out: &mut Vec<u8>) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         for byte in self.session_id.as_bytes() {
@@ -164,34 +160,34 @@ impl TlsDetails {
         }
     }
 
-    /// Whether the application protocol is this one.
+    /// Whether this is the application protocol.
     pub fn has_protocol(&self, name: &[u8]) -> bool {
         self.protocol.as_deref() == Some(name)
     }
 
-    /// Writes the cipher suite in OpenSSL's words.
+    /// Writes OpenSSL's name of the cipher suite.
     pub fn write_cipher(&self, out: &mut Vec<u8>) {
         write_suite(self.cipher_suite, out);
     }
 
-    /// Writes the cipher suites that the client offered.
+    /// Writes the client's cipher suites.
     pub fn write_ciphers(&self, out: &mut Vec<u8>) {
         write_list(&self.offered.cipher_suites, out, write_suite);
     }
 
-    /// Writes the group that keys were exchanged with.
+    /// Writes the key exchange group.
     pub fn write_group(&self, out: &mut Vec<u8>) {
         if self.group != 0 {
             write_group(self.group, out);
         }
     }
 
-    /// Writes the groups that the client offered.
+    /// Writes the client's groups.
     pub fn write_groups(&self, out: &mut Vec<u8>) {
         write_list(&self.offered.groups, out, write_group);
     }
 
-    /// Writes the numbers of the signature schemes that the client offered.
+    /// Writes the numbers of the client's signature schemes.
     pub fn write_signature_schemes(&self, out: &mut Vec<u8>) {
         write_list(&self.offered.signature_schemes, out, write_number);
     }
@@ -220,7 +216,7 @@ fn write_group(code: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// In IANA's words, which are OpenSSL's.
+/// Writes IANA's name, which is also OpenSSL's.
 fn write_scheme(code: u16, out: &mut Vec<u8>) {
     let name = match SignatureScheme::from(code) {
         SignatureScheme::RSA_PKCS1_SHA256 => "rsa_pkcs1_sha256",
@@ -247,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_host_makes_no_file_name() {
+    fn a_server_name_that_is_not_a_valid_host_is_left_out() {
         for (name, is_valid) in [("a.test", true), ("../a", false), ("a/b", false), ("a..b", false)]
         {
             let mut hello = ClientHello::default();

@@ -1,8 +1,9 @@
-//! The records of an established session: plaintext, alerts, and the messages that may follow a
-//! handshake.
+//! The records of an established session: plaintext, alerts, and handshake messages that may follow
+//! the handshake.
 //!
-//! In TLS 1.3 a key update ends its record, messages are not mixed with other records, and a peer
-//! sends only a few of them without any data (RFC 8446 sections 4.6.3 and 5.1).
+//! In TLS 1.3 a key update must be the last message of its record, messages are not interleaved
+//! with other records, and a peer may send only a few without any data (RFC 8446 sections 4.6.3 and
+//! 5.1).
 
 use std::mem;
 
@@ -15,9 +16,9 @@ use super::record::{self, ContentType, RecordFault, RecordKey};
 use super::side::TlsSide;
 use crate::event_loop::spend;
 
-/// Records and messages accepted in a row without application data: empty ones, warnings, parts.
+/// Records and messages without application data accepted in a row: empty ones, warnings, parts.
 const DATALESS_MAX: u32 = 32;
-/// The cost of deriving a key, counted as bytes read.
+/// Work of deriving a key, as a number of bytes read.
 const COST_OF_KEY: usize = 4096;
 
 const WARNING: u8 = 1;
@@ -38,12 +39,12 @@ const MESSAGE_HEAD: usize = 4;
 pub(super) struct EstablishedTls<S: TlsSide> {
     pub(super) seal: RecordKey,
     open: RecordKey,
-    /// Makes new keys; `None` in TLS 1.2, where keys do not change.
+    /// Derives new keys; `None` in TLS 1.2, where keys do not change.
     kernel: Option<KernelConnection<S::Data>>,
-    /// A handshake message of which not all has come.
+    /// The beginning of an incomplete handshake message.
     message: Vec<u8>,
     dataless: u32,
-    /// Whether the peer has asked for a new key of ours, which our next data is sealed with.
+    /// Whether the peer has requested a new key of ours, which must be used from our next data on.
     owes_key: bool,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct TlsFault {
 }
 
 impl<S: TlsSide> EstablishedTls<S> {
-    /// Goes on with the keys of a handshake; `None`: they are of no suite that is known here.
+    /// Continues with the keys of a handshake; `None`: the cipher suite is not supported here.
     pub(super) fn new(
         secrets: ExtractedSecrets,
         kernel: KernelConnection<S::Data>,
@@ -70,7 +71,7 @@ impl<S: TlsSide> EstablishedTls<S> {
         })
     }
 
-    /// Opens records until one has plaintext, as far as complete ones are there.
+    /// Opens complete records until one has plaintext.
     pub(super) fn open_next(
         &mut self,
         input: &mut TlsInput,
@@ -114,7 +115,7 @@ impl<S: TlsSide> EstablishedTls<S> {
         if self.dataless > DATALESS_MAX { Err(UNEXPECTED) } else { Ok(()) }
     }
 
-    /// A record with messages of the handshake protocol, or with a part of one.
+    /// Processes a record with handshake messages, or with a part of one.
     fn take_handshake(&mut self, text: &[u8], output: &mut TlsOutput) -> Result<(), TlsFault> {
         let mut messages = mem::take(&mut self.message);
         messages.extend_from_slice(text);
@@ -138,7 +139,7 @@ impl<S: TlsSide> EstablishedTls<S> {
         Ok(())
     }
 
-    /// `ends_record`: nothing follows the message in its record.
+    /// `ends_record`: the message is the last one of its record.
     fn obey(
         &mut self,
         kind: u8,
@@ -162,7 +163,7 @@ impl<S: TlsSide> EstablishedTls<S> {
             (Some(kernel), kind) => {
                 S::after_handshake(kernel, kind, body).then_some(()).ok_or(UNEXPECTED)
             }
-            // A request to renegotiate (TLS 1.2) is declined; the session goes on.
+            // A request to renegotiate (TLS 1.2) is declined; the session continues.
             (None, CLIENT_HELLO | HELLO_REQUEST) if output.is_overfull() => Ok(()),
             (None, CLIENT_HELLO | HELLO_REQUEST) => {
                 self.alert(WARNING, NO_RENEGOTIATION, output).map_err(TlsFault::from)
@@ -171,13 +172,13 @@ impl<S: TlsSide> EstablishedTls<S> {
         }
     }
 
-    /// Whether what follows has to be sealed with a new key: the peer has asked for one, or this
-    /// one has sealed as much as it may.
+    /// Whether the next data needs a new key: the peer has requested one, or the key has reached
+    /// its limit.
     pub(super) fn needs_key(&self, records_max: u64) -> bool {
         self.is_tls13() && (self.owes_key || self.seal.sequence() >= records_max)
     }
 
-    /// Seals what follows with a new key, and says so.
+    /// Announces and installs a new sending key.
     pub(super) fn update_key(&mut self, output: &mut TlsOutput) -> Result<(), TlsFault> {
         let Some(kernel) = &mut self.kernel else { return Ok(()) };
         spend(COST_OF_KEY);
@@ -189,12 +190,12 @@ impl<S: TlsSide> EstablishedTls<S> {
         Ok(())
     }
 
-    /// Tells the peer why the session ends. Whether that can still be sealed is no matter.
+    /// Sends the alert of a fault. Errors are ignored.
     pub(super) fn say_why(&mut self, fault: &TlsFault, output: &mut TlsOutput) {
         let _ = self.alert(FATAL, fault.alert, output);
     }
 
-    /// Tells the peer that nothing more follows.
+    /// Announces the end of our data.
     pub(super) fn say_end(&mut self, output: &mut TlsOutput) -> Result<(), RecordFault> {
         self.alert(WARNING, CLOSE_NOTIFY, output)
     }
@@ -204,7 +205,7 @@ impl<S: TlsSide> EstablishedTls<S> {
     }
 }
 
-/// Whether an alert says that nothing more comes.
+/// Whether an alert announces the end of data.
 fn is_end(alert: &[u8]) -> Result<bool, TlsFault> {
     match alert {
         [_, CLOSE_NOTIFY] => Ok(true),

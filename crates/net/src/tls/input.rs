@@ -1,5 +1,5 @@
-//! Received bytes of a session: a part that was opened, then records that wait. Without any, they
-//! hold no buffer.
+//! Received bytes of a session: the last opened record, then records that wait. Without bytes it
+//! holds no buffer.
 
 use std::io;
 use std::mem;
@@ -8,17 +8,17 @@ use std::ops::Range;
 use super::record::RECORD_MAX;
 use crate::{SessionInput, buffers};
 
-/// Handshake bytes of one flight that wait for the rest, at most. rustls takes no longer message.
+/// Maximum number of bytes of an incomplete handshake message. rustls accepts no longer message.
 pub(super) const HANDSHAKE_MAX: usize = 0xffff + RECORD_MAX;
-/// Room for a read, at least.
+/// Minimum room for a read.
 const READ_MIN: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct TlsInput {
     pub(super) bytes: Vec<u8>,
-    /// Plaintext in the record that was opened last.
+    /// Plaintext in the last opened record.
     pub(super) plain: Range<usize>,
-    /// Where the records begin that nobody has looked at.
+    /// Start of the records that are not opened.
     pub(super) next: usize,
 }
 
@@ -33,8 +33,8 @@ impl TlsInput {
         read
     }
 
-    /// Makes room for more: moves what is left to the front, and grows during a handshake whose
-    /// messages are longer than a buffer.
+    /// Makes room for a read: moves the rest to the front, and grows during a handshake with
+    /// messages longer than a buffer.
     fn make_room(&mut self) -> io::Result<()> {
         if self.bytes.capacity() == 0 {
             self.bytes = buffers::lend_large();
@@ -50,7 +50,7 @@ impl TlsInput {
         Ok(())
     }
 
-    /// Gives the buffer back if nothing is left in it.
+    /// Returns the buffer if it is empty.
     pub(super) fn release(&mut self) {
         if self.plain.is_empty() && self.next >= self.bytes.len() {
             self.clear();

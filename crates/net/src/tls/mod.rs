@@ -1,8 +1,8 @@
-//! TLS: rustls for handshakes, our own records once keys are agreed on.
+//! TLS: rustls for handshakes, our own records once the keys are known.
 //!
 //! A [`ServerTls`] is made when the configuration is loaded, and makes a session for each
-//! connection. Nothing outside this module names rustls. Deliberately absent: which server a
-//! connection belongs to, and all directives.
+//! connection. Only this module names rustls. Deliberately absent: the choice of a connection's
+//! server, and all directives.
 
 mod certificate_compression;
 mod chain;

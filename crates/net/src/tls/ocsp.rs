@@ -1,7 +1,7 @@
-//! The status of a certificate by OCSP: what to ask its issuer's responder, and whether a response
-//! counts.
+//! The status of a certificate by OCSP: the request for its issuer's responder, and the
+//! verification of a response.
 //!
-//! Deliberately absent: the transport, and when to ask.
+//! Deliberately absent: the transport, and the schedule of requests.
 
 use std::fmt;
 
@@ -16,67 +16,66 @@ use super::chain::is_signed;
 
 pub use wire::ocsp::OcspStatus;
 
-/// Who asks for the status of which certificate.
+/// A request for the status of a certificate.
 #[derive(Clone, Debug)]
 pub struct OcspQuestion {
     id: OcspCertificateId,
     /// The issuer's certificate as DER.
     issuer: Vec<u8>,
-    /// The address of the responder that the certificate names.
+    /// The responder's URL in the certificate.
     responder: Option<Vec<u8>>,
     signers: OcspSigners,
 }
 
-/// Whose signatures count.
+/// The signers that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspSigners {
-    /// The issuer's, and those of signers that it gave a certificate for this purpose (RFC 6960,
-    /// section 4.2.2.2).
+    /// The issuer, and signers with a certificate of the issuer for this purpose (RFC 6960, section
+    /// 4.2.2.2).
     Authorized,
-    /// Also those of any certificate in the response.
+    /// Also the owners of any certificate in the response.
     Any,
 }
 
-/// What a responder says.
+/// A verified response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OcspVerdict {
-    /// Whether the certificate was revoked.
     pub status: OcspStatus,
-    /// Until when the response may be used, in seconds since 1970.
+    /// The end of the response's validity, in seconds since 1970.
     pub valid_until: i64,
 }
 
-/// Why a response does not count.
+/// Why a response is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspFault {
-    /// It cannot be read.
+    /// It cannot be parsed.
     Unreadable,
-    /// The responder refused to answer, with this status.
+    /// The responder has refused to answer, with this status.
     Refused(u8),
-    /// It is not signed by a signer that counts.
+    /// It has no valid signature of an accepted signer.
     Unverified,
-    /// It is about other certificates.
+    /// It does not contain the certificate.
     OtherCertificate,
-    /// It is not valid yet, or no longer.
+    /// It is not yet, or no longer, valid.
     Expired,
 }
 
-/// Why a client's certificate is refused by the word of responders.
+/// Why OCSP makes a client's certificate refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspRefusal {
-    /// A responder could not be asked, or its response does not count.
+    /// A request has failed, or its response is not accepted.
     Failed,
-    /// A certificate of the chain was revoked.
+    /// A certificate of the chain is revoked.
     Revoked,
     /// A responder does not know a certificate.
     Unknown,
 }
 
-/// How far the clocks of a responder and of this machine may differ, in seconds, as in nginx.
+/// Permitted difference between the clocks of a responder and this machine in seconds, as in nginx.
 const SKEW_S: i64 = 300;
 
 impl OcspQuestion {
-    /// The question for the certificate of a credential. The issuer's certificate is looked for in
+    /// The question for the certificate of a credential. The issuer's certificate is searched in
     /// its chain, then among `others`. `None`: it is in neither.
     pub fn new<'a>(
         credential: &'a Credential,
@@ -88,7 +87,7 @@ impl OcspQuestion {
         chain.chain(others).find_map(|issuer| Self::of_issuer(&leaf, issuer, signers))
     }
 
-    /// The question about a certificate; `None`: this is not its issuer's certificate.
+    /// The question for a certificate; `None`: `der` is not its issuer's certificate.
     pub(super) fn of_issuer(leaf: &X509<'_>, der: &[u8], signers: OcspSigners) -> Option<Self> {
         let issuer = X509::parse(der).ok()?;
         if issuer.subject.der != leaf.issuer.der
@@ -106,12 +105,11 @@ impl OcspQuestion {
         Some(Self { id, issuer: der.to_vec(), responder, signers })
     }
 
-    /// The address of the responder that the certificate names.
+    /// The responder's URL in the certificate.
     pub fn responder(&self) -> Option<&[u8]> {
         self.responder.as_deref()
     }
 
-    /// Which certificate the question is about.
     pub fn certificate_id(&self) -> &OcspCertificateId {
         &self.id
     }
@@ -123,7 +121,7 @@ impl OcspQuestion {
         request
     }
 
-    /// What a response says.
+    /// Verifies a response and returns its content.
     pub fn judge(&self, response: &[u8], now_seconds: i64) -> Result<OcspVerdict, OcspFault> {
         let response = OcspResponse::parse(response).map_err(|error| match error {
             OcspResponseError::Invalid => OcspFault::Unreadable,
@@ -142,7 +140,7 @@ impl OcspQuestion {
         Ok(OcspVerdict { status, valid_until })
     }
 
-    /// Whether a signer that counts has signed the response.
+    /// Whether an accepted signer has signed the response.
     fn is_verified(&self, response: &OcspResponse<'_>, now_seconds: i64) -> bool {
         let Ok(issuer) = X509::parse(&self.issuer) else { return false };
         let has_signed = |signer: &X509<'_>| {
@@ -171,7 +169,7 @@ impl OcspQuestion {
 }
 
 impl OcspRefusal {
-    /// Why a certificate with this status is refused, if it is.
+    /// Why a certificate with this status is refused; `None`: it is not.
     pub fn of(status: OcspStatus) -> Option<Self> {
         match status {
             OcspStatus::Good => None,
@@ -182,7 +180,7 @@ impl OcspRefusal {
 }
 
 impl fmt::Display for OcspRefusal {
-    /// In the words of nginx.
+    /// nginx's messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Failed => "certificate status request failed",
@@ -193,7 +191,7 @@ impl fmt::Display for OcspRefusal {
 }
 
 impl fmt::Display for OcspFault {
-    /// In the words of nginx's log.
+    /// The messages of nginx's log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable => f.write_str("d2i_OCSP_RESPONSE() failed"),

@@ -1,4 +1,4 @@
-//! Sealed records on their way to the socket.
+//! Sealed records to be written to the socket.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
@@ -8,23 +8,23 @@ use rustls::unbuffered::{EncodeError, EncryptError, InsufficientSizeError};
 
 use super::record::{ContentType, OVERHEAD_MAX, PLAINTEXT_MAX, RecordFault, RecordKey};
 
-/// Full records that are sealed before the socket is asked to take them.
+/// Number of full records that are sealed before a write to the socket.
 const RECORDS_AT_ONCE: usize = 4;
 /// Bytes in a buffer of sealed records.
 const OUTPUT_SIZE: usize = RECORDS_AT_ONCE * (PLAINTEXT_MAX + OVERHEAD_MAX);
-/// Buffers that a worker keeps for later.
+/// Free buffers that a worker keeps.
 const KEPT_MAX: usize = 16;
-/// Pieces of plaintext that one record is made of, at most.
+/// Maximum number of pieces of plaintext in one record.
 const PIECES_MAX: usize = 16;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes that wait for the socket. Without any, it has no buffer.
+/// Bytes to be written to the socket. Without bytes it holds no buffer.
 #[derive(Default)]
 pub(crate) struct TlsOutput {
-    /// As long as its memory, so that nothing has to be cleared before it is written over.
+    /// Its length is its capacity, so that no memory is cleared before it is overwritten.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -35,12 +35,12 @@ impl TlsOutput {
         self.start == self.end
     }
 
-    /// Whether more waits than data alone: the peer asks for answers and does not read them.
+    /// Whether more than data is waiting: the peer causes answers and does not read them.
     pub(crate) fn is_overfull(&self) -> bool {
         self.end > OUTPUT_SIZE
     }
 
-    /// Adds one record.
+    /// Appends one record.
     pub(crate) fn seal(
         &mut self,
         key: &mut RecordKey,
@@ -53,8 +53,8 @@ impl TlsOutput {
         Ok(())
     }
 
-    /// Adds as few records as these bytes fit into, as far as there is room. How many bytes were
-    /// taken.
+    /// Appends as few records as possible for these bytes, as long as there is room. Returns the
+    /// number of bytes taken.
     pub(crate) fn seal_data(
         &mut self,
         key: &mut RecordKey,
@@ -77,7 +77,7 @@ impl TlsOutput {
         }
     }
 
-    /// Adds what rustls encodes, and shows it.
+    /// Appends the output of rustls, and returns it.
     pub(crate) fn append_with<E: NeedsRoom>(
         &mut self,
         mut encode: impl FnMut(&mut [u8]) -> Result<usize, E>,
@@ -96,7 +96,7 @@ impl TlsOutput {
         }
     }
 
-    /// Writes once.
+    /// Makes one write to the socket.
     pub(crate) fn flush(&mut self, socket: &mut dyn Write) -> io::Result<usize> {
         let written = socket.write(&self.bytes[self.start..self.end])?;
         self.start += written;
@@ -122,7 +122,7 @@ impl TlsOutput {
         if bytes.len() != OUTPUT_SIZE {
             return;
         }
-        // While a thread ends, nothing is kept.
+        // Nothing is kept when the thread ends.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if free.len() < KEPT_MAX {
@@ -134,7 +134,7 @@ impl TlsOutput {
 
 /// Why rustls does not encode.
 pub(crate) trait NeedsRoom {
-    /// How many bytes it needs room for; `None`: there is nothing to encode.
+    /// The room that it needs in bytes; `None`: there is nothing to encode.
     fn needed(&self) -> Option<usize>;
 }
 
@@ -162,15 +162,15 @@ impl Drop for TlsOutput {
     }
 }
 
-/// PlaintextSlices in slices, as far as it has not been taken.
+/// The rest of the plaintext.
 struct PlaintextSlices<'p> {
     slices: &'p [IoSlice<'p>],
-    /// What of the first one has been.
+    /// Bytes of the first slice that were taken.
     offset: usize,
 }
 
 impl<'p> PlaintextSlices<'p> {
-    /// Takes up to `most` bytes: how many pieces they are in, and how many bytes.
+    /// Takes up to `most` bytes. Returns the numbers of pieces and of bytes.
     fn take(&mut self, most: usize, pieces: &mut [&'p [u8]; PIECES_MAX]) -> (usize, usize) {
         let (mut count, mut length) = (0, 0);
         while let [first, rest @ ..] = self.slices
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_as_large_as_they_may_be() {
+    fn plaintext_is_cut_into_pieces_of_the_maximum_size() {
         let slices = [&b""[..], b"head", b"", b"body and more"].map(IoSlice::new);
         let mut rest = PlaintextSlices { slices: &slices, offset: 0 };
         let mut taken = Vec::new();

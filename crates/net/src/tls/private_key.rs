@@ -18,25 +18,25 @@ use wire::encrypted_key::{EncryptedKey, EncryptedKeyError, KeyCipher, KeyDerivat
 use wire::pem::{PemError, PemSection, PemSections};
 use wire::x509::{TrustSettings, X509};
 
-/// Bytes in a line of a password file, at most; nginx's limit.
+/// Maximum number of bytes in a line of a password file, as in nginx.
 pub const PASSWORD_LENGTH_MAX: usize = 512;
 
-/// Why a file gives no key or no certificate.
+/// Why a file has no usable key or certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// It is no PEM file, or a broken one.
+    /// It is not a PEM file, or it is broken.
     Pem(PemError),
-    /// There is none in it.
+    /// It contains no key or certificate.
     Missing,
-    /// The key is encrypted, and no password was given.
+    /// The key is encrypted, and there is no password.
     NoPassword,
     /// No password decrypts the key.
     WrongPassword,
     /// The key is encrypted in an unsupported way.
     UnsupportedEncryption,
-    /// The key is broken, or of a kind that is not supported.
+    /// The key is broken, or of an unsupported kind.
     UnsupportedKey,
-    /// The key is of RSA and has so many bits, which are too few.
+    /// The RSA key is too short, with this number of bits.
     ShortRsaKey(usize),
     /// The certificate is broken.
     InvalidCertificate,
@@ -51,27 +51,26 @@ pub struct Credential {
     pub(super) staple: Option<Arc<dyn StapleSource>>,
 }
 
-/// Supplies the OCSP response that is sent along with a certificate.
+/// Supplies the OCSP response that accompanies a certificate.
 pub trait StapleSource: fmt::Debug + Send + Sync {
-    /// The response as DER, if there is one. It is called for each handshake.
+    /// The response as DER, if there is one. Called for each handshake.
     fn staple(&self) -> Option<Arc<[u8]>>;
 }
 
-/// What a credential is read from.
+/// The texts of a credential.
 #[derive(Clone, Copy, Debug)]
 pub struct CredentialTexts<'t> {
-    /// The chain, in PEM.
+    /// The certificate chain, in PEM.
     pub certificates: &'t [u8],
-    /// Its key, in PEM.
+    /// The private key, in PEM.
     pub key: &'t [u8],
-    /// Each is tried.
+    /// Passwords to try for the key.
     pub passwords: &'t [Vec<u8>],
 }
 
-/// Credentials for which a thread is worth starting.
+/// Minimum number of credentials for which another thread is started.
 const SHARE_MIN: usize = 16;
 
-/// A chain of certificates.
 #[derive(Clone, Debug)]
 pub struct CertificateChain(Arc<[CertificateDer<'static>]>);
 
@@ -79,7 +78,7 @@ pub struct CertificateChain(Arc<[CertificateDer<'static>]>);
 #[derive(Clone, Debug)]
 pub struct PrivateKey {
     key: Arc<dyn SigningKey>,
-    /// Whether a password was needed to read it.
+    /// Whether it was read with a password.
     pub was_encrypted: bool,
 }
 
@@ -90,12 +89,12 @@ impl CertificateChain {
     }
 }
 
-/// Which file gives no credential, and why.
+/// The file without a usable credential, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialError {
-    /// The chain of certificates.
+    /// The file of the certificate chain.
     Certificate(KeyError),
-    /// The key.
+    /// The file of the key.
     Key(KeyError),
 }
 
@@ -113,7 +112,7 @@ impl Credential {
 
     /// A chain with its key.
     pub fn new(chain: &CertificateChain, key: &PrivateKey) -> Result<Self, CredentialError> {
-        // Not rustls's own check, which refuses certificates of version 1.
+        // rustls's own check refuses certificates of version 1.
         let first = chain.0.first().map(|first| X509::parse(first));
         let Some(Ok(first)) = first else {
             return Err(CredentialError::Certificate(KeyError::InvalidCertificate));
@@ -125,8 +124,8 @@ impl Credential {
         Ok(Self { key, staple: None })
     }
 
-    /// Reads many at once, on as many threads as there are processors: a key takes as long to read
-    /// as a request to serve. The results are in the order of the texts.
+    /// Reads many credentials on all processors: a key takes as long to read as a request to serve.
+    /// The results are in the order of the texts.
     pub fn read_all(texts: &[CredentialTexts<'_>]) -> Vec<Result<Self, CredentialError>> {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let share = texts.len().div_ceil(threads).max(SHARE_MIN);
@@ -142,7 +141,7 @@ impl Credential {
             let others: Vec<_> = shares.map(|texts| scope.spawn(move || read(texts))).collect();
             let mut all = read(first);
             for other in others {
-                // A thread that has panicked has shown a mistake of ours.
+                // A panic of a thread is an error of ours, so it is passed on.
                 all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
             all
@@ -154,7 +153,7 @@ impl Credential {
         self.key.cert.iter().map(AsRef::as_ref)
     }
 
-    /// The same, with OCSP responses for clients that ask for them.
+    /// Adds OCSP responses for clients that request them.
     pub fn with_staple(self, source: Arc<dyn StapleSource>) -> Self {
         Self { staple: Some(source), ..self }
     }
@@ -170,7 +169,7 @@ pub(crate) fn read_certificates(text: &[u8]) -> Result<Vec<CertificateDer<'stati
 #[derive(Clone, Debug)]
 pub(super) struct CertificateSection {
     contents: Vec<u8>,
-    /// How long the certificate is.
+    /// The length of the certificate.
     length: usize,
 }
 
@@ -180,13 +179,13 @@ impl CertificateSection {
         &self.contents[..self.length]
     }
 
-    /// The certificate and its settings.
+    /// The certificate and its trust settings.
     pub(super) fn contents(&self) -> &[u8] {
         &self.contents
     }
 }
 
-/// The same, with trust settings.
+/// Like [`read_certificates`], with trust settings.
 pub(super) fn read_certificate_sections(text: &[u8]) -> Result<Vec<CertificateSection>, KeyError> {
     let mut sections = Vec::new();
     for section in PemSections::new(text) {
@@ -214,7 +213,6 @@ impl PrivateKey {
 
 #[cfg(any(test, feature = "testing"))]
 impl PrivateKey {
-    /// The key itself.
     pub(crate) fn signing_key(&self) -> Arc<dyn SigningKey> {
         self.key.clone()
     }
@@ -253,8 +251,8 @@ fn read_private_key(
     Err(KeyError::Missing)
 }
 
-/// The lines of a password file: one password in each. `None` where a line is too long. A file
-/// without any stands for the empty password.
+/// The passwords of a password file, one per line; `None`: a line is too long. A file without
+/// passwords means the empty password.
 pub fn read_passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut passwords = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
@@ -294,11 +292,11 @@ impl fmt::Display for KeyError {
     }
 }
 
-/// What AWS-LC signs with, at least.
+/// AWS-LC's minimum for signing.
 const RSA_BITS_MIN: usize = 2048;
 
-/// A key by its section's label. What a wrong password leaves is no key nearly always; the padding
-/// fits once in 256 times.
+/// A key of the kind given by its section's label. After a wrong password, the padding is right
+/// once in 256 times, but the contents are almost never a key.
 fn key(section: PemSection<'_>) -> Result<Arc<dyn SigningKey>, KeyError> {
     let contents = section.contents;
     let key = match section.label {
@@ -314,7 +312,7 @@ fn key(section: PemSection<'_>) -> Result<Arc<dyn SigningKey>, KeyError> {
     })
 }
 
-/// How long the modulus of an RSA key is.
+/// The length of an RSA key's modulus in bits.
 fn rsa_bits(key: &PrivateKeyDer<'_>) -> Result<usize, InvalidDer> {
     let mut outer = DerReader::sequence(key.secret_der())?;
     outer.number()?;
@@ -340,8 +338,8 @@ fn rsa_bits(key: &PrivateKeyDer<'_>) -> Result<usize, InvalidDer> {
 /// rsaEncryption, 1.2.840.113549.1.1.1 (RFC 8017).
 const RSA_ENCRYPTION: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
 
-/// What the ciphertext is under a password.
-#[allow(deprecated)] // 3DES: keys that were encrypted with it still exist.
+/// Decrypts a key with a password.
+#[allow(deprecated)] // 3DES: old keys are encrypted with it.
 fn decrypt(encrypted: &EncryptedKey<'_>, password: &[u8]) -> Result<Vec<u8>, Unspecified> {
     let mut key = vec![0; encrypted.cipher.key_len()];
     match &encrypted.derivation {
@@ -381,7 +379,7 @@ fn hmac(hash: KeyHash) -> pbkdf2::Algorithm {
     }
 }
 
-/// OpenSSL's `EVP_BytesToKey`: each digest is of the one before, the password and the salt.
+/// OpenSSL's `EVP_BytesToKey`: each digest covers the previous one, the password and the salt.
 fn derive_with_md5(password: &[u8], iv: &[u8], key: &mut [u8]) {
     const SALT: usize = 8;
     let salt = &iv[..iv.len().min(SALT)];

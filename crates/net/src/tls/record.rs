@@ -1,31 +1,34 @@
 //! Records of TLS 1.2 and 1.3 (RFC 5246 section 6.2, RFC 8446 section 5): sealed into a buffer,
-//! opened where they are.
+//! opened in place.
 //!
-//! rustls agrees on the keys; the records of an established connection are ours, since each one
-//! costs rustls an allocation and a copy. One direction of a connection is one [`RecordKey`].
+//! rustls negotiates the keys. The records of an established connection are handled here, since
+//! each one would cost an allocation and a copy in rustls. Each direction of a connection has one
+//! [`RecordKey`].
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::ConnectionTrafficSecrets;
 
-/// Bytes of plaintext in a record, at most.
+/// Maximum number of bytes of plaintext in a record.
 pub(crate) const PLAINTEXT_MAX: usize = 1 << 14;
 /// A record's header: type, version, length.
 pub(crate) const HEADER: usize = 5;
-/// Bytes of a record behind its header, at most: RFC 5246 allows 2048 bytes beside the plaintext.
+/// Maximum number of bytes of a record after its header: RFC 5246 allows 2048 bytes in addition to
+/// the plaintext.
 const PAYLOAD_MAX: usize = PLAINTEXT_MAX + 2048;
-/// Bytes of a record, at most.
+/// Maximum number of bytes of a record.
 pub(crate) const RECORD_MAX: usize = HEADER + PAYLOAD_MAX;
-/// What a record has beside its plaintext, at most: header, explicit nonce or type, and tag.
+/// Maximum number of bytes of a record in addition to its plaintext: header, explicit nonce or
+/// type, and tag.
 pub(crate) const OVERHEAD_MAX: usize = HEADER + EXPLICIT_NONCE + TAG;
 
 const TAG: usize = 16;
 const NONCE: usize = 12;
-/// The part of AES-GCM's nonce that TLS 1.2 sends along (RFC 5288).
+/// The part of AES-GCM's nonce that TLS 1.2 sends (RFC 5288).
 const EXPLICIT_NONCE: usize = 8;
-/// TLS 1.2's version in a record's header, which is TLS 1.3's, too.
+/// TLS 1.2's version in a record's header, which TLS 1.3 uses as well.
 const VERSION: [u8; 2] = [3, 3];
 
-/// What a record contains.
+/// The type of a record's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentType(pub(crate) u8);
 
@@ -38,9 +41,9 @@ impl ContentType {
 /// Why a record cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordFault {
-    /// It is longer than any may be.
+    /// It is longer than the maximum.
     TooLong,
-    /// It was not sealed with this key, or not as the next one.
+    /// It was not sealed with this key, or is not the next record.
     NotAuthentic,
     /// It has no type.
     Untyped,
@@ -49,7 +52,7 @@ pub(crate) enum RecordFault {
 /// How records are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordFormat {
-    /// TLS 1.3: the type is inside.
+    /// TLS 1.3: the type is encrypted.
     Tls13,
     /// TLS 1.2 with AES-GCM: a part of the nonce is sent.
     Tls12Gcm,
@@ -66,7 +69,7 @@ pub(crate) struct RecordKey {
 }
 
 impl RecordKey {
-    /// What was agreed on; the first record has this number.
+    /// The negotiated key; the first record has the given number.
     pub(crate) fn new(
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
         is_tls13: bool,
@@ -89,18 +92,17 @@ impl RecordKey {
         Some(Self { key, iv: iv.as_ref().try_into().ok()?, sequence, format })
     }
 
-    /// How many records have been sealed or opened, with those of the handshake.
+    /// The number of records sealed or opened, including those of the handshake.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Whether records are TLS 1.3's.
     pub(crate) fn is_tls13(&self) -> bool {
         self.format == RecordFormat::Tls13
     }
 
-    /// Writes a record with this plaintext, which is in pieces, in all at most [`PLAINTEXT_MAX`].
-    /// `out` has room for it and [`OVERHEAD_MAX`]. How long the record is.
+    /// Writes a record whose plaintext is in pieces, in total at most [`PLAINTEXT_MAX`] bytes.
+    /// `out` needs room for the plaintext and [`OVERHEAD_MAX`]. Returns the length of the record.
     pub(crate) fn seal(
         &mut self,
         kind: ContentType,
@@ -135,7 +137,8 @@ impl RecordKey {
         sealed.map(|()| end).map_err(|_| RecordFault::NotAuthentic)
     }
 
-    /// Opens a record where it is, header and all. Its type, and where in it the plaintext is.
+    /// Opens a record in place, including its header. Returns its type and the range of its
+    /// plaintext.
     pub(crate) fn open(
         &mut self,
         record: &mut [u8],
@@ -169,7 +172,8 @@ impl RecordKey {
         Ok((kind, start..start + length))
     }
 
-    /// The next record's nonce and number. Numbers never repeat: 2^64 records do not happen.
+    /// The nonce and number of the next record. Numbers never repeat: 2^64 records are never
+    /// reached.
     fn next_nonce(&mut self) -> ([u8; NONCE], u64) {
         let sequence = self.sequence;
         self.sequence += 1;
@@ -179,8 +183,8 @@ impl RecordKey {
         (nonce, sequence)
     }
 
-    /// What is authenticated beside the plaintext: in TLS 1.3 the header as it is sent, in TLS 1.2
-    /// the number, the type, the version and the plaintext's length.
+    /// The authenticated data in addition to the plaintext: in TLS 1.3 the header, in TLS 1.2 the
+    /// number, the type, the version and the plaintext's length.
     fn additional_data(
         &self,
         sequence: u64,
@@ -227,13 +231,12 @@ fn gather(pieces: &[&[u8]], mut out: &mut [u8]) {
     }
 }
 
-/// A record's header.
 pub(crate) fn header(kind: ContentType, payload: usize) -> [u8; HEADER] {
     let [high, low] = (payload as u16).to_be_bytes();
     [kind.0, VERSION[0], VERSION[1], high, low]
 }
 
-/// The length of the first record, header and all, once all of it is there.
+/// The length of the first record including its header, once it is complete.
 pub(crate) fn complete(bytes: &[u8]) -> Result<Option<usize>, RecordFault> {
     let [_, _, _, high, low, rest @ ..] = bytes else { return Ok(None) };
     let payload = usize::from(u16::from_be_bytes([*high, *low]));
@@ -243,8 +246,8 @@ pub(crate) fn complete(bytes: &[u8]) -> Result<Option<usize>, RecordFault> {
     Ok((rest.len() >= payload).then_some(HEADER + payload))
 }
 
-/// The type of TLS 1.3's inner plaintext, which stands behind it and before the padding, and the
-/// plaintext's length.
+/// The type of TLS 1.3's inner plaintext, which follows the plaintext and precedes the padding, and
+/// the plaintext's length.
 fn inner_kind(text: &[u8]) -> Option<(ContentType, usize)> {
     let at = text.iter().rposition(|byte| *byte != 0)?;
     Some((ContentType(text[at]), at))
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_can_be_opened_once_and_in_order() {
+    fn sealed_records_open_once_and_in_order() {
         for (mut seal, mut open) in pairs() {
             let pieces = [&b"hello "[..], b"", b"world"];
             let mut first = sealed(&mut seal, ContentType::APPLICATION_DATA, &pieces);
@@ -292,13 +295,13 @@ mod tests {
             assert_eq!((kind, &first[text]), (ContentType::APPLICATION_DATA, &b"hello world"[..]));
             let (kind, text) = open.open(&mut second).unwrap();
             assert_eq!((kind, &second[text]), (ContentType::ALERT, &[1, 0][..]));
-            // TLS 1.2 with AES-GCM takes the nonce from the record, but not its number.
+            // TLS 1.2 with AES-GCM takes the nonce from the record, but not the record's number.
             assert_eq!(open.open(&mut repeated).unwrap_err(), RecordFault::NotAuthentic);
         }
     }
 
     #[test]
-    fn a_record_that_was_changed_is_not_authentic() {
+    fn a_changed_record_is_not_authentic() {
         for pair in 0..pairs().len() {
             let (mut seal, _) = pairs().remove(pair);
             let record = sealed(&mut seal, ContentType::APPLICATION_DATA, &[b"abc"]);
@@ -306,7 +309,7 @@ mod tests {
                 let (_, mut open) = pairs().remove(pair);
                 let mut changed = record.clone();
                 changed[at] ^= 1;
-                // What TLS 1.2 authenticates is not the version and length that the header names.
+                // TLS 1.2 does not authenticate the version and length in the header.
                 let is_said_again = !seal.is_tls13() && (1..HEADER).contains(&at);
                 assert!(open.open(&mut changed).is_err() || is_said_again, "{pair} {at}");
             }

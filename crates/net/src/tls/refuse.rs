@@ -1,23 +1,23 @@
-//! Handshakes that end before rustls sees them.
+//! Handshakes that are refused before rustls sees them.
 
 use std::io::IoSlice;
 use std::task::{Context, Waker};
 
 use crate::Stream;
 
-/// Why there is no handshake: the alert that the client is sent.
+/// The alert for a refused handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RefusedHandshake {
-    /// The client began with something else.
+    /// The client has begun with another message.
     UnexpectedMessage = 10,
-    /// A record is longer than one may be.
+    /// A record is too long.
     RecordOverflow = 22,
-    /// A message is longer than any that is read.
+    /// A message is too long.
     IllegalParameter = 47,
-    /// Something is wrong here.
+    /// The server has failed.
     InternalError = 80,
-    /// There is no server with that name.
+    /// There is no server of that name.
     UnrecognizedName = 112,
 }
 
@@ -27,6 +27,6 @@ pub fn refuse(stream: &mut Stream, reason: RefusedHandshake) {
     const FATAL: u8 = 2;
     let record = [ALERT, 3, 1, 0, 2, FATAL, reason as u8];
     let mut cx = Context::from_waker(Waker::noop());
-    // Nobody is told where it cannot be.
+    // Errors are ignored.
     let _ = stream.poll_write(&mut cx, &[IoSlice::new(&record)]);
 }

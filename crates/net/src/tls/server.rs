@@ -1,4 +1,4 @@
-//! TLS with the clients of a server: what it is capable of, and a session for each connection.
+//! TLS with the clients of a server: settings, and a session for each connection.
 
 use std::fmt;
 use std::io;
@@ -25,11 +25,11 @@ use super::tickets::{self, ServerTickets, TicketKeys};
 use super::warm_up;
 use crate::SecureSession;
 
-/// What a server is to be capable of.
+/// Settings of TLS with clients.
 #[derive(Clone, Debug, Default)]
 pub struct ServerTlsPlan {
-    /// Its certificates with their keys. Of several with the same kind of key, the last one is
-    /// used. Without any, each [session](ServerTls::session) needs its own.
+    /// Certificates with their keys. Of several with the same kind of key, the last one is used. If
+    /// there are none, each [session](ServerTls::session) needs its own.
     pub credentials: Vec<Credential>,
     /// Whether TLS 1.2 is spoken.
     pub has_tls12: bool,
@@ -37,21 +37,20 @@ pub struct ServerTlsPlan {
     pub has_tls13: bool,
     /// Cipher suites, best first.
     pub suites: Vec<TlsSuite>,
-    /// Groups to exchange keys with, best first.
+    /// Key exchange groups, best first.
     pub groups: Vec<TlsGroup>,
-    /// Whether our order of cipher suites counts, not the client's.
+    /// Whether the server's order of cipher suites counts instead of the client's.
     pub prefers_own_suites: bool,
-    /// Bytes of plaintext in a record, at most.
+    /// Maximum number of bytes of plaintext in a record.
     pub record_max: usize,
     /// Application protocols (ALPN), best first.
     pub protocols: Vec<Box<[u8]>>,
-    /// How sessions are resumed.
     pub resumption: ResumptionPlan,
-    /// Bytes that a client may send together with its first message, when it resumes a session;
-    /// 0: none. Needs a cache of sessions, which takes the place of tickets: what a session is
-    /// resumed from must be used only once, or the bytes could be replayed.
+    /// Maximum number of bytes that a client may send with its first message when it resumes a
+    /// session; 0: none. Requires a session cache, which replaces tickets: a session must be
+    /// resumed only once, or the bytes could be replayed.
     pub early_data_max: u32,
-    /// How certificates of clients are verified; `None`: clients are not asked for one.
+    /// How client certificates are verified; `None`: none is requested.
     pub clients: Option<Arc<ClientTrust>>,
     /// Whether certificates are compressed for clients that can decompress them (RFC 8879).
     pub compresses_certificates: bool,
@@ -60,22 +59,22 @@ pub struct ServerTlsPlan {
 /// How a server resumes sessions.
 #[derive(Clone, Default)]
 pub struct ResumptionPlan {
-    /// What makes the server different from others: a session is worth nothing to those.
+    /// Identifies the server: other servers do not accept its sessions.
     pub identity: Vec<Box<[u8]>>,
-    /// Seconds that a session is good for.
+    /// Lifetime of a session in seconds.
     pub lifetime_s: u64,
     /// The keys of tickets; `None`: there are no tickets.
     pub ticket_keys: Option<TicketKeys>,
-    /// Where sessions are kept for clients without tickets.
+    /// Stores sessions for clients without tickets.
     pub cache: Option<Arc<TlsSessionCache>>,
 }
 
-/// How TLS is spoken with the clients of a server.
+/// TLS with clients, ready for use.
 pub struct ServerTls {
     credentials: Arc<ServerCredentials>,
     clients: Option<Arc<ClientTrust>>,
     config: Arc<ServerConfig>,
-    /// The same with HTTP/2 before the other application protocols, once somebody asks for it.
+    /// The same with HTTP/2 before the other application protocols, made on first use.
     with_h2: OnceLock<Arc<ServerConfig>>,
     record_max: usize,
 }
@@ -84,7 +83,7 @@ pub struct ServerTls {
 pub const H2: &[u8] = b"h2";
 
 impl ServerTls {
-    /// Fails with a reason if no cipher suite and group is left.
+    /// Fails with a reason if no cipher suite or group is left.
     pub fn new(plan: ServerTlsPlan) -> Result<Self, String> {
         warm_up::note_use();
         let provider = Arc::new(CryptoProvider {
@@ -117,8 +116,9 @@ impl ServerTls {
         })
     }
 
-    /// A session with a client. `received` is all that has come of it, which begins with `hello`;
-    /// a broken one is refused in the handshake. `credentials` replace those of the server.
+    /// A session with a client. `received` contains all bytes received so far, which begin with
+    /// `hello`; an invalid message is refused in the handshake. `credentials` replace those of the
+    /// server.
     pub fn session(
         &self,
         hello: Option<&ClientHello<'_>>,
@@ -192,7 +192,7 @@ impl fmt::Debug for ResumptionPlan {
     }
 }
 
-/// Asks clients for certificates, or does not.
+/// Requests client certificates if there are rules for them.
 fn verifier(
     clients: Option<&Arc<ClientTrust>>,
     provider: Arc<CryptoProvider>,
@@ -208,13 +208,13 @@ pub(crate) fn versions(has_tls12: bool, has_tls13: bool) -> Vec<&'static Support
     tls12.into_iter().chain(has_tls13.then_some(&version::TLS13)).collect()
 }
 
-/// rustls's name of a suite.
+/// rustls's object for a suite.
 pub(crate) fn suite_of(suite: TlsSuite) -> Option<SupportedCipherSuite> {
     let all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
     all.copied().find(|other| u16::from(other.suite()) == suite.code())
 }
 
-/// rustls's name of a group.
+/// rustls's object for a group.
 pub(crate) fn group_of(group: TlsGroup) -> &'static dyn SupportedKxGroup {
     match group {
         TlsGroup::Secp256r1 => aws_lc_rs::kx_group::SECP256R1,

@@ -1,4 +1,4 @@
-//! The certificates of a server, and which of them a client is shown.
+//! The certificates of a server, and the choice for a client.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl ServerCredentials {
         self.0.iter().map(|credential| &credential.key)
     }
 
-    /// The first one that fits what the client likes best.
+    /// The first credential that fits the client's most preferred scheme.
     fn choose(&self, schemes: &[SignatureScheme]) -> Option<&Credential> {
         if let [only] = &*self.0 {
             return Some(only);
@@ -42,7 +42,7 @@ impl ServerCredentials {
         schemes.iter().find_map(|scheme| fits(*scheme))
     }
 
-    /// How the handshake was signed, if the client offered these schemes.
+    /// The scheme of the handshake signature, if the client has offered these schemes.
     pub(super) fn signed_with(&self, schemes: &[SignatureScheme]) -> Option<SignatureScheme> {
         Some(self.choose(schemes)?.key.key.choose_scheme(schemes)?.scheme())
     }
@@ -54,7 +54,7 @@ impl ResolvesServerCert for ServerCredentials {
         let key = &credential.key;
         Some(match credential.staple.as_ref().and_then(|source| source.staple()) {
             None => key.clone(),
-            // A copy of some kilobytes is nothing beside a handshake.
+            // A copy of some kilobytes is cheap compared with a handshake.
             Some(staple) => {
                 Arc::new(CertifiedKey { ocsp: Some(staple.to_vec()), ..CertifiedKey::clone(key) })
             }

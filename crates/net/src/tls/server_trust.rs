@@ -1,4 +1,4 @@
-//! Which certificates of servers a client accepts.
+//! How a client verifies the certificates of servers.
 
 use std::fmt;
 use std::io;
@@ -19,24 +19,24 @@ use wire::x509::X509;
 use super::chain::{ChainFault, ChainPurpose, ChainRules};
 use super::private_key::{KeyError, read_certificates};
 
-/// Which certificates a server may have. In any case it must prove that it has the key.
+/// Accepted certificates of servers. In any case the server must prove that it has the key.
 #[derive(Clone, Debug, Default)]
 pub enum ServerTrust {
     /// Any certificate.
     #[default]
     Any,
-    /// Certificates for the server's name, signed by one of these.
+    /// Certificates for the server's name, signed by one of these roots.
     Roots(TrustedRoots),
     /// Certificates for the server's DNS name, verified by OpenSSL's rules.
     Chain(ChainRules),
 }
 
-/// Certificates whose signatures are trusted.
+/// Trusted root certificates.
 #[derive(Clone, Debug)]
 pub struct TrustedRoots(Arc<RootCertStore>);
 
 impl TrustedRoots {
-    /// Reads a PEM file. Certificates that cannot sign anything are skipped, as long as one can.
+    /// Reads a PEM file. Certificates that cannot sign are skipped, as long as one can.
     pub fn read(text: &[u8]) -> Result<Self, KeyError> {
         let mut roots = RootCertStore::empty();
         let (added, _) = roots.add_parsable_certificates(read_certificates(text)?);
@@ -48,7 +48,7 @@ impl TrustedRoots {
 #[derive(Clone, Debug)]
 pub struct TlsServerName(pub(super) ServerName<'static>);
 
-/// Stands for a missing name: rustls sends no SNI for addresses.
+/// Represents a missing name: rustls sends no SNI for addresses.
 const NO_NAME: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 impl TlsServerName {
@@ -57,7 +57,7 @@ impl TlsServerName {
         Self(ServerName::from(NO_NAME))
     }
 
-    /// `None` if it is neither.
+    /// `None` if the text is neither a DNS name nor an IP address.
     pub fn parse(text: &str) -> Option<Self> {
         ServerName::try_from(text.to_owned()).ok().map(Self)
     }
@@ -66,14 +66,14 @@ impl TlsServerName {
 /// Why a server's certificate is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertificateFault {
-    /// Its chain is invalid.
+    /// The chain is invalid.
     Chain(ChainFault),
-    /// It belongs to another host.
+    /// The certificate belongs to another host.
     OtherName,
 }
 
 impl CertificateFault {
-    /// The fault that made a handshake fail, if it was one.
+    /// The certificate fault that made a handshake fail, if there was one.
     pub fn of(error: &io::Error) -> Option<Self> {
         let error = error.get_ref()?.downcast_ref::<Error>()?;
         match error {
@@ -111,8 +111,8 @@ pub(super) fn verifier(
     }
 }
 
-/// Verifies certificates by OpenSSL's rules or accepts every one, and verifies the proof that the
-/// server has the key.
+/// Verifies certificates by OpenSSL's rules, or accepts any certificate; verifies the proof that
+/// the server has the key.
 #[derive(Debug)]
 pub(crate) struct ServerVerifier {
     rules: Option<ChainRules>,
@@ -189,12 +189,12 @@ fn rejected(fault: CertificateFault) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(fault))))
 }
 
-/// A certificate of version 1 or 2, which rustls cannot read.
+/// A certificate of version 1 or 2, which rustls cannot parse.
 fn before_version_3<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509<'a>> {
     X509::parse(certificate).ok().filter(|x509| x509.version < 3)
 }
 
-/// Verifies the signature of a handshake by the key of a certificate.
+/// Verifies the signature of a handshake with the key of a certificate.
 pub(super) fn verify_signature(
     message: &[u8],
     x509: &X509<'_>,
@@ -215,7 +215,7 @@ pub(super) fn verify_signature(
     }
     let (_, known) =
         algorithms.mapping.iter().find(|(other, _)| *other == scheme).ok_or_else(bad)?;
-    // In TLS 1.3 a scheme has one curve, which is the first.
+    // In TLS 1.3 a scheme implies one curve, the first in the list.
     let known = if is_tls13 { &known[..known.len().min(1)] } else { known };
     let is_valid = known.iter().any(|algorithm| {
         algorithm.public_key_alg_id().as_ref() == key.algorithm

@@ -1,14 +1,13 @@
-//! A TLS session under a stream: rustls does the handshake, and its keys move to our own records
-//! once it is over.
+//! A TLS session under a stream: rustls does the handshake, then its keys move to our own records.
 //!
 //! ```text
 //! Handshaking (rustls) --finished--> EstablishedTls (record keys, KernelConnection for new keys)
 //!         |                               |
-//!         +----------- error -------------+--> Failed: what is left to say is an alert
+//!         +----------- error -------------+--> Failed: only an alert is left to send
 //! ```
 //!
-//! A session that waits holds no buffer: received bytes stand in a lent one as long as there are
-//! any, sealed records as long as the socket has not taken them.
+//! A waiting session holds no buffer: received bytes are in a lent one until they are taken, sealed
+//! records until the socket has accepted them.
 
 use std::io::{self, IoSlice, Write};
 use std::mem;
@@ -32,14 +31,14 @@ const KEY_RECORDS_MAX: u64 = 1 << 24;
 pub(crate) struct TlsSession<S: TlsSide> {
     phase: TlsPhase<S>,
     input: TlsInput,
-    /// Plaintext that rustls opened: early data, and what came together with the last flight.
+    /// Plaintext opened by rustls: early data, and data that came with the last flight.
     early: Vec<u8>,
     output: TlsOutput,
-    /// Bytes of plaintext in a record, at most.
+    /// Maximum number of bytes of plaintext in a record.
     record_max: usize,
-    /// What was agreed on. Early data makes it known before the handshake is over.
+    /// Details of the handshake. With early data they are known before the handshake is over.
     details: Option<Arc<TlsDetails>>,
-    /// Whether nobody has looked yet at what came before there was a session.
+    /// Whether the bytes received before the session are still unprocessed.
     is_new: bool,
     is_ended: bool,
     is_closed: bool,
@@ -53,7 +52,7 @@ enum TlsPhase<S: TlsSide> {
 }
 
 impl<S: TlsSide> TlsSession<S> {
-    /// A session that has still to be agreed on. `received` is what has come of it.
+    /// A session before its handshake. `received` are the bytes received so far.
     pub(crate) fn new(side: S, record_max: usize, received: &[u8]) -> Self {
         let mut input = TlsInput::default();
         if !received.is_empty() {
@@ -74,13 +73,13 @@ impl<S: TlsSide> TlsSession<S> {
         }
     }
 
-    /// Whether an end without close_notify counts as one that the peer has sent.
+    /// Sets whether an end without close_notify counts as a proper end.
     pub(crate) fn ignoring_cut(mut self, ignores_cut: bool) -> Self {
         self.ignores_cut = ignores_cut;
         self
     }
 
-    /// Goes on with the handshake as far as what was received leads.
+    /// Continues the handshake with the bytes received.
     fn advance(&mut self) -> io::Result<()> {
         let TlsPhase::Handshaking(side) = &mut self.phase else { return Ok(()) };
         let mut step = HandshakeStep {
@@ -100,7 +99,7 @@ impl<S: TlsSide> TlsSession<S> {
             }
             Ok(()) => self.establish(),
             Err(error) => {
-                // rustls has an alert for the peer.
+                // rustls may have an alert for the peer.
                 let _ = step.drain(&mut **side);
                 self.fail();
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
@@ -108,7 +107,7 @@ impl<S: TlsSide> TlsSession<S> {
         }
     }
 
-    /// Takes the keys over from rustls.
+    /// Takes over the keys from rustls.
     fn establish(&mut self) -> io::Result<()> {
         let TlsPhase::Handshaking(side) = mem::replace(&mut self.phase, TlsPhase::Failed) else {
             return Ok(());
@@ -124,7 +123,7 @@ impl<S: TlsSide> TlsSession<S> {
         self.open_next()
     }
 
-    /// Opens records until one has plaintext, as far as complete ones are there.
+    /// Opens complete records until one has plaintext.
     fn open_next(&mut self) -> io::Result<()> {
         let TlsPhase::EstablishedTls(established) = &mut self.phase else { return Ok(()) };
         let opened = established.open_next(&mut self.input, &mut self.output, &mut self.is_ended);
@@ -144,8 +143,8 @@ impl<S: TlsSide> TlsSession<S> {
     }
 }
 
-/// Sends something before the client's part of the handshake is over; `false`: it may not be sent
-/// yet. rustls looks at what was received, too, and must not be called again after an error.
+/// Sends data before the client's part of the handshake is over; `false`: sending is not permitted
+/// yet. rustls also processes received bytes, and must not be called again after an error.
 fn send_early<S: TlsSide>(
     side: &mut S,
     input: &mut TlsInput,
@@ -163,7 +162,7 @@ fn send_early<S: TlsSide>(
     Ok(sent)
 }
 
-/// One step of a handshake: what rustls needs of the session.
+/// The parts of a session that a step of the handshake needs.
 struct HandshakeStep<'s> {
     input: &'s mut TlsInput,
     early: &'s mut Vec<u8>,
@@ -179,8 +178,8 @@ impl HandshakeStep<'_> {
         Ok(())
     }
 
-    /// Takes what rustls has to send, and nothing else: after an error or the end of the handshake
-    /// it must not look at the input again, where it has noted places and opened records.
+    /// Takes only the output of rustls: after an error or the end of the handshake it must not
+    /// process the input again, whose records it has opened and whose offsets it has kept.
     fn drain<S: TlsSide>(&mut self, side: &mut S) -> Result<(), rustls::Error> {
         while side.wants_write() {
             self.once(side)?;
@@ -188,8 +187,7 @@ impl HandshakeStep<'_> {
         Ok(())
     }
 
-    /// Whether there is more to do. Once the handshake is over, what follows is left to our own
-    /// records.
+    /// Whether there is more to do. After the handshake, records are left to our own code.
     fn once<S: TlsSide>(&mut self, side: &mut S) -> Result<bool, rustls::Error> {
         let takes_input = side.is_handshaking() && !side.wants_write();
         let waiting =
@@ -228,7 +226,7 @@ impl HandshakeStep<'_> {
 }
 
 impl<S: TlsSide> SecureSession for TlsSession<S> {
-    /// Early data is served before the handshake is over.
+    /// False as soon as there is early data, which is served before the handshake is over.
     fn is_handshaking(&self) -> bool {
         matches!(self.phase, TlsPhase::Handshaking(_)) && self.details.is_none()
     }
@@ -247,7 +245,7 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
         }
         let count = self.input.read(socket)?;
         match &self.phase {
-            // rustls must not be given anything once it has said that we close.
+            // rustls must get no more input after our close_notify.
             TlsPhase::Handshaking(_) if self.is_closed => self.input.clear(),
             TlsPhase::Handshaking(_) => self.advance()?,
             _ => self.open_next()?,
@@ -273,7 +271,7 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
         buffer.extend_from_slice(&self.input.bytes[start..start + count]);
         self.input.plain.start += count;
         if self.input.plain.is_empty() {
-            // A fault in what follows ends the session behind what was taken.
+            // A fault in a later record ends the session after the plaintext taken here.
             let _ = self.open_next();
         }
         count
@@ -327,7 +325,7 @@ impl<S: TlsSide> SecureSession for TlsSession<S> {
         }
         match &mut self.phase {
             TlsPhase::EstablishedTls(established) => {
-                // Nobody is told where it cannot be.
+                // Errors are ignored.
                 let _ = established.say_end(&mut self.output);
             }
             TlsPhase::Handshaking(side) => {

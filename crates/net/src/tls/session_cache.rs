@@ -1,7 +1,7 @@
-//! `ssl_session_cache`: sessions that the server keeps, for clients without tickets.
+//! `ssl_session_cache`: sessions stored by the server, for clients without tickets.
 //!
-//! One cache may serve several virtual servers, each of which finds only its own sessions. The
-//! oldest sessions make room for new ones.
+//! Several virtual servers may share a cache, but each finds only its own sessions. The oldest
+//! sessions make room for new ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,7 +11,7 @@ use rustls::server::StoresServerSessions;
 
 use super::tickets::{ServerIdentity, now_s};
 
-/// Sessions of all workers of a process.
+/// A cache of sessions, shared by all workers of a process.
 pub struct TlsSessionCache {
     bytes_max: usize,
     entries: Mutex<CachedSessions>,
@@ -20,20 +20,20 @@ pub struct TlsSessionCache {
 #[derive(Default)]
 struct CachedSessions {
     by_key: HashMap<SessionKey, CachedSession>,
-    /// In the order of arrival. A session that is gone is skipped.
+    /// Sessions in the order of arrival; removed ones are skipped.
     arrivals: VecDeque<(SessionKey, u64)>,
     bytes: usize,
-    /// How many have arrived.
+    /// Number of sessions that have arrived.
     arrived: u64,
 }
 
-/// A session's server and its number.
+/// A session's server and session id.
 type SessionKey = (ServerIdentity, Box<[u8]>);
 
 struct CachedSession {
     session: Box<[u8]>,
     since_s: u64,
-    /// How many arrived before it.
+    /// Number of sessions that arrived before it.
     arrival: u64,
 }
 
@@ -44,11 +44,10 @@ pub(super) struct ServerSessions {
     pub(super) lifetime_s: u64,
 }
 
-/// What a session needs in a cache beside its bytes.
+/// Memory of a session in the cache in addition to its bytes.
 const ENTRY_OVERHEAD: usize = 256;
 
 impl TlsSessionCache {
-    /// An empty one.
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes_max, entries: Mutex::default() }
     }
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_its_servers_and_only_for_its_time() {
+    fn sessions_are_found_by_their_server_until_they_expire() {
         let cache = Arc::new(TlsSessionCache::new(10_000));
         let (a, b, expired) = (server(&cache, 1, 60), server(&cache, 2, 60), server(&cache, 1, 0));
         assert!(a.put(vec![1], vec![7; 9]));

@@ -1,4 +1,4 @@
-//! What a handshake is to either side of a connection.
+//! The differences between the client's and the server's side of a handshake.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -14,45 +14,45 @@ use super::details::{OfferedByClient, SessionId, TlsDetails};
 use super::record::HEADER;
 use super::server_credentials::ServerCredentials;
 
-/// A handshake under way, and what it leaves.
+/// One side of a handshake.
 pub(crate) trait TlsSide: Deref<Target = CommonState> + Send + 'static {
-    /// rustls's mark of the side.
+    /// rustls's type for the side.
     type Data: Send + 'static;
 
-    /// Looks at received bytes.
+    /// Processes received bytes.
     fn process<'c, 'i>(&'c mut self, bytes: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
     /// Takes early data.
     fn read_early(data: ReadEarlyData<'_, '_, Self::Data>, out: &mut Vec<u8>) -> Result<(), Error>;
 
-    /// Looks at records that are sent.
+    /// Inspects records that are sent.
     fn note_sent(&mut self, _records: &[u8]) {}
 
-    /// The keys of the established connection, and what makes new ones.
+    /// The keys of the established connection, and the state that derives new ones.
     fn into_keys(self) -> Result<(ExtractedSecrets, KernelConnection<Self::Data>), Error>;
 
-    /// What was agreed on.
+    /// The result of the handshake.
     fn details(&self) -> TlsDetails;
 
-    /// Takes a message that came after the handshake and is no key update; `false`: it may not
-    /// come.
+    /// Processes a message after the handshake other than a key update; `false`: it is not
+    /// permitted.
     fn after_handshake(kernel: &mut KernelConnection<Self::Data>, kind: u8, body: &[u8]) -> bool;
 }
 
-/// The side that was connected to.
+/// The accepting side.
 pub(crate) struct ServerSide {
     pub(crate) connection: UnbufferedServerConnection,
     pub(crate) offered: OfferedByClient,
     pub(crate) credentials: Arc<ServerCredentials>,
-    /// What was answered.
+    /// The server's first message.
     pub(crate) hello: ServerHello,
-    /// How certificates of clients are verified, if they are asked for one.
+    /// How client certificates are verified, if they are requested.
     pub(crate) trust: Option<Arc<ClientTrust>>,
-    /// How the client signed, once it has.
+    /// The scheme of the client's signature, once it is verified.
     pub(crate) signed_with: u16,
 }
 
-/// A server's first message (RFC 8446 section 4.1.3), as far as `$ssl_session_id` needs it.
+/// The parts of a server's first message (RFC 8446 section 4.1.3) that `$ssl_session_id` needs.
 #[derive(Default)]
 pub(crate) struct ServerHello {
     random: [u8; 32],
@@ -60,11 +60,11 @@ pub(crate) struct ServerHello {
 }
 
 impl ServerHello {
-    /// Reads the first message of a record that we send; `None`: it is another.
+    /// Reads the first message of a record that we send; `None`: it is another message.
     fn read(record: &[u8]) -> Option<Self> {
         const HANDSHAKE: u8 = 22;
         const SERVER_HELLO: u8 = 2;
-        /// Type and length of the message, and the version in it.
+        /// Type and length of the message, and its version.
         const BEFORE_RANDOM: usize = 4 + 2;
         let ([kind, ..], message) = record.split_first_chunk::<HEADER>()?;
         if *kind != HANDSHAKE || message.first() != Some(&SERVER_HELLO) {
@@ -119,8 +119,7 @@ impl TlsSide for ServerSide {
 
     fn details(&self) -> TlsDetails {
         let mut details = TlsDetails::new(self, self.offered.clone());
-        // A session of TLS 1.3 has no number of its own; the random bytes of its handshake are as
-        // unique.
+        // A session of TLS 1.3 has no id; the random bytes of its handshake are equally unique.
         details.session_id = match details.is_tls13() {
             true => SessionId::of(&self.hello.random),
             false => self.hello.session_id,
@@ -141,7 +140,7 @@ impl TlsSide for ServerSide {
     }
 }
 
-/// The side that has connected.
+/// The connecting side.
 pub(crate) struct ClientSide(pub(crate) UnbufferedClientConnection);
 
 /// A server's ticket for another session (RFC 8446 section 4.6.1).
@@ -162,7 +161,7 @@ impl TlsSide for ClientSide {
         self.0.deref_mut().process_tls_records(bytes)
     }
 
-    /// Servers send none.
+    /// Servers send no early data.
     fn read_early(_: ReadEarlyData<'_, '_, Self::Data>, _: &mut Vec<u8>) -> Result<(), Error> {
         Ok(())
     }

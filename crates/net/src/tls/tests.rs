@@ -41,7 +41,7 @@ fn plan() -> ServerTlsPlan {
     }
 }
 
-/// A server that sends back what it receives, until the client ends.
+/// A server that echoes received data until the client ends.
 fn echo(plan: ServerTlsPlan) -> (UnixStream, thread::JoinHandle<Result<usize, String>>) {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -72,7 +72,7 @@ async fn serve_echo(stream: &mut Stream, tls: &ServerTls) -> Result<usize, Strin
         }
         let mut rest = &bytes[..];
         while !rest.is_empty() {
-            // In two pieces, as heads and bodies are.
+            // In two pieces, like heads and bodies.
             let (first, second) = rest.split_at(rest.len() / 3);
             let slices = [IoSlice::new(first), IoSlice::new(second)];
             let written = poll_fn(|cx| stream.poll_write(cx, &slices)).await;
@@ -94,7 +94,7 @@ fn exchange(client: &mut TlsClientStream<UnixStream>, bytes: &[u8]) {
 }
 
 #[test]
-fn a_client_that_cannot_begin_a_handshake_is_told_so_at_once() {
+fn an_invalid_first_record_is_answered_with_an_alert() {
     let beginnings: [(&[u8], u8); 3] = [
         (&[22, 3, 1, 0xff, 0xff], 22),
         (&[22, 3, 1, 0x40, 0, 1, 3, 0, 0], 47),
@@ -111,7 +111,7 @@ fn a_client_that_cannot_begin_a_handshake_is_told_so_at_once() {
 }
 
 #[test]
-fn bytes_come_and_go_in_both_versions() {
+fn data_is_echoed_in_both_versions() {
     for (client, record_max) in
         [(TlsClient::new(), PLAINTEXT_MAX), (TlsClient::tls12(), 1000), (TlsClient::new(), 1)]
     {
@@ -143,7 +143,7 @@ fn keys_can_change() {
 const ALERT: u8 = 21;
 const UNEXPECTED_MESSAGE: &[u8] = &[2, 10];
 
-/// The first record that a server answers with to these, whose types come first.
+/// Sends records of the given types and contents, and returns the server's first answer.
 fn answer_to(records: &[(u8, &[u8])]) -> Option<(u8, Vec<u8>)> {
     let (near, server) = echo(plan());
     let mut client = TlsClient::new().connect("localhost", near);
@@ -159,7 +159,7 @@ fn answer_to(records: &[(u8, &[u8])]) -> Option<(u8, Vec<u8>)> {
 }
 
 #[test]
-fn messages_keep_to_their_records() {
+fn handshake_messages_may_not_be_split_mixed_or_repeated_freely() {
     const HANDSHAKE: u8 = RawRecords::<UnixStream>::HANDSHAKE;
     const DATA: u8 = RawRecords::<UnixStream>::DATA;
     const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 0];
@@ -184,7 +184,7 @@ fn messages_keep_to_their_records() {
 }
 
 #[test]
-fn a_key_that_was_asked_for_comes_once_and_before_data() {
+fn a_requested_key_update_is_sent_once_and_before_data() {
     let (near, server) = echo(plan());
     let mut client = TlsClient::new().connect("localhost", near);
     exchange(&mut client, b"hello");
@@ -204,9 +204,9 @@ fn a_key_that_was_asked_for_comes_once_and_before_data() {
     assert_eq!(server.join().unwrap(), Err("unexpected message".into()));
 }
 
-/// Changing keys takes longer than reading the messages that ask for it.
+/// Changing keys takes longer than reading the messages that request it.
 #[test]
-fn changes_of_keys_leave_others_their_turn() {
+fn key_updates_let_other_tasks_run() {
     const TIMES: usize = 200;
     let (near, far) = UnixStream::pair().unwrap();
     near.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -231,12 +231,12 @@ fn changes_of_keys_leave_others_their_turn() {
     client.read_exact(&mut [0; TIMES]).unwrap();
     client.close().unwrap();
     let longest = server.join().unwrap();
-    // It was counted, and ended turns.
+    // The work was counted, and made the task yield.
     assert!((256 * 1024..512 * 1024).contains(&longest), "{longest}");
 }
 
 #[test]
-fn an_end_without_close_notify_is_told_from_one_with_it() {
+fn an_end_without_close_notify_is_detected() {
     for says_so in [true, false] {
         let (near, far) = UnixStream::pair().unwrap();
         far.set_nonblocking(true).unwrap();
@@ -259,7 +259,7 @@ fn an_end_without_close_notify_is_told_from_one_with_it() {
 }
 
 #[test]
-fn a_record_that_was_changed_ends_the_session() {
+fn a_changed_record_ends_the_session() {
     let (near, server) = echo(plan());
     let mut client = TlsClient::new().connect("localhost", near);
     exchange(&mut client, b"hello");
@@ -272,7 +272,7 @@ fn a_record_that_was_changed_ends_the_session() {
 }
 
 #[test]
-fn a_client_without_a_common_protocol_is_told_so() {
+fn a_client_without_a_common_protocol_gets_an_alert() {
     let (near, server) = echo(plan());
     let mut client = TlsClient::new().offering(&[b"spdy"]).connect("localhost", near);
     let error = client.read(&mut [0; 9]).unwrap_err();
@@ -280,7 +280,7 @@ fn a_client_without_a_common_protocol_is_told_so() {
     assert!(server.join().unwrap().unwrap_err().contains("Connection"));
 }
 
-/// Keeps what is written; nothing ever comes.
+/// Records writes; reads never succeed.
 #[derive(Default)]
 struct WrittenBytes(Vec<u8>);
 
@@ -363,10 +363,10 @@ type Shown = (&'static str, &'static str);
 
 const ECDSA: Shown = (ECDSA_CERTIFICATE, ECDSA_KEY);
 const FIRST: Shown = (include_str!("testdata/first.crt"), include_str!("testdata/sec1.key"));
-/// Of version 1.
+/// A certificate of version 1.
 const OLD: Shown = (include_str!("testdata/version1.crt"), FIRST.1);
 
-/// Asks clients for a certificate, which nobody has to trust.
+/// Requests client certificates, and trusts none.
 fn asking() -> ServerTlsPlan {
     let trusted = TrustedCertificates::none();
     let rules = ChainRules { trusted, revoked: None, depth_max: 1 };
@@ -374,7 +374,7 @@ fn asking() -> ServerTlsPlan {
 }
 
 #[test]
-fn a_client_has_to_prove_that_a_certificate_is_its_own() {
+fn a_client_must_prove_to_have_its_certificates_key() {
     for client in [TlsClient::new(), TlsClient::tls12()] {
         for (shown, is_proved) in [
             (client.clone(), true),

@@ -1,13 +1,13 @@
-//! Session tickets: what a client keeps of a session, encrypted with keys that only servers have.
+//! Session tickets: sessions stored by clients, encrypted with keys that only servers have.
 //!
 //! ```text
 //! name of the key (16) | nonce (12) | AES-256-GCM of: time (8), session | tag (16)
 //! ```
 //!
-//! Keys are derived for each virtual server, whose identity is authenticated, too: a ticket is
-//! worth nothing to another. Keys that nobody configures come from a secret that is replaced by
-//! its own hash every hour. Whoever has the secret of an hour, be it another process, has the same
-//! keys from then on, but not those of the hours before.
+//! Keys are derived for each virtual server, whose identity is authenticated: another server does
+//! not accept its tickets. Keys that are not configured are derived from a secret that is replaced
+//! by its own hash every hour. A process that has the secret of an hour can derive all later keys,
+//! but no earlier ones.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,24 +23,25 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::{digest, hkdf, rand};
 use rustls::server::ProducesTickets;
 
-/// How long a key that nobody configured encrypts.
+/// Lifetime of a secret in seconds.
 const ROTATION_S: u64 = 3600;
-/// Keys that are kept for tickets that are still good, at most: as long as a ticket may live.
+/// Maximum number of secrets kept for valid tickets: the maximum lifetime of a ticket.
 const KEPT_MAX: usize = 7 * 24 + 1;
-/// Hours that a secret may be behind: ten years.
+/// Maximum number of hours that a secret may be behind: ten years.
 const STEPS_MAX: u64 = 10 * 366 * 24;
 
 static OF_PROCESS: OnceLock<Arc<RotatingTicketKeys>> = OnceLock::new();
 
-/// Bytes of a session that a ticket has, at most. Certificates of a client make it long; the length
-/// of a ticket has two bytes, and the client sends all of it in its next first message.
+/// Maximum number of bytes of a session in a ticket. Client certificates make sessions long; the
+/// length of a ticket has two bytes, and the client sends the whole ticket in its next first
+/// message.
 const SESSION_MAX: usize = 12 * 1024;
 
 const NAME: usize = 16;
 const TIME: usize = 8;
 const SECRET: usize = 32;
 
-/// Bytes that stand for a virtual server.
+/// Identifies a virtual server.
 pub(super) type ServerIdentity = [u8; 32];
 
 /// The secret of an hour.
@@ -50,13 +51,13 @@ struct TicketSecret {
     bytes: [u8; SECRET],
 }
 
-/// Secrets that replace themselves, for all workers of a process.
+/// Secrets that are replaced every hour, for all workers of a process.
 pub struct RotatingTicketKeys {
-    /// The newest one first.
+    /// Secrets, the newest one first.
     secrets: Mutex<VecDeque<TicketSecret>>,
-    /// Where other processes find the newest one.
+    /// The file in which other processes find the newest secret.
     shared: Option<File>,
-    /// How long tickets are good, at most.
+    /// Maximum lifetime of tickets in seconds.
     kept_s: AtomicU64,
 }
 
@@ -67,16 +68,16 @@ pub struct TicketKey {
     secret: Box<[u8]>,
 }
 
-/// Where a server's keys come from.
+/// The source of a server's keys.
 #[derive(Clone)]
 pub enum TicketKeys {
-    /// From secrets that replace themselves.
+    /// Secrets that are replaced every hour.
     Rotating(Arc<RotatingTicketKeys>),
-    /// From files: the first one encrypts, the others decrypt.
+    /// Keys from files: the first one encrypts, the others only decrypt.
     Fixed(Vec<TicketKey>),
 }
 
-/// A server's tickets.
+/// Seals and opens the tickets of a server.
 pub(super) struct ServerTickets {
     pub(super) keys: TicketKeys,
     pub(super) identity: ServerIdentity,
@@ -84,7 +85,6 @@ pub(super) struct ServerTickets {
 }
 
 impl TicketSecret {
-    /// A new one.
     fn random() -> Self {
         let mut bytes = [0; SECRET];
         // From the system: a master needs no generator of its own, which takes 40 ms to seed.
@@ -92,12 +92,11 @@ impl TicketSecret {
         Self { hour: now_s() / ROTATION_S, bytes }
     }
 
-    /// As bytes.
     fn to_bytes(&self) -> Vec<u8> {
         [&self.hour.to_le_bytes()[..], &self.bytes].concat()
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None`: something else.
+    /// The inverse of [`to_bytes`](Self::to_bytes); `None`: the bytes are invalid.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (hour, bytes) = bytes.split_first_chunk()?;
         Some(Self { hour: u64::from_le_bytes(*hour), bytes: bytes.try_into().ok()? })
@@ -109,7 +108,7 @@ impl TicketSecret {
 }
 
 impl RotatingTicketKeys {
-    /// Those of this process.
+    /// The keys of this process.
     pub fn of_process() -> &'static Arc<Self> {
         OF_PROCESS.get_or_init(|| Arc::new(Self::new(TicketSecret::random(), None)))
     }
@@ -122,8 +121,8 @@ impl RotatingTicketKeys {
         Ok(file.into())
     }
 
-    /// From now on this process has the secrets of the file. An error: it is none of these, or the
-    /// process has secrets already.
+    /// Makes this process use the secret in the file. Fails if the file is invalid, or the process
+    /// already has a secret.
     pub fn join_shared(file: OwnedFd) -> io::Result<()> {
         let file = File::from(file);
         let mut bytes = [0; TIME + SECRET];
@@ -139,7 +138,7 @@ impl RotatingTicketKeys {
         Self { secrets, shared, kept_s: AtomicU64::new(0) }
     }
 
-    /// Keeps keys for tickets that are good for this long.
+    /// Keeps keys for tickets of this lifetime.
     pub fn keep_for(&self, seconds: u64) {
         self.kept_s.fetch_max(seconds, Ordering::Relaxed);
     }
@@ -156,8 +155,8 @@ impl RotatingTicketKeys {
             secrets.truncate(kept.min(KEPT_MAX));
         }
         if let Some(shared) = self.shared.as_ref().filter(|_| behind > 0) {
-            // All processes write the same at the same time. One that cannot leaves an older secret
-            // there, from which the newer ones follow.
+            // All processes write the same bytes at the same hour. If a write fails, the file keeps
+            // an older secret, from which the newer ones are derived.
             let _ = shared.write_all_at(&secrets[0].to_bytes(), 0);
         }
         ask(&secrets)
@@ -176,7 +175,7 @@ impl TicketKey {
     }
 }
 
-/// A key's name, and what it is derived from.
+/// A key's name, and the secret for its derivation.
 struct KeyMaterial<'k> {
     name: [u8; NAME],
     secret: &'k [u8],
@@ -272,7 +271,7 @@ impl ProducesTickets for ServerTickets {
     }
 }
 
-/// What stands for a virtual server: what makes it different from others.
+/// The identity of a virtual server, by the properties that distinguish it from others.
 pub(super) fn identity(parts: &[&[u8]]) -> ServerIdentity {
     let mut digest = digest::Context::new(&digest::SHA256);
     for part in parts {
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_good_for_its_time_and_its_server_alone() {
+    fn a_ticket_is_valid_for_its_lifetime_and_its_server() {
         let keys = rotating();
         let (a, b) = (server(keys.clone(), b"a"), server(keys, b"b"));
         let ticket = a.seal(b"session", NOW).unwrap();
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_has_the_same_keys_from_then_on() {
+    fn processes_with_a_shared_secret_have_the_same_later_keys() {
         let (first, later) = (server(rotating(), b"a"), NOW + 3 * ROTATION_S);
         let before = first.seal(b"old", later - 2 * ROTATION_S).unwrap();
         let TicketKeys::Rotating(keys) = &first.keys else { panic!("they rotate") };
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_from_files_decrypt_what_the_first_one_encrypted() {
+    fn keys_from_files_decrypt_tickets_of_the_first_key() {
         let (old, new) = (TicketKey::read(&[1; 48]).unwrap(), TicketKey::read(&[2; 80]).unwrap());
         let before = server(TicketKeys::Fixed(vec![old.clone()]), b"a");
         let after = server(TicketKeys::Fixed(vec![new, old]), b"a");

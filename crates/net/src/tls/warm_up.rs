@@ -1,15 +1,15 @@
-//! What a thread's first handshake would wait for.
+//! Prepares threads for their first handshake.
 //!
-//! The cryptographic library seeds a generator of random numbers in each thread that asks for one.
-//! It gathers entropy from the processor's timing for that, which takes some 50 ms. A worker does
-//! it before it accepts.
+//! The cryptographic library seeds a random number generator in each thread that needs one, with
+//! entropy from the processor's timing, which takes some 50 ms. A worker does it before it accepts
+//! connections.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_lc_rs::rand;
 
-/// Whether any configuration has had TLS.
+/// Whether any configuration has used TLS.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -20,10 +20,10 @@ pub(super) fn note_use() {
     IS_USED.store(true, Ordering::Relaxed);
 }
 
-/// Makes this thread ready for handshakes, once, if a configuration has TLS.
+/// Prepares this thread for handshakes, once, if a configuration uses TLS.
 pub fn warm_up() {
     if IS_USED.load(Ordering::Relaxed) && !IS_WARM.replace(true) {
-        // If there are no random numbers, handshakes say so.
+        // If there are no random numbers, handshakes fail with an error.
         let _ = rand::fill(&mut [0; 1]);
     }
 }

@@ -32,7 +32,7 @@ fn say(log: &ErrorLog, level: Level) {
 }
 
 #[test]
-fn a_line_is_nginxs() {
+fn a_line_has_nginxs_format() {
     let path = temporary("line");
     let (log, files) = read(&format!("error_log {} info;", path.display())).unwrap();
     assert!(files.open().is_ok());
@@ -60,7 +60,7 @@ fn every_destination_has_its_own_level() {
 }
 
 #[test]
-fn a_debugged_connection_is_heard_whatever_the_level() {
+fn a_debugged_connection_is_logged_at_every_level() {
     let path = temporary("debugged");
     let (log, files) = read(&format!("error_log {} alert;", path.display())).unwrap();
     assert!(files.open().is_ok());
@@ -74,7 +74,7 @@ fn a_debugged_connection_is_heard_whatever_the_level() {
 }
 
 #[test]
-fn a_reopened_file_is_another_one() {
+fn a_reopened_file_gets_the_next_messages() {
     let (path, moved) = (temporary("reopened"), temporary("moved"));
     let (log, files) = read(&format!("error_log {};", path.display())).unwrap();
     assert!(files.open().is_ok());
@@ -88,7 +88,7 @@ fn a_reopened_file_is_another_one() {
 }
 
 #[test]
-fn syslog_gets_datagrams_with_a_head() {
+fn syslog_messages_have_a_header() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let address = server.local_addr().unwrap();
@@ -104,7 +104,7 @@ fn syslog_gets_datagrams_with_a_head() {
 }
 
 #[test]
-fn refusals_are_nginxs() {
+fn invalid_parameters_are_refused_in_nginxs_words() {
     let cases = [
         ("error_log a bad;", "invalid log level \"bad\""),
         ("error_log a info warn;", "duplicate log level \"warn\""),

@@ -1,4 +1,4 @@
-//! `error_log` as a directive: the same at every level of the configuration.
+//! `error_log` as a directive, which is the same at every level of the configuration.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};

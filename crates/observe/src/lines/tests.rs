@@ -50,7 +50,7 @@ fn lines_are_written_at_the_end_of_the_turn() {
 }
 
 #[test]
-fn a_busy_turn_is_written_when_there_is_much() {
+fn a_busy_turn_is_written_early() {
     let place = Place::new("busy", None);
     let line = "x".repeat(1000);
     for _ in 0..66 {
@@ -78,7 +78,7 @@ fn a_buffer_holds_whole_lines_up_to_its_size() {
 }
 
 #[test]
-fn a_thread_that_ends_leaves_no_lines_behind() {
+fn an_ending_thread_writes_its_lines() {
     let place = Place::new("thread", buffer(1000, 0, 0));
     let file = place.file.clone();
     std::thread::spawn(move || append(&file, |out| out.extend_from_slice(b"last"))).join().unwrap();
@@ -86,7 +86,7 @@ fn a_thread_that_ends_leaves_no_lines_behind() {
 }
 
 #[test]
-fn the_first_line_asks_for_a_flush() {
+fn the_first_line_requests_a_flush() {
     let place = Place::new("flush", buffer(10, 250, 0));
     assert_eq!(place.append("1234"), Some(250));
     assert_eq!(place.append("5678"), None);
@@ -107,7 +107,7 @@ fn compressed_lines_are_gzip_members() {
 }
 
 #[test]
-fn a_full_disk_costs_lines_and_nothing_else() {
+fn a_full_disk_loses_only_lines() {
     if !Path::new("/dev/full").exists() {
         return;
     }
@@ -125,7 +125,7 @@ fn a_full_disk_costs_lines_and_nothing_else() {
 }
 
 #[test]
-fn a_reopened_file_takes_the_next_lines() {
+fn a_reopened_file_gets_the_next_lines() {
     let place = Place::new("reopened", None);
     place.append("old");
     end_turn();
@@ -138,7 +138,7 @@ fn a_reopened_file_takes_the_next_lines() {
     assert_eq!(place.text(), "new\n");
 }
 
-/// A thread that has written to a file, and goes on: it does what it is told.
+/// A thread that has written to a file, and then runs the functions sent to it.
 fn busy_thread(file: &Arc<LogFile>) -> std::sync::mpsc::SyncSender<fn()> {
     let (sender, orders) = std::sync::mpsc::sync_channel::<fn()>(0);
     let weak = Arc::downgrade(file);
@@ -152,10 +152,10 @@ fn busy_thread(file: &Arc<LogFile>) -> std::sync::mpsc::SyncSender<fn()> {
 }
 
 #[test]
-fn a_file_that_several_threads_wrote_to_is_closed_with_its_configuration() {
+fn a_file_shared_by_threads_is_closed_with_its_configuration() {
     let Place { file, path, _files: files } = Place::new("gone", buffer(1000, 0, 0));
     let threads = [busy_thread(&file), busy_thread(&file)];
-    // Both have written when they take an order.
+    // Both have written once they receive a function.
     threads.iter().for_each(|thread| thread.send(|| ()).unwrap());
     let open = Arc::downgrade(&file.current().unwrap());
     drop((file, files));

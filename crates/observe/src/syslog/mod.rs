@@ -1,7 +1,7 @@
-//! Log lines as datagrams to a syslog server: RFC 3164's form, as nginx sends it.
+//! Log lines as datagrams to a syslog server, in the format of RFC 3164, as nginx sends them.
 //!
-//! Nothing waits: a datagram that the socket does not take is lost, and a socket that failed is
-//! opened again by the next line.
+//! Sending never waits: a datagram that the socket does not accept is lost, and a failed socket is
+//! reopened by the next line.
 
 mod target;
 
@@ -22,7 +22,7 @@ pub struct SyslogSender {
     socket: Reopening,
 }
 
-/// A socket that is opened by the first message, and again after it failed.
+/// A socket that is opened by the first message, and again after a failure.
 #[derive(Default)]
 struct Reopening(Option<SyslogSocket>);
 
@@ -32,12 +32,11 @@ enum SyslogSocket {
 }
 
 impl SyslogSender {
-    /// A sender that has not connected yet.
+    /// A sender that is not connected yet.
     pub fn new(target: Arc<SyslogTarget>) -> Self {
         Self { target, socket: Reopening::default() }
     }
 
-    /// Where it sends to.
     pub fn target(&self) -> &SyslogTarget {
         &self.target
     }
@@ -68,14 +67,14 @@ impl Reopening {
 }
 
 thread_local! {
-    /// This thread's sockets, each with the target that a configuration holds.
+    /// This thread's sockets, each with its target from a configuration.
     static SOCKETS: RefCell<Vec<(Weak<SyslogTarget>, Reopening)>> =
         const { RefCell::new(Vec::new()) };
     static MESSAGE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sends one message from this thread: its head, then what `write` appends. How many bytes went
-/// out, and how many there were.
+/// Sends one message from this thread: its header, then the text that `write` appends. Returns the
+/// number of bytes sent, and the length of the message.
 pub fn send(
     target: &Arc<SyslogTarget>,
     write: impl FnOnce(&mut Vec<u8>),
@@ -102,7 +101,7 @@ fn of_thread<'s>(
     &mut sockets[at].1
 }
 
-/// Closes this thread's sockets to targets of configurations that are gone.
+/// Closes this thread's sockets to targets of former configurations.
 pub(crate) fn forget_old() {
     SOCKETS.with_borrow_mut(|sockets| sockets.retain(|(target, _)| target.strong_count() > 0));
 }
@@ -116,7 +115,7 @@ pub struct SyslogError {
 }
 
 impl SyslogError {
-    /// Writes it to the main log, in nginx's words. A socket that is full is nothing to tell.
+    /// Writes the error to the main log, in nginx's words. A full socket is not logged.
     pub fn tell(&self, target: &SyslogTarget) {
         let Some(level) = self.level() else { return };
         let (call, reason, server) = (self.call, Errno(&self.error), target.name());
@@ -125,7 +124,7 @@ impl SyslogError {
         crate::log(level, message);
     }
 
-    /// Networks fail; any other reason is one to look into.
+    /// Network failures are errors; any other reason needs attention.
     fn level(&self) -> Option<Level> {
         use io::ErrorKind::*;
         match self.error.kind() {
@@ -166,7 +165,7 @@ impl SyslogSocket {
 }
 
 impl SyslogTarget {
-    /// Appends what a message begins with: `<PRI>Mon dd hh:mm:ss host tag: `.
+    /// Appends a message's header: `<PRI>Mon dd hh:mm:ss host tag: `.
     pub fn write_head(&self, severity: u8, out: &mut Vec<u8>) {
         let priority = u16::from(self.facility) * 8 + u16::from(severity);
         // Writing to a vector does not fail.

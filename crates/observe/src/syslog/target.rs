@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use conf::{Directive, Result, Word};
 
-/// Where syslog messages go, and what they carry.
+/// The destination of syslog messages, and their parameters.
 #[derive(Debug)]
 pub struct SyslogTarget {
     pub(super) address: SyslogAddress,
-    /// `server` as it is named in messages: address and port.
+    /// `server` as messages name it: address and port.
     pub(super) name: Box<str>,
     pub(super) facility: u8,
     severity: u8,
@@ -23,7 +23,7 @@ pub(super) enum SyslogAddress {
     Unix(PathBuf),
 }
 
-/// RFC 3164, section 4.1.1, in order of number; names as in nginx.
+/// RFC 3164, section 4.1.1, ordered by number; names as in nginx.
 const FACILITIES: [&str; 24] = [
     "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock", "authpriv",
     "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3", "local4",
@@ -38,7 +38,7 @@ const INFO: u8 = 6;
 const TAG_MAX: usize = 32;
 const PORT: u16 = 514;
 
-/// What was said so far.
+/// The parameters read so far.
 #[derive(Default)]
 struct TargetArguments {
     server: Option<(SyslogAddress, Box<str>)>,
@@ -49,7 +49,7 @@ struct TargetArguments {
 }
 
 impl SyslogTarget {
-    /// Reads the parameters of a word that begins with `syslog:`; `None` for any other word.
+    /// Parses the parameters of a word that begins with `syslog:`; `None` for any other word.
     pub fn parse(word: &Word, from: &Directive) -> Result<Option<Self>> {
         let Some(parameters) = word.text.strip_prefix(b"syslog:") else { return Ok(None) };
         let mut said = TargetArguments::default();
@@ -68,12 +68,11 @@ impl SyslogTarget {
         }))
     }
 
-    /// The severity of messages that have none of their own.
+    /// The severity of messages without one of their own.
     pub fn severity(&self) -> u8 {
         self.severity
     }
 
-    /// The server, as messages name it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -125,14 +124,16 @@ fn tag(value: &str) -> std::result::Result<Box<[u8]>, String> {
     if value.len() > TAG_MAX {
         return Err(format!("syslog tag length exceeds {TAG_MAX}"));
     }
-    // nginx lets through what stands between digits and letters in ASCII: `_` by name, and "`".
+    // nginx also accepts the ASCII characters between digits and letters: `_`, which its message
+    // names, and "`".
     if value.bytes().any(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_')) {
         return Err("syslog \"tag\" only allows alphanumeric characters and underscore".to_owned());
     }
     Ok(value.as_bytes().into())
 }
 
-/// `unix:/path`, `host`, `host:port`, `[::1]:port`. Names are asked for while loading.
+/// `unix:/path`, `host`, `host:port`, `[::1]:port`. Names are resolved while the configuration is
+/// loaded.
 fn server(value: &str) -> std::result::Result<(SyslogAddress, Box<str>), String> {
     let invalid = |reason: &str| format!("{reason} in syslog server \"{value}\"");
     if let Some(path) = value.strip_prefix("unix:") {

@@ -1,5 +1,5 @@
-//! Random chains, verified here and by `openssl verify`: no chain may be accepted that OpenSSL
-//! refuses. `cargo xtask chains` runs it; the seed is fixed.
+//! Random chains, verified here and by `openssl verify`: chains that OpenSSL refuses must not be
+//! accepted. `cargo xtask chains` runs it; the seed is fixed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use ::aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPa
 use super::*;
 
 const CHAINS: usize = 3000;
-/// 2030
+/// 1 January 2030.
 const NOW: i64 = 1_893_456_000;
 
 const ECDSA_SHA256: &[u8] = &[0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
@@ -52,7 +52,7 @@ fn attribute(oid: &[u8], tag: u8, text: &str) -> Vec<u8> {
     tlv(0x31, &[&tlv(0x30, &[&tlv(6, &[oid]), &tlv(tag, &[text.as_bytes()])])])
 }
 
-/// A name with a common name of its own; of a random organization and address for mail.
+/// A name with the given common name, and a random organization and e-mail address.
 fn name(dice: &mut Dice, common: &str) -> Vec<u8> {
     let mut sets = Vec::new();
     if dice.roll(2) == 0 {
@@ -67,7 +67,7 @@ fn name(dice: &mut Dice, common: &str) -> Vec<u8> {
     tlv(0x30, &[&sets.concat()])
 }
 
-/// A `GeneralName`, or one as constraints have it.
+/// A `GeneralName`, or the base of a name constraint.
 fn general_name(dice: &mut Dice, is_base: bool) -> Vec<u8> {
     match dice.roll(if is_base { 9 } else { 8 }) {
         0..=2 => tlv(0x82, &[HOSTS[dice.roll(HOSTS.len())].as_bytes()]),
@@ -79,7 +79,7 @@ fn general_name(dice: &mut Dice, is_base: bool) -> Vec<u8> {
             let set = attribute(&[0x55, 4, 10], [0x0c, 0x13][dice.roll(2)], NAMES[dice.roll(4)]);
             tlv(0xa4, &[&tlv(0x30, &[&set])])
         }
-        // The second is an `otherName` in a form that it cannot have.
+        // The second one is an `otherName` in an invalid form.
         7 => tlv([0x88, 0x80][dice.roll(6) / 5], &[&[0x2a, 3]]),
         _ => tlv(0x82, &[b"a.test"]),
     }
@@ -106,7 +106,7 @@ fn constraints(dice: &mut Dice) -> Vec<u8> {
     tlv(0x30, &[&lists.concat()])
 }
 
-/// Random extensions, most of which a chain needs.
+/// Random extensions, most of them needed in a chain.
 fn extensions(dice: &mut Dice, is_ca: bool) -> Vec<u8> {
     let mut all = Vec::new();
     let ca: [&[u8]; 5] =
@@ -169,10 +169,10 @@ struct Issuer<'k> {
     key: &'k EcdsaKeyPair,
 }
 
-/// A certificate of the issuer, or of itself.
+/// A certificate signed by the issuer, or self-signed.
 fn certificate(dice: &mut Dice, own: &Issuer<'_>, issuer: &Issuer<'_>, is_ca: bool) -> Vec<u8> {
     let (begin, end) = match dice.roll(60) {
-        2 => ("20200101000000Z", "20300101000000Z"), // Over, or begins, now.
+        2 => ("20200101000000Z", "20300101000000Z"), // Expires, or becomes valid, now.
         3 => ("20300101000000Z", "21200101000000Z"),
         0 => ("20200101000000Z", "20210101000000Z"),
         1 => ("21000101000000Z", "21200101000000Z"),
@@ -224,8 +224,8 @@ fn pem(certificates: &[Vec<u8>]) -> Vec<u8> {
     text
 }
 
-/// A chain from the peer's certificate to the root's, and others that came with it: the same
-/// authorities, issued by somebody else or once more.
+/// A chain from the peer's certificate to the root's, and other certificates that the peer sends:
+/// the same authorities, issued by another authority or again.
 fn chain(dice: &mut Dice, keys: &[EcdsaKeyPair]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut issuer = Issuer { name: name(dice, "root"), key: &keys[0] };
     let stranger = Issuer { name: name(dice, "stranger"), key: &keys[4] };
@@ -254,7 +254,7 @@ fn chain(dice: &mut Dice, keys: &[EcdsaKeyPair]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>)
     (chain, others)
 }
 
-/// A peer's certificates with the purpose and names to verify them for.
+/// A peer's certificates with the purpose and name to verify them for.
 struct Question {
     leaf: Vec<u8>,
     /// The other certificates that the peer sends, in any order.
@@ -280,7 +280,7 @@ impl Question {
         Self { leaf, others, root, purpose, host }
     }
 
-    /// The chain that was found; `None` where the host is another.
+    /// The chain found here; `None`: the host name does not match.
     fn ask_here(&self) -> Result<Option<Vec<Vec<u8>>>, ChainFault> {
         let trusted = TrustedCertificates::read(&pem(slice::from_ref(&self.root))).expect("a root");
         let rules = ChainRules { trusted, revoked: None, depth_max: 9 };
@@ -291,7 +291,7 @@ impl Question {
         Ok(is_host.then_some(chain))
     }
 
-    /// What OpenSSL complains of, if it does, where these came with the peer's certificate.
+    /// OpenSSL's error, if it refuses the certificate with these others.
     fn ask_openssl(&self, folder: &Path, others: &[Vec<u8>]) -> Result<(), String> {
         let (root, leaf) = (slice::from_ref(&self.root), slice::from_ref(&self.leaf));
         for (name, certificates) in [("root", root), ("others", others), ("leaf", leaf)] {
@@ -315,7 +315,7 @@ impl Question {
 
 #[test]
 #[ignore = "it starts openssl for each of thousands of chains: cargo xtask chains"]
-fn no_chain_is_accepted_that_openssl_refuses() {
+fn chains_refused_by_openssl_are_refused() {
     let folder = env::temp_dir().join(format!("weir-chains-{}", process::id()));
     fs::create_dir_all(&folder).expect("a folder");
     let new_key = |_| EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).expect("a key");
@@ -327,8 +327,8 @@ fn no_chain_is_accepted_that_openssl_refuses() {
         let question = Question::new(&mut dice, &keys);
         match (question.ask_here(), question.ask_openssl(&folder, &question.others)) {
             (Ok(Some(_)), Ok(())) => both += 1,
-            // OpenSSL follows the first issuer that fits, and Weir each of them. The chain has to
-            // be a good one for OpenSSL too.
+            // OpenSSL follows only the first issuer that fits, and Weir each of them. OpenSSL must
+            // accept the chain found.
             (Ok(Some(chain)), Err(complaint)) => match question.ask_openssl(&folder, &chain) {
                 Ok(()) => other_way += 1,
                 Err(_) => {
@@ -351,7 +351,7 @@ fn no_chain_is_accepted_that_openssl_refuses() {
 }
 
 #[test]
-fn a_root_that_names_another_issuer_ends_no_chain() {
+fn a_root_that_names_another_issuer_does_not_end_a_chain() {
     let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).expect("a key");
     let own = |common: &str| {
         let set = attribute(&[0x55, 4, 3], 0x0c, common);

@@ -3,12 +3,12 @@ use rustls::pki_types::CertificateDer;
 use super::*;
 use crate::tls::private_key::read_certificates;
 
-/// Certificates: a root, an authority below it, and what that one signed. Written by
-/// `openssl x509 -req`, valid for a hundred years.
+/// A root, an authority below it, and certificates signed by that one. Made with `openssl x509
+/// -req`, valid for a hundred years.
 const FILE: &[u8] = include_bytes!("../testdata/chain.pem");
 const NAMES: [&str; 7] = ["root", "int", "leaf", "below", "client", "odd", "direct"];
 
-/// 2030
+/// 1 January 2030.
 const NOW: i64 = 1_893_456_000;
 
 fn certificate(name: &str) -> CertificateDer<'static> {
@@ -20,7 +20,7 @@ fn rules(trusted: &[&str], depth_max: usize) -> ChainRules {
     with_settings(&trusted.iter().map(|name| (*name, &[][..])).collect::<Vec<_>>(), depth_max)
 }
 
-/// Names of certificates, and the trust settings behind them.
+/// Names of trusted certificates, and their trust settings.
 fn with_settings(trusted: &[(&str, &[u8])], depth_max: usize) -> ChainRules {
     let mut text = Vec::new();
     for (name, settings) in trusted {
@@ -64,22 +64,22 @@ fn a_chain_that_ends_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_has_its_time_too() {
+fn the_validity_of_an_untrusted_certificate_is_checked() {
     let other = rules(&["direct"], 9);
     assert_eq!(verify_at(&other, &["leaf"], NOW * 4), Err(ChainFault::Expired));
     assert_eq!(verify_at(&other, &["root"], 0), Err(ChainFault::NotYetValid));
 }
 
 #[test]
-fn issuers_have_to_be_authorities() {
+fn issuers_must_be_authorities() {
     let chain = ["below", "leaf", "int"];
     assert_eq!(verify(&rules(&["root"], 9), &chain), Err(ChainFault::InvalidAuthority));
 }
 
 #[test]
-fn depth_purpose_time_and_critical_extensions_count() {
+fn depth_purpose_time_and_critical_extensions_are_checked() {
     let root = rules(&["root"], 1);
-    // OpenSSL's answers, in `ssl_verify_client optional_no_ca` of nginx 1.31.5.
+    // OpenSSL's results, in `ssl_verify_client optional_no_ca` of nginx 1.31.5.
     let too_long = Err(ChainFault::UnknownIssuer);
     assert_eq!(verify(&rules(&["root"], 0), &["leaf", "int"]), too_long);
     let too_long = Err(ChainFault::UnknownIssuerOfTrusted);
@@ -92,7 +92,7 @@ fn depth_purpose_time_and_critical_extensions_count() {
 }
 
 #[test]
-fn a_certificate_is_over_in_its_last_second() {
+fn a_certificate_expires_in_its_last_second() {
     let root = rules(&["root"], 1);
     let leaf = certificate("leaf");
     let end = X509::parse(&leaf).expect("a certificate").not_after.seconds();
@@ -133,7 +133,7 @@ fn a_certificate_with_any_bit_changed_is_refused() {
 }
 
 #[test]
-fn a_trusted_certificate_with_any_bit_changed_is_another() {
+fn a_trusted_certificate_with_any_bit_changed_is_not_trusted() {
     let root = rules(&["root"], 1);
     let certificate = certificate("root");
     for (at, bit) in (0..certificate.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
@@ -145,7 +145,7 @@ fn a_trusted_certificate_with_any_bit_changed_is_another() {
 }
 
 #[test]
-fn a_certificate_with_bytes_behind_it_is_refused() {
+fn a_certificate_followed_by_bytes_is_refused() {
     let (root, int) = (rules(&["root"], 1), certificate("int"));
     let longer = [&certificate("leaf")[..], &[0]].concat();
     let verified = root.verify(&longer, &[&int], ChainPurpose::Server, NOW);
@@ -153,7 +153,7 @@ fn a_certificate_with_bytes_behind_it_is_refused() {
 }
 
 #[test]
-fn trust_settings_count() {
+fn trust_settings_are_applied() {
     /// `serverAuth` and `clientAuth`.
     const SERVER: &[u8] = &[6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 1];
     const CLIENT: &[u8] = &[6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 2];
@@ -204,8 +204,8 @@ fn revoked_certificates_are_refused() {
     assert!(matches!(RevocationLists::read(FILE), Err(KeyError::Missing)));
 }
 
-/// A root, two authorities with name constraints, and what these signed; then certificates of the
-/// root.
+/// A root, two authorities with name constraints, and certificates signed by them; then
+/// certificates signed by the root.
 const LIMITED: &[u8] = include_bytes!("../testdata/names.pem");
 const LIMITED_NAMES: [&str; 15] = [
     "root",
@@ -241,7 +241,7 @@ fn verify_limited(chain: &[&str], lists: Option<&[u8]>) -> Result<(), ChainFault
 }
 
 #[test]
-fn authorities_keep_to_their_names() {
+fn name_constraints_are_enforced() {
     for (name, issuer, expected) in [
         ("permitted", "permits", Ok(())),
         ("other", "permits", Err(ChainFault::NotPermitted)),
@@ -258,20 +258,20 @@ fn authorities_keep_to_their_names() {
 }
 
 #[test]
-fn keys_are_used_for_what_they_are_meant_for() {
+fn key_usage_is_enforced() {
     assert_eq!(verify_limited(&["signs only"], None), Err(ChainFault::WrongPurpose));
     assert_eq!(verify_limited(&["any purpose"], None), Err(ChainFault::WrongPurpose));
     assert_eq!(verify_limited(&["listed"], None), Ok(()));
 }
 
 #[test]
-fn lists_speak_of_the_certificates_in_their_scope() {
+fn revocation_lists_apply_only_to_their_scope() {
     let text = include_bytes!("../testdata/lists.pem");
     let sections = PemSections::new(text).map(|section| section.expect("a section").contents);
     let no_list = Err(ChainFault::NoRevocationList);
     let other_scope = Err(ChainFault::DifferentListScope);
     let unknown = Err(ChainFault::UnknownCriticalOfList);
-    // The root, which the chain ends at, has to be listed as well.
+    // The root at the end of the chain needs a list as well.
     let expected = [
         ("all", Ok(())),
         ("authorities alone", other_scope),

@@ -41,7 +41,7 @@ fn plan() -> ClientTlsPlan {
     }
 }
 
-/// Both ends agree on keys, and the client sends a line that the server sends back.
+/// Does a handshake; the client sends a line that the server echoes.
 async fn connect(plan: ClientTlsPlan) -> io::Result<Arc<TlsDetails>> {
     connect_to("localhost", plan).await
 }
@@ -70,7 +70,7 @@ async fn connect_to(name: &str, plan: ClientTlsPlan) -> io::Result<Arc<TlsDetail
 }
 
 #[test]
-fn agrees_with_a_server_on_what_both_have() {
+fn client_and_server_negotiate_common_settings() {
     crate::run(async {
         let details = connect(plan()).await.unwrap();
         assert_eq!((details.version, details.group), ("TLSv1.3", TlsGroup::X25519.code()));
@@ -89,7 +89,7 @@ fn agrees_with_a_server_on_what_both_have() {
 }
 
 #[test]
-fn a_server_with_other_suites_is_an_error() {
+fn no_common_cipher_suite_is_an_error() {
     crate::run(async {
         let rsa = vec![TlsSuite::EcdheRsaAes128GcmSha256];
         let rsa = ClientTlsPlan { has_tls13: false, suites: rsa, ..plan() };
@@ -100,7 +100,7 @@ fn a_server_with_other_suites_is_an_error() {
 }
 
 #[test]
-fn a_certificate_that_no_root_has_signed_is_refused() {
+fn a_certificate_without_a_trusted_root_is_refused() {
     crate::run(async {
         let other = crate::testing::tls::RSA_CERTIFICATE.as_bytes();
         let trust = ServerTrust::Roots(TrustedRoots::read(other).unwrap());
@@ -111,7 +111,7 @@ fn a_certificate_that_no_root_has_signed_is_refused() {
 }
 
 #[test]
-fn the_fault_of_a_certificate_is_told() {
+fn the_fault_of_a_certificate_is_reported() {
     crate::run(async {
         use crate::testing::tls::RSA_CERTIFICATE;
         let trusting = |text: &str| {
@@ -130,7 +130,7 @@ fn the_fault_of_a_certificate_is_told() {
 }
 
 #[test]
-fn server_names() {
+fn server_names_are_parsed() {
     for name in ["localhost", "a.example", "127.0.0.1", "::1"] {
         assert!(TlsServerName::parse(name).is_some(), "{name}");
     }

@@ -3,14 +3,14 @@ use crate::tls::private_key::read_certificates;
 
 const LEAF: &[u8] = include_bytes!("../testdata/ocsp/leaf.pem");
 const ISSUER: &[u8] = include_bytes!("../testdata/ocsp/issuer.crt");
-/// Made by `openssl ocsp`, and good for decades.
+/// Made with `openssl ocsp`, valid for decades.
 const BY_ISSUER: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_issuer");
 const BY_RESPONDER: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_responder");
 const BY_STRANGER: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_stranger");
 const UNKNOWN: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/unknown");
 const REFUSED: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/refused");
 
-/// The first of January 2030, while all certificates are valid.
+/// 1 January 2030, when all certificates are valid.
 const NOW: i64 = 1_893_456_000;
 
 fn question(signers: OcspSigners) -> OcspQuestion {
@@ -25,7 +25,7 @@ fn status(signers: OcspSigners, response: &[u8]) -> Result<OcspStatus, OcspFault
 }
 
 #[test]
-fn the_issuer_and_whom_it_authorizes_answer() {
+fn responses_of_the_issuer_and_authorized_signers_are_accepted() {
     for signers in [OcspSigners::Authorized, OcspSigners::Any] {
         assert_eq!(status(signers, BY_ISSUER), Ok(OcspStatus::Good));
         assert_eq!(status(signers, BY_RESPONDER), Ok(OcspStatus::Good));
@@ -38,18 +38,18 @@ fn the_issuer_and_whom_it_authorizes_answer() {
 #[test]
 fn a_changed_response_is_not_verified() {
     let mut changed = BY_ISSUER.to_vec();
-    // The last digit of the time at which it was made.
+    // The last digit of the time of production.
     let at = changed.windows(3).position(|three| three == b"45Z").expect("a time");
     changed[at] ^= 1;
     assert_eq!(status(OcspSigners::Any, &changed), Err(OcspFault::Unverified));
 }
 
 #[test]
-fn a_response_is_valid_for_a_while() {
+fn a_response_is_valid_only_for_its_period() {
     let question = question(OcspSigners::Authorized);
     let verdict = question.judge(BY_RESPONDER, NOW).expect("a verdict");
     let judge = |now| question.judge(BY_RESPONDER, now).map(|verdict| verdict.status);
-    // Its signer has the same end as it, but for seconds.
+    // The signer's certificate expires within seconds of the response.
     assert_eq!(judge(0), Err(OcspFault::Unverified));
     let of_issuer = |now| question.judge(BY_ISSUER, now).map(|verdict| verdict.status);
     assert_eq!(of_issuer(0), Err(OcspFault::Expired));
@@ -62,7 +62,7 @@ fn a_response_is_valid_for_a_while() {
 }
 
 #[test]
-fn a_response_without_an_answer_says_why() {
+fn a_response_without_the_status_is_refused_with_a_reason() {
     assert_eq!(status(OcspSigners::Any, REFUSED), Err(OcspFault::Refused(3)));
     assert_eq!(status(OcspSigners::Any, b"no"), Err(OcspFault::Unreadable));
     let text = OcspFault::Refused(3).to_string();

@@ -18,7 +18,7 @@ fn refused(error: KeyError) -> Result<(), CredentialError> {
 }
 
 #[test]
-fn keys_that_are_not_encrypted_need_no_password() {
+fn unencrypted_keys_need_no_password() {
     assert_eq!(read(file!("sec1.key"), &[]), Ok(()));
     assert_eq!(read(file!("pkcs8.key"), &["unused"]), Ok(()));
     let version_1 = Credential::read(file!("version1.crt"), file!("sec1.key"), &[]);
@@ -50,7 +50,7 @@ fn openssls_encrypted_keys_are_read() {
 }
 
 #[test]
-fn other_encryption_is_refused_by_name() {
+fn unsupported_encryption_is_refused() {
     for key in [file!("scrypt.key"), file!("pbes1.key"), file!("legacy_camellia.key")] {
         assert_eq!(read(key, &["weir"]), refused(KeyError::UnsupportedEncryption));
     }
@@ -65,7 +65,7 @@ fn a_key_of_another_certificate_is_refused() {
 }
 
 #[test]
-fn files_without_what_is_wanted_are_refused() {
+fn files_without_a_key_or_certificate_are_refused() {
     assert_eq!(read(FIRST, &[]), refused(KeyError::Missing));
     assert_eq!(read(b"", &[]), refused(KeyError::Missing));
     assert_eq!(read(&file!("sec1.key")[..100], &[]), refused(KeyError::Pem(PemError::NoEnd)));
@@ -78,7 +78,7 @@ fn files_without_what_is_wanted_are_refused() {
 
 /// Written by OpenSSL 3.0 (`openssl genrsa 1024`).
 #[test]
-fn a_short_rsa_key_is_told_from_a_broken_one() {
+fn a_short_rsa_key_is_distinguished_from_a_broken_one() {
     let short = || refused(KeyError::ShortRsaKey(1024));
     assert_eq!(read(file!("rsa1024_pkcs1.key"), &[]), short());
     assert_eq!(read(file!("rsa1024_pkcs8.key"), &[]), short());
@@ -89,14 +89,14 @@ fn a_short_rsa_key_is_told_from_a_broken_one() {
 }
 
 #[test]
-fn one_file_may_have_the_chain_and_the_key() {
+fn one_file_may_contain_the_chain_and_the_key() {
     let both = [file!("sec1.key"), FIRST, file!("second.crt")].concat();
     let credential = Credential::read(&both, &both, &[]).expect("a credential");
     assert_eq!(credential.chain().count(), 2);
 }
 
 #[test]
-fn a_password_file_has_a_password_in_each_line() {
+fn a_password_file_has_one_password_per_line() {
     let passwords = read_passwords(b"one\r\n\n two \nthree").expect("passwords");
     assert_eq!(passwords, [&b"one"[..], b" two ", b"three"]);
     assert_eq!(read_passwords(b""), Some(vec![Vec::new()]));
@@ -104,7 +104,7 @@ fn a_password_file_has_a_password_in_each_line() {
 }
 
 #[test]
-fn many_are_read_in_order() {
+fn many_credentials_are_read_in_order() {
     use crate::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE};
 
     let fits = |number: usize| number % 7 != 3;
