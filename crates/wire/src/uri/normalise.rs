@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_refused() {
+    fn invalid_paths_are_refused() {
         for path in [
             "", "a", "%2f", "/..", "/../", "/../a", "/a/../..", "/./..", "//../..", "/%2e%2e",
             "/%", "/%4", "/%4g", "/%g4", "/%00", "/a%00b", "/% 4",

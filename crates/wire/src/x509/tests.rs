@@ -5,8 +5,8 @@ use super::name::push_hex;
 use super::*;
 use crate::pem::PemSections;
 
-/// Names as DER, and OpenSSL 3.0's output for them (`openssl x509 -nameopt RFC2253` and `-nameopt
-/// compat`).
+/// Names as DER, and OpenSSL 3.0's output for them (`openssl x509 -nameopt RFC2253` and
+/// `-nameopt compat`).
 const NAMES: [(&str, &str, &str); 15] = [
     ("3000", "", ""),
     (
