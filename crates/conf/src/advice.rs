@@ -7,7 +7,7 @@ use crate::{Directive, Word, known, units};
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
 
-/// Advice about a directive that is refused.
+/// Advice about a refused directive.
 pub(crate) fn on(line: &Directive) -> Option<String> {
     if line.name.text.starts_with(BYTE_ORDER_MARK) {
         return Some("the file starts with a byte order mark; save it as UTF-8 without one".into());
@@ -23,7 +23,7 @@ pub(crate) fn on(line: &Directive) -> Option<String> {
     unfinished(line).or_else(|| other_sticky(line))
 }
 
-/// `sticky` as nginx-sticky-module-ng has it: without one of nginx's methods.
+/// A `sticky` of nginx-sticky-module-ng: it has none of nginx's methods.
 fn other_sticky(line: &Directive) -> Option<String> {
     let method = line.args.first().map(|word| &*word.text);
     let is_nginx = matches!(method, Some(b"cookie" | b"route" | b"learn"));
@@ -37,7 +37,8 @@ fn typographic(word: &Word) -> Option<char> {
     text.chars().find(|character| TYPOGRAPHIC.contains(character))
 }
 
-/// A word that begins a line and is a directive's name was meant to be one.
+/// Finds a word at the beginning of a line that is a directive's name: it was probably meant to be
+/// one, and the line before it lacks its `;`.
 fn unfinished(line: &Directive) -> Option<String> {
     let mut before = &line.name;
     for word in &line.args {
@@ -87,7 +88,7 @@ pub(crate) fn switch(text: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A number and the letters after it, small.
+/// A number and the letters after it, in lower case.
 fn split(text: &[u8]) -> Option<(&str, String)> {
     let text = std::str::from_utf8(text).ok()?;
     let (number, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn another_modules_sticky_is_told_from_nginxs() {
+    fn another_modules_sticky_is_recognised() {
         for line in ["sticky;", "sticky name=srv_id expires=1h;", "sticky hash=sha1 no_fallback;"] {
             assert!(advice(line).unwrap().contains("nginx-sticky-module-ng"), "{line}");
         }

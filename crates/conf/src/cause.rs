@@ -1,4 +1,4 @@
-//! Warnings by their causes: fifty sites that share a line of a template share its warning, which
+//! Warnings grouped by cause: fifty sites that share a line of a template share its warning, which
 //! is shown once.
 
 use std::collections::HashMap;
@@ -8,15 +8,15 @@ use crate::{Diagnostic, Error, Sources};
 /// Warnings that have the same cause.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedCause<'a> {
-    /// The first of them.
+    /// The first warning.
     pub first: &'a Error,
-    /// How many they are.
+    /// The number of warnings.
     pub count: usize,
 }
 
 impl<'a> SharedCause<'a> {
-    /// Groups warnings by level and cause, in the order of the first ones. Without a cause of its
-    /// own, a message is one.
+    /// Groups warnings by level and cause, in the order of the first ones. A warning without a
+    /// cause is grouped by its message.
     pub fn group(warnings: impl IntoIterator<Item = &'a Error>) -> Vec<Self> {
         let mut causes: Vec<Self> = Vec::new();
         let mut known = HashMap::new();
@@ -31,17 +31,17 @@ impl<'a> SharedCause<'a> {
         causes
     }
 
-    /// nginx's line for the first, and the number of all.
+    /// nginx's line for the first warning, and the number of all.
     pub fn headline(&self, sources: &Sources) -> String {
         self.counted(self.diagnostic(sources).headline())
     }
 
-    /// The same for a log, which has no lines below it.
+    /// Like [`headline`](Self::headline), for a log, which shows no lines below it.
     pub fn log_line(&self, sources: &Sources) -> String {
         self.counted(self.diagnostic(sources).log_line())
     }
 
-    /// The first of them with the texts it speaks of.
+    /// The first warning with the texts it refers to.
     pub fn diagnostic<'s>(&'s self, sources: &'s Sources) -> Diagnostic<'s> {
         Diagnostic { error: self.first, sources }
     }

@@ -1,22 +1,22 @@
 //! Addresses and networks in nginx's notation.
 //!
-//! Made for lists of networks that a client's address is looked up in. Deliberately absent: names
-//! and ports, which only listening and connecting know.
+//! Made for lists of networks in which a client's address is looked up. Deliberately absent: names
+//! and ports, which only listening and connecting need.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A network: an address whose bits past the mask are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cidr {
-    /// IPv4: the address and how many bits of it count.
+    /// IPv4: the address and the number of its significant bits.
     V4(u32, u8),
     /// IPv6, likewise.
     V6(u128, u8),
 }
 
 impl Cidr {
-    /// Reads `192.0.2.0/24`, `192.0.2.1`, `2001:db8::/32`; and whether bits past the mask were set,
-    /// of which nginx warns: `low address bits of ... are meaningless`.
+    /// Reads `192.0.2.0/24`, `192.0.2.1`, `2001:db8::/32`. The flag tells whether bits past the
+    /// mask were set; nginx then warns: `low address bits of ... are meaningless`.
     pub fn parse(text: &[u8]) -> Option<(Self, bool)> {
         let slash = text.iter().position(|&byte| byte == b'/');
         let bits = match slash {
@@ -37,7 +37,7 @@ impl Cidr {
         })
     }
 
-    /// The network of one address.
+    /// The network with only this address.
     pub fn of(ip: IpAddr) -> Self {
         match ip {
             IpAddr::V4(ip) => Self::V4(ip.to_bits(), 32),
@@ -45,7 +45,7 @@ impl Cidr {
         }
     }
 
-    /// Whether the address is in it. An IPv4 address in IPv6's form counts as IPv4.
+    /// Whether the network contains the address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, ip: IpAddr) -> bool {
         match (self, ip.to_canonical()) {
             (Self::V4(network, bits), IpAddr::V4(ip)) => {
@@ -68,7 +68,7 @@ fn low_v6(bits: u8) -> Option<u128> {
     (bits <= 128).then(|| u128::MAX.checked_shr(bits.into()).unwrap_or(0))
 }
 
-/// Reads an address without port.
+/// Reads an address without a port.
 pub fn address(text: &[u8]) -> Option<IpAddr> {
     if let Some(ip) = address_v4(text) {
         return Some(ip.into());
@@ -77,7 +77,7 @@ pub fn address(text: &[u8]) -> Option<IpAddr> {
     Some(ip.into())
 }
 
-/// Reads an address as X-Forwarded-For has it: alone or with a port, IPv6 then in brackets.
+/// Reads an address in the form of X-Forwarded-For: alone or with a port, IPv6 then in brackets.
 pub fn address_port(text: &[u8]) -> Option<(IpAddr, u16)> {
     if let Some(ip) = address(text) {
         return Some((ip, 0));
@@ -97,8 +97,8 @@ pub fn address_port(text: &[u8]) -> Option<(IpAddr, u16)> {
     Some((address(ip)?, port))
 }
 
-/// Four numbers with dots between; leading zeros mean nothing, a missing number is 0, and the
-/// highest address of all is nginx's sign for none.
+/// Reads four numbers separated by dots. Leading zeros are ignored, a missing number is 0, and the
+/// highest address of all is refused: nginx uses it as its error value.
 pub fn address_v4(text: &[u8]) -> Option<Ipv4Addr> {
     let mut octets = [0_u8; 4];
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Errors as people see them: nginx's line, then the source with the place marked.
+//! Errors as shown to people: nginx's line, then the source with the place marked.
 //!
 //! ```text
 //! nginx: [emerg] unknown directive "proxy_pas" in /etc/nginx/nginx.conf:7
@@ -7,35 +7,36 @@
 //!       did you mean "proxy_pass"?
 //! ```
 //!
-//! The first line is nginx's to the byte, because tools search for it. The caller decides where it
-//! goes and what precedes the level. Control characters of the source text are not printed.
+//! The first line equals nginx's byte for byte, because tools search for it. The caller decides
+//! where it is printed, and which text comes before the level. Control characters of the source
+//! text are not printed.
 
 use std::fmt::Write;
 
 use crate::{Error, Sources, Span};
 
-/// nginx cuts a message there.
+/// The length at which nginx cuts a message.
 const MESSAGE_BYTES_MAX: usize = 1024;
-/// How wide a source line is shown; a longer one is cut around the mark.
+/// The most columns shown of a source line; a longer one is cut around the mark.
 const COLUMNS_MAX: usize = 120;
-/// How much of a line that is cut is shown before the mark.
+/// The most columns shown before the mark in a line that is cut.
 const COLUMNS_BEFORE_MARK: usize = 40;
-/// How much of a line around the mark is looked at: a minified file may be one line.
+/// The most bytes examined on each side of the mark's start: a minified file may be a single line.
 const WINDOW_BYTES: usize = 2048;
 const TAB_COLUMNS: usize = 4;
 const CUT: &str = "...";
 
-/// An error with the texts it speaks of.
+/// An error with the texts it refers to.
 #[derive(Clone, Copy, Debug)]
 pub struct Diagnostic<'a> {
-    /// What is wrong.
+    /// The error.
     pub error: &'a Error,
-    /// The texts.
+    /// The texts that the configuration was read from.
     pub sources: &'a Sources,
 }
 
 impl Diagnostic<'_> {
-    /// All of it, with the first line as nginx prints it to the terminal.
+    /// The whole diagnostic, with the first line as nginx prints it to the terminal.
     pub fn render(&self, program: &str) -> String {
         format!("{program}: [{}] {}\n{}", self.error.level, self.headline(), self.excerpt())
     }
@@ -48,8 +49,8 @@ impl Diagnostic<'_> {
         format!("{message}{place}")
     }
 
-    /// Where it is and what to do, in one line, for a log in which there are no lines below: empty
-    /// where nginx's line says it all.
+    /// The place and the advice in one line, for a log, which shows no lines below. Empty if
+    /// nginx's line contains everything.
     fn remark(&self) -> String {
         let mark = self.error.mark.filter(|_| self.error.span.is_none());
         let place = mark.map(|mark| self.sources.place(mark)).unwrap_or_default();
@@ -76,8 +77,8 @@ impl Diagnostic<'_> {
         elsewhere.into_iter().chain(self.error.help.clone())
     }
 
-    /// The lines below it, each with its line feed: the source with the mark, and what to do. Empty
-    /// where there is nothing to show.
+    /// The lines below the message, each with its line feed: the source with the mark, and the
+    /// advice. Empty if there is nothing to show.
     pub fn excerpt(&self) -> String {
         let mut out = String::new();
         let mark = self.error.mark.or(self.error.span);
@@ -87,7 +88,7 @@ impl Diagnostic<'_> {
         {
             let number = mark.line;
             let gutter = number.to_string().len().max(5);
-            // nginx's line says where, or it does not.
+            // The place is shown unless nginx's line has it.
             if self.error.span.is_none_or(|span| span.file != mark.file) {
                 let name = source.name();
                 writeln!(out, "{:>gutter$} --> {name}:{number}", "").expect("a string takes all");
@@ -109,7 +110,7 @@ struct Marked {
 }
 
 impl Marked {
-    /// `None` where there is no text to mark.
+    /// `None` if there is no text to mark.
     fn new(text: &[u8], mark: Span) -> Option<Self> {
         let (start, end) = (mark.start as usize, mark.end as usize);
         let before = text.get(..start)?;
@@ -131,7 +132,7 @@ impl Marked {
         Some(Self::cut(&cells, first, last))
     }
 
-    /// Shows what fits of the line, the columns `first..last` marked.
+    /// Shows as much of the line as fits, with the columns `first..last` marked.
     fn cut(cells: &[Cell], first: usize, last: usize) -> Self {
         let whole: usize = cells.iter().map(|cell| cell.columns).sum();
         let skipped =
@@ -195,13 +196,14 @@ impl Cell {
     }
 }
 
-/// Such characters can make a terminal show another text than is there.
+/// Whether a character turns the direction of text, so that a terminal shows other text than the
+/// file has.
 fn turns_direction(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many columns of a terminal a character takes: the East Asian wide ones take two, combining
-/// ones none. Coarse: a wrong guess moves the carets and nothing else.
+/// The columns of a terminal that a character takes: two for the East Asian wide ones, none for
+/// combining ones. Coarse: a wrong guess only moves the carets.
 fn columns(character: char) -> usize {
     const NONE: [(u32, u32); 5] =
         [(0x300, 0x36f), (0x200b, 0x200f), (0x20d0, 0x20ff), (0xfe00, 0xfe0f), (0xfeff, 0xfeff)];
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_stands_below_what_it_marks() {
+    fn carets_are_below_the_marked_text() {
         let cases = [
             ("a b;\n", "b", "    1 | a b;\n      |   ^\n"),
             ("a\n\tb c;\r\nd", "b c", "    2 |     b c;\n      |     ^^^\n"),
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_shown_in_part() {
+    fn a_long_line_is_cut_around_the_mark() {
         let text = format!("{} here; {}", "a".repeat(100_000), "b".repeat(100_000));
         let shown = excerpt(&text, "here");
         let (line, carets) = shown.split_once('\n').unwrap();
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_is_cut_where_nginx_cuts_it() {
+    fn a_long_message_is_cut_as_in_nginx() {
         let error = Error::bare("é".repeat(1000));
         let sources = Sources::default();
         let diagnostic = Diagnostic { error: &error, sources: &sources };
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nginx_names_no_place_the_excerpt_does() {
+    fn the_excerpt_names_the_place_if_nginxs_line_does_not() {
         let mut sources = Sources::default();
         sources.add(SourceText { path: Some(b"/x"[..].into()), text: b"a b;"[..].into() });
         let span = Span { file: FileId(0), line: 1, start: 2, end: 3 };

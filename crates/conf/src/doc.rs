@@ -1,7 +1,7 @@
 //! A directive's documentation, written as the doc comment of its declaration.
 //!
-//! Paragraphs and lists say what the directive does. A paragraph that begins with a key is a field
-//! of its own, and a fenced block is an example:
+//! Paragraphs and lists describe the directive. A paragraph that begins with a key is a field of
+//! its own, and a fenced block is an example:
 //!
 //! ```text
 //! /// Closes a client's idle connection after TIME.
@@ -16,20 +16,20 @@
 //! /// ```
 //! ```
 //!
-//! Deliberately absent: how a reference looks, which is the program's business.
+//! Deliberately absent: the layout of the reference, which the program decides.
 
-/// The documentation of one directive, taken apart.
+/// The documentation of one directive, split into fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doc {
     /// The description. A list item begins with `- `.
     pub paragraphs: Vec<String>,
-    /// Its arguments, one string for each form that it has.
+    /// The arguments, one string for each form.
     pub syntax: Vec<String>,
-    /// Its default, where the declaration has none.
+    /// The default, if the declaration has none.
     pub default: Option<String>,
     /// Differences from nginx.
     pub differs: Vec<String>,
-    /// Why it is not accepted.
+    /// Why the directive is not accepted.
     pub refused: Option<String>,
     /// Configuration that uses it.
     pub example: Vec<String>,
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_lists_and_examples_are_told_apart() {
+    fn fields_lists_and_examples_are_distinguished() {
         let doc = Doc::parse(&[
             " Does a thing. And more",
             " of it:",

@@ -2,8 +2,8 @@
 
 use crate::{SourceText, Sources};
 
-/// The files with nginx's header line above and an empty line below each. The argument of `-g` is
-/// no file.
+/// The files, each with nginx's header line above and an empty line below. The argument of `-g` is
+/// not a file, so it is left out.
 pub fn dump(sources: &Sources) -> Vec<u8> {
     let mut out = Vec::new();
     for SourceText { path, text } in sources.iter() {

@@ -8,13 +8,13 @@ use crate::{Span, suggest};
 /// The result of reading configuration.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// How bad it is, in nginx's scale; the levels a configuration can be reported at.
+/// The severity, in nginx's scale; the levels at which a configuration can be reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorLevel {
     /// The configuration cannot be used.
     #[default]
     Emerg,
-    /// It cannot be used either: nginx's level for a file that opens but cannot be read.
+    /// It cannot be used: nginx's level for a file that opens but cannot be read.
     Crit,
     /// It works, but probably not as meant.
     Warn,
@@ -33,8 +33,8 @@ impl fmt::Display for ErrorLevel {
     }
 }
 
-/// A configuration error (or, by its level, a warning) in nginx's words, with its place where it
-/// has one.
+/// A configuration error (or, by its level, a warning) in nginx's words, with its place if it has
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// nginx's message, without level and without ` in FILE:LINE`.
@@ -43,11 +43,11 @@ pub struct Error {
     pub span: Option<Span>,
     /// The part of the source text to mark, if it is not `span` itself.
     pub mark: Option<Span>,
-    /// A hint: a line below the marked source.
+    /// A hint, shown below the marked source.
     pub help: Option<String>,
     /// A second line that the error is about: a message and the position of the line.
     pub elsewhere: Option<Box<(String, Span)>>,
-    /// How bad it is.
+    /// The severity.
     pub level: ErrorLevel,
     /// The reason of the warning. Warnings with the same reason are shown as one, whatever their
     /// messages.
@@ -62,7 +62,7 @@ impl Error {
         Self { span: Some(span), ..Self::bare(message) }
     }
 
-    /// An error that no line of the configuration is to blame for.
+    /// An error without a line of the configuration that causes it.
     pub fn bare(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -76,28 +76,28 @@ impl Error {
         }
     }
 
-    /// The same, marking another place than the one nginx names (a word, not the `;`).
+    /// Marks another place than the one nginx names (a word, not the `;`).
     pub fn marked(self, mark: Span) -> Self {
         Self { mark: Some(mark), ..self }
     }
 
-    /// The same, with advice.
+    /// Adds advice.
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same error with a second line that it is about: the message `what` is shown with the
-    /// position of that line.
+    /// Adds a second line that the error is about: the message `what` is shown with the position of
+    /// that line.
     pub fn elsewhere(self, what: impl Into<String>, at: Span) -> Self {
         Self { elsewhere: Some(Box::new((what.into(), at))), ..self }
     }
 
-    /// The same, because this version does not have something.
+    /// Records that this version lacks a feature of this class.
     pub fn lacks(self, class: Class) -> Self {
         Self { lacks: Some(class), ..self }
     }
 
-    /// The same, with what was probably meant, if there is a guess.
+    /// Adds the probable intention, if there is a guess.
     pub fn guess(self, meant: Option<impl AsRef<str>>) -> Self {
         match meant {
             Some(meant) => self.help(suggest::did_you_mean(meant.as_ref())),
@@ -105,17 +105,17 @@ impl Error {
         }
     }
 
-    /// The same, with the name that `word` was probably meant to be, if one is near enough.
+    /// Adds the name that `word` was probably meant to be, if one is near enough.
     pub fn meant<'a>(self, word: &[u8], names: impl IntoIterator<Item = &'a str>) -> Self {
         self.guess(suggest::nearest(word, names))
     }
 
-    /// The same, with the reason that it shares with others.
+    /// Sets the cause that it shares with other warnings.
     pub fn cause(self, cause: impl Into<Box<str>>) -> Self {
         Self { cause: Some(cause.into()), ..self }
     }
 
-    /// The same at another level.
+    /// Sets the level.
     pub fn level(self, level: ErrorLevel) -> Self {
         Self { level, ..self }
     }

@@ -1,11 +1,11 @@
-//! The name of a feature, given to whatever the feature hooks in.
+//! The name of a feature, passed to each place where the feature hooks in.
 //!
-//! [`features!`](crate::features) announces every feature to the place that it is installed in, so
-//! no feature says its own name.
+//! [`features!`](crate::features) announces every feature to the place where it is installed, so no
+//! feature has to name itself.
 
 use std::fmt;
 
-/// A feature, as its row of the feature list names its module. One word.
+/// A feature's module, as named by its row in the feature list. One word.
 #[derive(Clone, Copy, Debug)]
 pub struct FeatureName(pub &'static &'static str);
 
@@ -22,8 +22,8 @@ impl fmt::Display for FeatureName {
     }
 }
 
-/// Where features hook in while a configuration is compiled.
+/// A place where features hook in while a configuration is compiled.
 pub trait InstallTarget {
-    /// This feature hooks in next. A place without hooks has no use for the name.
+    /// Announces the feature that hooks in next. A place without hooks ignores the name.
     fn installing(&mut self, _feature: FeatureName) {}
 }

@@ -1,9 +1,9 @@
-//! The files a configuration is made of, behind one trait.
+//! The files of a configuration, behind one trait.
 //!
 //! The loader and every feature that reads a file while the configuration is loaded (certificates,
-//! passwords, geo data) read through [`Files`], so that the master process can record what it read
-//! and hand the recording to the worker process, which has neither the rights to read it again nor
-//! the certainty to find the same. Files opened while serving are not its business.
+//! passwords, geo data) read through [`Files`], so that the master process can record the files and
+//! pass the recording to the worker process. A worker has no rights to read the files again, and
+//! they may have changed. Deliberately absent: files opened while serving.
 
 mod disk;
 mod glob;
@@ -26,7 +26,7 @@ pub trait Files {
     /// The bytes of a file.
     fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError>;
 
-    /// The files whose names match, sorted by bytes, like glob(3). There may be none.
+    /// The files whose names match, sorted by bytes, like glob(3). The list may be empty.
     fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError>;
 }
 
@@ -45,7 +45,7 @@ impl Files for Box<dyn Files> {
 pub struct FileError {
     /// The call that failed.
     pub call: Call,
-    /// The system's number for the reason.
+    /// The system's number for the error.
     pub errno: i32,
 }
 
@@ -54,21 +54,21 @@ pub struct FileError {
 pub enum Call {
     /// Opening.
     Open,
-    /// Reading what had been opened.
+    /// Reading an open file.
     Read,
-    /// Looking for names.
+    /// Searching for names.
     Glob,
-    /// Looking it up in a recording: it was not read when the recording was made.
+    /// Looking a file up in a recording: it was not read when the recording was made.
     Replay,
 }
 
 impl FileError {
-    /// Whether there is no such file, as opposed to one that cannot be read.
+    /// Whether the file does not exist, as opposed to a file that cannot be read.
     pub fn is_not_found(self) -> bool {
         self.call == Call::Open && self.errno == ENOENT
     }
 
-    /// The message nginx has for it: `open() "/etc/x" failed (2: No such file or directory)`.
+    /// nginx's message: `open() "/etc/x" failed (2: No such file or directory)`.
     pub fn describe(self, path: &[u8]) -> String {
         format!("{} \"{}\" failed ({self})", self.call, String::from_utf8_lossy(path))
     }
@@ -99,13 +99,13 @@ impl fmt::Display for Call {
     }
 }
 
-/// Linux's numbers for the reasons we give ourselves.
+/// Linux's numbers for the errors that this crate creates itself.
 const ENOENT: i32 = 2;
 const E2BIG: i32 = 7;
 const EINVAL: i32 = 22;
 const EFBIG: i32 = 27;
 
-/// A file name as nginx completes it: put after `prefix` unless it begins with a slash.
+/// A file name completed as in nginx: `prefix` is put before it unless it begins with a slash.
 pub fn full_name(prefix: &[u8], name: &[u8]) -> Vec<u8> {
     if name.starts_with(b"/") { name.to_vec() } else { [prefix, name].concat() }
 }

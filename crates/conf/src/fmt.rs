@@ -1,10 +1,10 @@
 //! A configuration in a uniform layout: `weir fmt`.
 //!
 //! One directive a line, four spaces a level, `{` at the end of its line, at most one empty line
-//! between directives and none at the edges of a block. Words stay as they are written, quotes and
-//! all; a line break between two arguments stays, with one level more; comments stay, at the end of
-//! a line or on their own. Nothing is aligned and no `include` is followed. The words that nginx
-//! would read never change: the result is read again and compared.
+//! between directives and none at the edges of a block. Words stay as written, including quotes; a
+//! line break between two arguments stays, with one more level; comments stay, at the end of a line
+//! or on their own. Nothing is aligned and no `include` is followed. The words that nginx would
+//! read never change: the result is read again and compared.
 
 use crate::lexer::{Lexer, PARAMETER_BYTES_MAX, TextOrigin, Token};
 use crate::parser::parse_alone;
@@ -12,7 +12,7 @@ use crate::{Directive, Error, FileId, Result, Span, lua};
 
 const INDENT: &[u8] = b"    ";
 
-/// The text in the uniform layout, or why it is no configuration: places are in file 0.
+/// The text in the uniform layout, or why it is not a configuration: places are in file 0.
 pub fn format(text: &[u8]) -> Result<Vec<u8>> {
     if let Some(line) = lua_block(&parse_alone(text)?.root) {
         return Err(line.error("a block of Lua is not formatted"));
@@ -41,7 +41,7 @@ pub fn format(text: &[u8]) -> Result<Vec<u8>> {
     Ok(layout.out)
 }
 
-/// The first directive with a block of Lua, whose grammar is unknown here.
+/// The first directive with a block of Lua, whose grammar is not known here.
 fn lua_block(lines: &[Directive]) -> Option<&Directive> {
     lines.iter().find_map(|line| match &line.block {
         Some(_) if lua::is_block_of(&line.name.text) => Some(line),
@@ -67,9 +67,9 @@ struct Layout<'a> {
     depth: usize,
     /// Whether a directive has begun and not ended.
     inside: bool,
-    /// Whether nothing but a comment on the line of the `{` stands in the block so far.
+    /// Whether the block contains nothing so far, except a comment on the line of the `{`.
     opened: bool,
-    /// The token before.
+    /// The previous token.
     last: Option<(Token, Span)>,
 }
 
@@ -98,7 +98,7 @@ impl Layout<'_> {
         self.last = Some((token, span));
     }
 
-    /// Writes what belongs between the last token and this one, in place of the gap.
+    /// Writes the space between the last token and this one, in place of the gap.
     fn space(&mut self, last: Token, token: Token, adjacent: bool, line_feeds: usize) {
         let continues = self.depth + 1;
         match token {
@@ -133,7 +133,7 @@ impl Layout<'_> {
     }
 }
 
-/// The bytes of a token that stay: all but the space at the end of a comment.
+/// The bytes of a token that are kept: all but the space at the end of a comment.
 fn as_kept(token: Token, raw: &[u8]) -> &[u8] {
     if token == Token::Comment { raw.trim_ascii_end() } else { raw }
 }

@@ -6,7 +6,7 @@ use crate::fmt::{format, meaning};
 use crate::lexer::PARAMETER_BYTES_MAX;
 use crate::{Diagnostic, Directive, Files, MemoryFiles, ParsedConfig, Replay, Sources, parse};
 
-/// Panics where what must hold does not.
+/// Panics if a property does not hold.
 pub type Property = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
@@ -46,12 +46,13 @@ pub fn conf_fmt(text: &[u8]) {
             assert_eq!(meaning(text), meaning(&formatted));
             assert_eq!(format(&formatted).as_ref(), Ok(&formatted));
         }
-        // Only a word or a comment of the greatest length may be too long for a line feed.
+        // Formatting adds a line feed, which makes a word or comment of the greatest length too
+        // long.
         Err(error) => assert!(error.span.is_some() || text.len() >= PARAMETER_BYTES_MAX),
     }
 }
 
-/// A recording may be anything.
+/// Any bytes may be given as a recording.
 pub fn conf_replay(recording: &[u8]) {
     if let Ok(mut replay) = Replay::from_bytes(recording) {
         let _ = (replay.read(b"/"), replay.glob(b"*"));
@@ -95,7 +96,7 @@ mod tests {
         b"]]",
     ];
 
-    /// Numbers that look random and are the same each time: Steele and Vigna's splitmix64.
+    /// Pseudo-random numbers that are the same each time: Steele and Vigna's splitmix64.
     struct Numbers(u64);
 
     impl Numbers {
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_for_what_looks_like_configuration() {
+    fn it_holds_for_random_pieces_of_configuration() {
         let mut numbers = Numbers(1);
         for _ in 0..20_000 {
             let len = numbers.below(40);

@@ -11,8 +11,8 @@ use std::ops::{BitOr, RangeInclusive};
 
 use crate::{Directive, Doc, Error, Load, Result, Word, advice, known};
 
-/// The kinds of block a directive may stand in, relative to its subsystem: the folder of `map`
-/// says [`MAIN`] and means `http {}` where http mounts it and `stream {}` where stream does.
+/// The kinds of block in which a directive is allowed, relative to its subsystem: the folder of
+/// `map` has [`MAIN`], which is `http {}` where http mounts it and `stream {}` where stream does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels(pub u16);
 
@@ -52,12 +52,12 @@ impl BitOr for Levels {
     }
 }
 
-/// Which blocks see the value of an outer one.
+/// The inner blocks that see a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherited {
-    /// Every block inside, as nearly all settings.
+    /// Every block inside, as for nearly all settings.
     Always,
-    /// Every block inside, but not as it stands: [`Value::handed_down`].
+    /// Every block inside, but with a changed value: [`Value::handed_down`].
     Changed,
     /// Only `if` and `limit_except`, which are nameless parts of their location: content handlers.
     Nameless,
@@ -75,31 +75,31 @@ impl Inherited {
         }
     }
 
-    /// Whether a block inside that says nothing has the very same value.
+    /// Whether a block inside that does not set it has the very same value.
     pub const fn is_shared(self, nameless: bool) -> bool {
         !matches!(self, Self::Changed) && self.reaches(nameless)
     }
 }
 
-/// The arguments that a directive accepts: how many, how they are parsed, the meaning of a
+/// The arguments that a directive accepts: their number, their parser, and the meaning of a
 /// repetition.
 pub trait Value: Clone {
-    /// How many arguments may follow the name.
+    /// The number of arguments after the name.
     const ARGS: RangeInclusive<usize> = 1..=1;
     /// Whether a block follows.
     const BLOCK: bool = false;
-    /// The arguments as the reference shows them, `on | off`. Empty: the directive's docs say it.
+    /// The arguments in the reference, `on | off`. If empty, the directive's docs have them.
     const SYNTAX: &'static str = "";
-    /// Who sees it.
+    /// The inner blocks that see the value.
     const INHERITED: Inherited = Inherited::Always;
-    /// Reads the first mention in a block. The number of arguments has been checked.
+    /// Reads the first line of the directive in a block. The number of arguments has been checked.
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self>;
-    /// Reads a further mention in the same block.
+    /// Reads a further line of the directive in the same block.
     fn repeat(&mut self, from: &Directive, _load: &mut Load<'_>) -> Result<()> {
         Err(from.refuse("is duplicate"))
     }
-    /// Takes over from the outer block's value what this one leaves open: nginx inherits the header
-    /// of `keepalive_timeout 75s 60s` where an inner block says `keepalive_timeout 30s`.
+    /// Completes the value with the outer block's. For example, nginx inherits the header of
+    /// `keepalive_timeout 75s 60s` in an inner block with `keepalive_timeout 30s`.
     fn complete(&mut self, _outer: &Self) {}
     /// The value in an inner block that does not set it.
     fn handed_down(&self) -> Self {
@@ -107,9 +107,9 @@ pub trait Value: Clone {
     }
 }
 
-/// The value of a setting that nobody made and that has no default.
+/// The value of a setting that is not given and has no default.
 pub trait Absent {
-    /// That value.
+    /// The value.
     fn absent() -> Self;
 }
 
@@ -147,7 +147,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// A repeatable directive; one own value hides the parent's list.
+/// A repeatable directive; a value in a block hides the parent's list.
 impl<T: Value> Value for Vec<T> {
     const ARGS: RangeInclusive<usize> = T::ARGS;
     const BLOCK: bool = T::BLOCK;
@@ -162,32 +162,32 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// One directive as the reference and the lookup see it.
+/// One directive, for the reference and the lookup.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// The name, without its family's prefix.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The blocks in which it is allowed.
     pub levels: Levels,
     /// Its documentation, a line each, in the form that [`Doc`](crate::Doc) reads.
     pub docs: &'static [&'static str],
     /// Its default in nginx's notation; empty if there is none.
     pub default: &'static str,
-    /// The arguments as its type shows them, empty where only the docs do.
+    /// The arguments as its type shows them; empty if only the docs have them.
     pub syntax: &'static str,
-    /// How many arguments it takes.
+    /// The least and the greatest number of arguments.
     pub args: (usize, usize),
     /// Whether it opens a block.
     pub block: bool,
 }
 
 impl Info {
-    /// Its documentation, taken apart.
+    /// Its documentation, split into fields.
     pub fn doc(&self) -> Doc {
         Doc::parse(self.docs)
     }
 
-    /// Refuses what nginx's dispatcher refuses, in its order and words.
+    /// Refuses the lines that nginx's dispatcher refuses, in its order and words.
     pub fn admit(&self, from: &Directive, level: Levels) -> Result<()> {
         if !self.levels.has(level) {
             return Err(from.misplaced());
@@ -206,19 +206,19 @@ impl Info {
     }
 }
 
-/// One feature's settings as one block wrote them. Implemented by `directives!` only.
+/// One feature's settings in one block. Implemented by `directives!` only.
 pub trait Layered: Default + Clone {
-    /// The settings complete.
+    /// The complete settings.
     type Conf;
-    /// Every directive: settings first, then other names of theirs, then declarations.
+    /// Every directive: settings first, then their other names, then declarations.
     const TABLE: &'static [Info];
     /// Carries out the directive of the table's row `index`.
     fn set(&mut self, index: usize, from: &Directive, load: &mut Load<'_>) -> Result<()>;
-    /// Whether the block said nothing.
+    /// Whether the block sets nothing.
     fn is_silent(&self) -> bool;
-    /// Whether a block that says nothing has just what its parent has.
+    /// Whether a block that sets nothing has exactly the parent's settings.
     fn inherits_all(nameless: bool) -> bool;
-    /// Takes over from the parent what this block does not say.
+    /// Takes the settings that this block does not have from the parent.
     fn inherit(&mut self, parent: &Self, nameless: bool);
     /// The complete settings. A setting without a default that was not given is absent.
     fn resolve(&self) -> Self::Conf;
@@ -228,7 +228,7 @@ pub trait Layered: Default + Clone {
         layer.inherit(&Self::defaults(load), false);
         layer.resolve()
     }
-    /// The outermost layer: every default, read by the parser that a user's value goes through.
+    /// The outermost layer: every default, read by the same parser as a user's value.
     fn defaults(load: &mut Load<'_>) -> Self {
         let mut layer = Self::default();
         load.reads_defaults = true;
@@ -243,7 +243,7 @@ pub trait Layered: Default + Clone {
     }
 }
 
-/// Reads one mention of a setting into its slot.
+/// Reads one line of a setting into its slot.
 pub fn assign<T: Value>(slot: &mut Option<T>, from: &Directive, load: &mut Load<'_>) -> Result<()> {
     match slot {
         Some(said) => said.repeat(from, load),
@@ -254,7 +254,7 @@ pub fn assign<T: Value>(slot: &mut Option<T>, from: &Directive, load: &mut Load<
     }
 }
 
-/// Takes a slot over from the parent's layer where its type lets it.
+/// Fills a slot from the parent's layer, as its type allows.
 pub fn inherit<T: Value>(slot: &mut Option<T>, parent: &Option<T>, nameless: bool) {
     if !T::INHERITED.reaches(nameless) {
         return;
@@ -266,7 +266,7 @@ pub fn inherit<T: Value>(slot: &mut Option<T>, parent: &Option<T>, nameless: boo
     }
 }
 
-/// A directive's name from its field's: `r#use` is a word of Rust's, too.
+/// A directive's name from its field's: `r#use` is also a Rust keyword.
 pub const fn word(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -274,7 +274,7 @@ pub const fn word(field: &'static str) -> &'static str {
     }
 }
 
-/// Bounds of a type's argument count, for the table.
+/// The bounds of a type's number of arguments, for the table.
 pub const fn args_of<T: Value>() -> (usize, usize) {
     (*T::ARGS.start(), *T::ARGS.end())
 }
@@ -295,25 +295,25 @@ impl Directive {
         Error { help: error.help.or_else(|| Some(places())), ..error }
     }
 
-    /// An error about this directive, in words of its own.
+    /// An error about this directive, with this message.
     pub fn error(&self, message: impl Into<String>) -> Error {
         let error = Error::at(self.end, message).marked(self.name.span);
         Error { help: advice::on(self), ..error }
     }
 
-    /// An error about one of its words: nginx's line, our mark.
+    /// An error about one of its words: nginx names the line, and we mark the word.
     pub fn error_at(&self, word: &Word, message: impl Into<String>) -> Error {
         self.error(message).marked(word.span)
     }
 
-    /// A line as a default is written: `name default;`.
+    /// A line with a default: `name default;`.
     pub fn sample(name: &str, default: &str) -> Self {
         let text = format!("{name} {default};");
         let tree = crate::parser::parse_alone(text.as_bytes()).expect("defaults are well-formed");
         tree.root.into_iter().next().expect("one line")
     }
 
-    /// The argument `index` (from 0), which the argument count has promised.
+    /// The argument `index` (from 0), which exists if the number of arguments was checked.
     pub fn arg(&self, index: usize) -> &Word {
         &self.args[index]
     }
@@ -338,7 +338,7 @@ impl Directive {
 ///         program: Option<Program>,
 ///     }
 ///
-///     in MAIN | SERVER | LOCATION;                 where settings may stand unless a row says `+`
+///     in MAIN | SERVER | LOCATION;                 blocks of the settings; `+` in a row adds some
 ///     /// The directory that holds the files.
 ///     root + IF_IN_LOCATION: Root = "html",
 /// }
@@ -374,7 +374,7 @@ macro_rules! directives {
             $($( $(#[doc = $sdoc])* $sname: $sty, )*)?
         }
 
-        /// The feature's settings as one block says them.
+        /// The feature's settings in one block.
         #[derive(Clone, Default)]
         pub struct Layer { $( $name: Option<$ty>, )* $($( $sname: Option<$sty>, )*)? }
 
@@ -450,7 +450,8 @@ macro_rules! directives {
 
 /// A table of directives whose meaning is built into the subsystem: blocks, and `include`.
 ///
-/// Each row is one of [`directives!`](crate::directives)'s declarations without what it calls.
+/// Each row has the form of a declaration of [`directives!`](crate::directives) without its
+/// function.
 #[macro_export]
 macro_rules! rows {
     ($( $(#[doc = $doc:literal])*
@@ -470,9 +471,9 @@ macro_rules! rows {
 /// Lists a subsystem's features: the order of handlers within a phase and of filters.
 ///
 /// Each row is `field: module "prefix" over family with VARIABLES`. A module has `Conf`, `Layer`
-/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. One whose settings complete those of other
-/// rows names those rows after `over` (`over family & tls`), and its `install` is given all of
-/// them; one that has variables names their table. Before each `install`,
+/// and `install(&Arc<Conf>, &mut Place) -> Result<()>`. A module whose settings complete those of
+/// other rows names those rows after `over` (`over family & tls`), and its `install` receives all
+/// of them; a module with variables names their table. Before each `install`,
 /// [`installing`](crate::InstallTarget::installing) of the place is called with the module's name.
 #[macro_export]
 macro_rules! features {
@@ -502,7 +503,7 @@ macro_rules! features {
         pub struct Scope { layers: Layers, $( pub(crate) $field: std::sync::Arc<$module::Conf>, )* }
 
         impl Layers {
-            /// Carries out one directive of a block at `level`; `Ok(false)`: no feature has it.
+            /// Applies one directive of a block at `level`; `Ok(false)` if no feature has it.
             pub fn set(
                 &mut self,
                 level: $crate::Levels,
@@ -529,7 +530,7 @@ macro_rules! features {
         }
 
         impl Scope {
-            /// The scope around everything: nginx's defaults.
+            /// The scope around all blocks: nginx's defaults.
             pub fn outermost(load: &mut $crate::Load<'_>) -> Self {
                 use $crate::Layered as _;
                 let layers = Layers { $( $field: $module::Layer::defaults(load), )* };
@@ -552,7 +553,7 @@ macro_rules! features {
                 Self { layers: own, $( $field, )* }
             }
 
-            /// Lets every feature hook into the place.
+            /// Installs every feature in the place.
             pub fn install(&self, place: &mut $place) -> $crate::Result<()> {
                 use $crate::{FeatureName, InstallTarget as _};
                 $(
@@ -571,7 +572,7 @@ macro_rules! features {
     };
 }
 
-/// The row of a feature's table that has the directive's name after the family's prefix.
+/// The row in a feature's table for the directive's name without the family's prefix.
 pub fn row<L: Layered>(prefix: &str, from: &Directive) -> Option<usize> {
     let local = from.name.text.strip_prefix(prefix.as_bytes())?;
     L::TABLE.iter().position(|info| info.name.as_bytes() == local)

@@ -1,47 +1,48 @@
-//! The directives that nginx has, whether Weir has them or not.
+//! nginx's directives, including those that Weir lacks.
 //!
-//! A name from here that no feature takes is "not supported by this version", which is not "unknown
-//! directive". The table is `directives.tsv`, taken from nginx 1.31's sources: every module of its
-//! open-source tree but the ones for Windows. What a directive means is not here.
+//! A name in this table that no feature accepts is "not supported by this version" instead of an
+//! "unknown directive". The table is `directives.tsv`, taken from nginx 1.31's sources: every
+//! module of its open-source tree but the ones for Windows. Deliberately absent: the meaning of
+//! directives.
 
 use std::sync::LazyLock;
 
 /// A directive of one of nginx's modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownDirective {
-    /// The directive.
+    /// Its name.
     pub name: &'static str,
-    /// The module, as `ngx_http_core_module`. Several may have a directive of that name.
+    /// The module, for example `ngx_http_core_module`. Several may have a directive of that name.
     pub module: &'static str,
-    /// Where it may stand: `main`, `events`, `http`, `server`, `location`, `upstream`,
-    /// `if-in-server`, `if-in-location`, `limit_except`, `stream`, `stream-server`,
-    /// `stream-upstream`, `mail`, `mail-server` or `any`, with commas between.
+    /// The contexts in which it is allowed: `main`, `events`, `http`, `server`, `location`,
+    /// `upstream`, `if-in-server`, `if-in-location`, `limit_except`, `stream`, `stream-server`,
+    /// `stream-upstream`, `mail`, `mail-server` or `any`, separated by commas.
     pub contexts: &'static str,
-    /// How many arguments it takes: `1`, `1|2`, `1+`, `flag(on|off)`, `block(2)`.
+    /// The number of arguments: `1`, `1|2`, `1+`, `flag(on|off)`, `block(2)`.
     pub args: &'static str,
-    /// Its default in nginx, as its table has it; empty or `-`: none, or a handler's business.
+    /// Its default in nginx's table; empty or `-` if it has none, or if a handler sets it.
     pub default: &'static str,
-    /// The words that it takes, where they are known, with spaces between.
+    /// The words that it accepts, if known, separated by spaces.
     pub values: &'static str,
-    /// The function of nginx's that reads it: it decides what the arguments may be.
+    /// nginx's function that reads it, which decides on valid arguments.
     pub setter: &'static str,
-    /// The macro that nginx must be built with, where there is one.
+    /// The macro that nginx must be built with, if any.
     pub build: Option<&'static str>,
-    /// Whether nginx would rather not see it.
+    /// Whether nginx discourages it.
     pub standing: DirectiveSupport,
 }
 
 /// The status of a directive that nginx accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectiveSupport {
-    /// Nothing in particular.
+    /// nginx does not discourage it.
     Current,
-    /// It works, and another one does the same.
+    /// It works, and nginx recommends another one.
     Deprecated {
-        /// The other one.
+        /// The recommended directive.
         instead: &'static str,
     },
-    /// It does nothing any more.
+    /// It has no effect any more.
     Obsolete {
         /// Its replacement, if any.
         instead: Option<&'static str>,
@@ -49,7 +50,7 @@ pub enum DirectiveSupport {
 }
 
 impl KnownDirective {
-    /// Whether it is allowed there.
+    /// Whether it is allowed in this context.
     pub fn allowed_in(&self, context: &str) -> bool {
         self.contexts.split(',').any(|allowed| allowed == context || allowed == "any")
     }
@@ -72,7 +73,7 @@ impl KnownDirective {
     }
 }
 
-/// All directives of that name, one for each module that has it; none if nginx has none.
+/// All directives of that name, one for each module that has it; empty if nginx has none.
 pub fn find(name: &[u8]) -> &'static [KnownDirective] {
     let from = TABLE.partition_point(|known| known.name.as_bytes() < name);
     let len = TABLE[from..].partition_point(|known| known.name.as_bytes() == name);
@@ -80,7 +81,7 @@ pub fn find(name: &[u8]) -> &'static [KnownDirective] {
 }
 
 /// The blocks where nginx allows a directive of that name, as advice: `server, location of http`.
-/// `None`: it has no such directive.
+/// `None` if nginx has no such directive.
 pub fn places(name: &[u8]) -> Option<String> {
     let contexts: Vec<_> = find(name).iter().flat_map(|known| known.contexts.split(',')).collect();
     let of = |subsystem: &str| {
@@ -102,7 +103,7 @@ pub fn places(name: &[u8]) -> Option<String> {
     if places.is_empty() { of("mail") } else { Some(places.join("; ")) }
 }
 
-/// The subsystem whose block a context is; empty: none, or any.
+/// The subsystem of a context; empty for the outermost contexts and for any.
 fn subsystem_of(context: &str) -> &'static str {
     match context.split('-').next() {
         Some("main" | "events" | "any") => "",
@@ -112,12 +113,12 @@ fn subsystem_of(context: &str) -> &'static str {
     }
 }
 
-/// Every directive, by name.
+/// All directives, sorted by name.
 pub fn all() -> &'static [KnownDirective] {
     &TABLE
 }
 
-/// Advice about a name that nginx once had and now calls unknown.
+/// Advice about a name that nginx has removed and now reports as unknown.
 pub fn removed(name: &[u8]) -> Option<&'static str> {
     REMOVED.iter().find(|(old, _)| old.as_bytes() == name).map(|(_, advice)| *advice)
 }
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_are_whole_words() {
+    fn contexts_match_as_whole_words() {
         let [listen] = find(b"listen")
             .iter()
             .filter(|known| known.module.contains("http_core"))
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_not_known() {
+    fn removed_directives_are_not_known() {
         for (name, _) in REMOVED {
             assert!(find(name.as_bytes()).is_empty(), "{name}");
             assert!(removed(name.as_bytes()).is_some());

@@ -1,18 +1,18 @@
 //! Bytes -> tokens, by nginx's rules.
 //!
-//! It knows what a word is (quotes, escapes, `${`, the length limit) and nothing of how words make
-//! directives. Tokens are spans: comments come out too, so that `fmt` sees what the parser skips.
-//! The bytes of a word without quotes and escapes are what [`unquote`] makes of its span.
+//! It knows words (quotes, escapes, `${`, the length limit), but not how words form directives.
+//! Tokens are spans. They include comments, which the parser skips, for `fmt`. [`unquote`] removes
+//! quotes and escapes from the bytes of a word.
 
 use crate::{Error, FileId, Result, Span, lua};
 
-/// nginx reads files through a buffer of this size, and a parameter must fit in it. A comment, too.
+/// nginx reads files through a buffer of this size, into which a parameter or a comment must fit.
 pub(crate) const PARAMETER_BYTES_MAX: usize = 4096;
 
-/// How much of a parameter that is too long the message shows.
+/// The most bytes of a too long parameter that the message shows.
 const TOO_LONG_SHOWN_BYTES: usize = 10;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word,
@@ -22,15 +22,15 @@ pub(crate) enum Token {
     Open,
     /// `}`
     Close,
-    /// From `#` to before the end of the line.
+    /// From `#` to the end of the line, which is not included.
     Comment,
-    /// The end of the text, over and over.
+    /// The end of the text, repeated for each further call.
     End,
 }
 
 const UNCLOSED: &str = "this quote is not closed";
 
-/// Where a text comes from: the limit and the words of some messages depend on it.
+/// The origin of a text; the length limit and some messages depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextOrigin {
     File,
@@ -46,19 +46,19 @@ pub(crate) struct Lexer<'a> {
     line: u32,
 }
 
-/// Where a token began.
+/// The beginning of a token.
 #[derive(Clone, Copy)]
 struct TokenStart {
     at: usize,
     line: u32,
-    /// Where nginx starts counting the length: after an opening quote.
+    /// The offset from which nginx counts the length: after an opening quote.
     counted: usize,
-    /// The quote that is open.
+    /// The open quote.
     quote: Option<u8>,
 }
 
 impl<'a> Lexer<'a> {
-    /// `text` must be shorter than 4 GiB; [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) sees to it.
+    /// `text` must be shorter than 4 GiB, which [`FILE_BYTES_MAX`](crate::FILE_BYTES_MAX) ensures.
     pub(crate) fn new(text: &'a [u8], file: FileId, origin: TextOrigin) -> Self {
         Self { text, file, origin, at: 0, line: 1 }
     }
@@ -81,7 +81,7 @@ impl<'a> Lexer<'a> {
         Ok((token, self.span_from(start)))
     }
 
-    /// Passes over a block of Lua, to after its `}`; the answer is that token, or the text's end.
+    /// Skips a block of Lua and its `}`. Returns that token, or the end of the text.
     pub(crate) fn lua_block(&mut self) -> (Token, Span) {
         let len = lua::end_of_block(&self.text[self.at..]);
         let end = len.map_or(self.text.len(), |len| self.at + len);
@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// The text ended inside a word or a directive.
+    /// The error for a text that ends inside a word or a directive.
     pub(crate) fn unfinished(&self) -> Error {
         let message = match self.origin {
             TextOrigin::File => r#"unexpected end of file, expecting ";" or "}""#,
@@ -150,8 +150,8 @@ impl<'a> Lexer<'a> {
         Err(self.unfinished().marked(first_byte(self.span_from(start))).help(UNCLOSED))
     }
 
-    /// Looks at `byte` of a word: a backslash takes the byte after it along. Answers whether a `{`
-    /// may follow without ending the word.
+    /// Checks `byte` of a word; a backslash also takes the byte after it. Returns whether a `{` may
+    /// follow without ending the word.
     fn step_over(&mut self, byte: u8, start: TokenStart) -> Result<bool> {
         if byte == b'\\' {
             self.bump();
@@ -177,7 +177,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The byte at hand, if the token still fits in nginx's buffer.
+    /// The current byte, if the token still fits into nginx's buffer.
     fn peek(&self, start: TokenStart) -> Result<Option<u8>> {
         match self.text.get(self.at) {
             Some(_) if !self.fits(start, self.at) => Err(self.too_long(start)),
@@ -185,7 +185,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// nginx completes a word only with the byte after the space that ends it.
+    /// nginx completes a word only when it reads the byte after the space that ends it.
     fn check_beyond_space(&self, start: TokenStart) -> Result<()> {
         let beyond = self.at + 1;
         if beyond < self.text.len() && !self.fits(start, beyond) {
@@ -267,8 +267,8 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// The first character as bytes: all of a UTF-8 one (nginx prints its first byte, which no terminal
-/// can show), else one byte.
+/// The first character as bytes: a whole UTF-8 character (nginx prints its first byte, which no
+/// terminal can show), or else one byte.
 fn first_character(text: &[u8]) -> &[u8] {
     let up_to = &text[..text.len().min(4)];
     let valid = up_to.utf8_chunks().next().map_or("", |chunk| chunk.valid());

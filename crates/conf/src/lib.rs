@@ -2,7 +2,7 @@
 //!
 //! The lower half (lexer, tree, files, diagnostics, formatting) knows nginx's grammar; the upper
 //! half (the directive kernel) knows how settings are declared and inherited. Deliberately absent:
-//! what any directive means, and sockets. Configuration text is bytes: not every nginx.conf is
+//! the meaning of any directive, and sockets. Configuration text is bytes: not every nginx.conf is
 //! UTF-8.
 
 pub mod advice;

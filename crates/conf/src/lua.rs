@@ -1,14 +1,14 @@
-//! Blocks of Lua, `content_by_lua_block { ... }`: where they end.
+//! The ends of Lua blocks, `content_by_lua_block { ... }`.
 //!
 //! Weir's server does not run Lua. But such a block does not follow nginx's grammar, so its end
-//! must be found to read on: braces count unless they are in a Lua string or comment.
+//! must be found to continue after it: braces count unless they are in a Lua string or comment.
 
 /// Whether the block of that directive is Lua.
 pub(crate) fn is_block_of(name: &[u8]) -> bool {
     name.ends_with(b"_by_lua_block")
 }
 
-/// The place of the `}` that ends the block whose `{` stands before `text`.
+/// The offset of the `}` that ends the block whose `{` is before `text`.
 pub(crate) fn end_of_block(text: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -32,7 +32,7 @@ pub(crate) fn end_of_block(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The place after a string in quotes that begins at `at`; `None`: it does not end.
+/// The offset after a quoted string that begins at `at`; `None` if it does not end.
 fn after_string(text: &[u8], at: usize) -> Option<usize> {
     let quote = text[at];
     let mut at = at + 1;
@@ -45,7 +45,7 @@ fn after_string(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The place after `[[...]]` or `[=[...]=]`; `Some(None)`: no such thing begins at `at`.
+/// The offset after `[[...]]` or `[=[...]=]`; `Some(None)` if no such bracket begins at `at`.
 #[expect(clippy::option_option, reason = "no such bracket, or one without an end")]
 fn after_long_bracket(text: &[u8], at: usize) -> Option<Option<usize>> {
     let level = text[at + 1..].iter().take_while(|byte| **byte == b'=').count();
@@ -58,7 +58,7 @@ fn after_long_bracket(text: &[u8], at: usize) -> Option<Option<usize>> {
     Some(Some(inside + len + close.len()))
 }
 
-/// The place after a comment whose `--` stands before `at`.
+/// The offset after a comment whose `--` is before `at`.
 fn after_comment(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) == Some(&b'[')
         && let Some(end) = after_long_bracket(text, at)?
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_has_no_end() {
+    fn an_unterminated_block_has_no_end() {
         for text in ["", "{", "{ }", "'}", "\"}\\", "[[ }", "[=[ ]] }", "-- }", "--[[ }", "a["] {
             assert_eq!(rest(text), None, "{text}");
         }

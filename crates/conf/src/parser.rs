@@ -1,9 +1,9 @@
 //! Tokens -> tree, `include`s in place.
 //!
-//! It knows the grammar and the one directive that is part of it, `include`. Whether a directive
-//! exists, stands where it may and takes a block is for the kernel to say. What was read before an
-//! error stays in the tree, because nginx checks each directive as it reads it: to report the same
-//! error first, look through the tree before believing the parser's.
+//! It knows the grammar and the one directive that is part of it, `include`. The kernel decides
+//! whether a directive exists, is allowed in its place and takes a block. Directives before an
+//! error stay in the tree, because nginx checks each directive as it reads it: to report the same
+//! error first, check the tree before you report the parser's error.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::{
     Word, lua,
 };
 
-/// How deep blocks may nest.
+/// The deepest nesting of blocks.
 pub const BLOCKS_DEPTH_MAX: usize = 100;
-/// How deep `include` may nest. nginx has no limit but its file descriptors.
+/// The deepest nesting of `include`. nginx has no limit but its file descriptors.
 pub const INCLUDES_DEPTH_MAX: usize = 32;
-/// How many files may be read, each `include` counted.
+/// The most files that are read, each `include` counted.
 pub const FILES_MAX: usize = 100_000;
-/// How long one file may be.
+/// The longest file.
 pub const FILE_BYTES_MAX: usize = 256 << 20;
-/// How much text may be read in all, a file counted as often as it is included.
+/// The most text that is read in all, a file counted as often as it is included.
 pub const TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// The result of reading a configuration.
@@ -31,7 +31,7 @@ pub const TEXT_BYTES_MAX: usize = 1 << 30;
 pub struct ParsedConfig {
     /// Every file read.
     pub sources: Sources,
-    /// The tree; where there is an error, what stood before it, open blocks included.
+    /// The tree; after an error, the directives before it, including open blocks.
     pub tree: Tree,
     /// The error that ended the reading early.
     pub error: Option<Error>,
@@ -44,9 +44,9 @@ impl ParsedConfig {
     }
 }
 
-/// Reads the configuration file `main` and all it includes, relative names against `prefix` (the
-/// folder of the main file, with its last slash). The directives of `command_line`, the argument of
-/// `-g`, come first.
+/// Reads the configuration file `main` and all files it includes, with relative names against
+/// `prefix` (the folder of the main file, with its last slash). The directives of `command_line`,
+/// the argument of `-g`, come first.
 pub fn parse(
     main: &[u8],
     prefix: &[u8],
@@ -86,9 +86,9 @@ pub const INCLUDE: &[Info] = crate::rows! {
     include(1..=1) in MAIN;
 };
 
-/// Blocks of free entries in which `include` is nothing special.
+/// Blocks of free entries in which `include` is an ordinary entry.
 const WITHOUT_INCLUDE: [&[u8]; 2] = [b"charset_map", b"split_clients"];
-/// Blocks of free entries that know `include`, and have their own words for a malformed one.
+/// Blocks of free entries that support `include`, with their own messages for a malformed one.
 const WITH_OWN_INCLUDE: [&[u8]; 3] = [b"geo", b"map", b"types"];
 
 struct ConfigParser<'a> {
@@ -103,7 +103,7 @@ struct ConfigParser<'a> {
     bytes_read: usize,
 }
 
-/// What the directives being read stand in; it decides how they may end.
+/// The surroundings of the directives being read, which decide how they may end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     File,
@@ -139,7 +139,7 @@ impl<'a> ConfigParser<'a> {
         self.file(main, None, out)
     }
 
-    /// Reads a file because the directive `from`, an `include`, names it.
+    /// Reads a file named by the directive `from`, an `include`.
     fn file(
         &mut self,
         path: &[u8],
@@ -156,8 +156,8 @@ impl<'a> ConfigParser<'a> {
 
     fn read(&mut self, path: &[u8], from: Option<&Directive>) -> Result<FileId> {
         let text = self.files.read(path).map_err(|error| match error.call {
-            // nginx reports what it meets while reading, unlike what it meets while opening,
-            // without the place and less gravely.
+            // nginx reports an error of reading without the place and at a lower level, unlike an
+            // error of opening.
             Call::Read => Error::bare(error.describe(path)).level(ErrorLevel::Crit),
             _ => blame(from, error.describe(path)),
         })?;
@@ -180,8 +180,8 @@ impl<'a> ConfigParser<'a> {
         Ok(self.sources.add(source))
     }
 
-    /// Counts a file against the limits that keep files which include each other from eating the
-    /// machine.
+    /// Counts a file against the limits, which protect the machine from files that include each
+    /// other.
     fn count(&mut self, source: FileId, from: Option<&Directive>) -> Result<()> {
         self.files_read += 1;
         self.bytes_read += self.sources[source].text.len();
@@ -204,8 +204,8 @@ impl<'a> ConfigParser<'a> {
         self.directives(&mut Lexer::new(&text, source, origin), inside, b"", out).map(drop)
     }
 
-    /// Reads directives up to the `}` of the block called `block` or the end of the text; answers
-    /// which of them came.
+    /// Reads directives up to the `}` of the block called `block` or the end of the text. Returns
+    /// the token that was found.
     fn directives(
         &mut self,
         lexer: &mut Lexer<'_>,
@@ -254,7 +254,7 @@ impl<'a> ConfigParser<'a> {
             return Err(Error::at(directive.end, message));
         }
         let name = directive.name.clone();
-        // In its place before it is filled, so that an error leaves what was read.
+        // The block is added before it is filled, so that an error keeps its directives.
         let at = out.len();
         out.push(Directive { block: Some(Vec::new()), ..directive });
         let inner = out[at].block.get_or_insert_default();
@@ -273,8 +273,8 @@ impl<'a> ConfigParser<'a> {
         Ok(())
     }
 
-    /// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree
-    /// where the block around it has its own words for it.
+    /// Whether it is nginx's `include`, which no kernel sees. A malformed one stays in the tree if
+    /// the block around it has its own message for it.
     fn is_include(&self, directive: &Directive, token: Token, block: &[u8]) -> bool {
         let well_formed = token == Token::Semicolon && directive.args.len() == 1;
         self.follow_includes
@@ -317,7 +317,7 @@ impl<'a> ConfigParser<'a> {
     }
 }
 
-/// The words up to what ends them: `;`, `{`, `}` or the end of the text.
+/// The words up to the token after them: `;`, `{`, `}` or the end of the text.
 fn words(lexer: &mut Lexer<'_>) -> Result<(Option<Word>, Vec<Word>, Token, Span)> {
     let mut name = None;
     let mut args = Vec::new();
@@ -348,7 +348,7 @@ fn unexpected(lexer: &Lexer<'_>, span: Span) -> Error {
     Error::at(span, format!("unexpected \"{token}\""))
 }
 
-/// An error about a file, at the `include` that named it if one did.
+/// An error about a file, at the `include` that names it, if there is one.
 fn blame(from: Option<&Directive>, message: String) -> Error {
     match from {
         None => Error::bare(message),

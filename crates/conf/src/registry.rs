@@ -1,7 +1,7 @@
 //! The state while a configuration is read: named declarations and warnings.
 //!
 //! A subsystem keeps its own kinds of named things (zones, formats, upstreams) here by type, so
-//! that this crate need not know them.
+//! that this crate does not depend on them.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -13,7 +13,8 @@ use crate::{Directive, Error, ErrorLevel, Files, Result, Sources, Subsystem, Var
 
 /// Everything a directive may use while it is being read.
 pub struct Load<'a> {
-    /// The only way to a file: the master process records what passes, the worker replays it.
+    /// The only access to files: the master process records the files that are read, and the worker
+    /// replays them.
     pub files: &'a mut dyn Files,
     /// Things named by declarations, by type.
     pub registry: Registry,
@@ -30,32 +31,32 @@ pub struct Load<'a> {
     pub prefix: PathBuf,
     /// The main file's directory: includes, certificates, password and geo files.
     pub conf_prefix: PathBuf,
-    /// Whether what this version does not have is a warning instead of an error.
+    /// Whether unsupported features are warnings instead of errors.
     pub lenient: bool,
     /// Whether the program is called `nginx`: some messages must then be nginx's.
     pub as_nginx: bool,
-    /// Whether the whole configuration is being checked: it is read to its end, and what is wrong
-    /// is kept in [`errors`](Self::errors).
+    /// Whether the whole configuration is being checked: it is read to its end, and errors are
+    /// collected in [`errors`](Self::errors).
     pub checking: bool,
-    /// What is wrong, where the whole configuration is being checked.
+    /// The errors, if the whole configuration is being checked.
     pub errors: Vec<Error>,
     /// Unsupported directives in the configuration.
     pub lacks: Vec<Lack>,
     /// Variables that only an ignored directive would have set, in lower case, with its line.
     pub forgotten: HashMap<Box<[u8]>, Directive>,
-    /// What the other subsystems have named.
+    /// The names of the other subsystems.
     pub(crate) namespaces: HashMap<Subsystem, Namespace>,
     /// The texts that the configuration was read from: places in messages at run time.
     pub sources: Sources,
     /// Whether the process that opens the sockets has root privileges; the default of `listen`
     /// depends on it.
     pub privileged: bool,
-    /// Whether what is read now are the defaults: a directory named there is the installation's.
+    /// Whether the defaults are being read: a directory in them is the installation's.
     pub reads_defaults: bool,
 }
 
 impl<'a> Load<'a> {
-    /// Nothing known yet.
+    /// The state before anything is read.
     pub fn new(files: &'a mut dyn Files, prefix: &Path, conf_prefix: &Path) -> Self {
         Self {
             files,
@@ -79,14 +80,14 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Says something that does not stop the start.
+    /// Adds a warning, which does not stop the start.
     pub fn warn(&mut self, warning: Error) {
         self.warnings.push(warning.level(ErrorLevel::Warn));
     }
 
-    /// The result of a lookup on this machine: of a file, a user or a host name. While a whole
-    /// configuration is checked, perhaps on another machine than the server, an error becomes a
-    /// remark and the result is `None`.
+    /// Handles the result of a lookup on this machine: of a file, a user or a host name. While a
+    /// whole configuration is checked, perhaps on another machine than the server, an error becomes
+    /// a notice and the result is `None`.
     pub fn of_this_machine<T>(&mut self, found: Result<T>) -> Result<Option<T>> {
         match found {
             Ok(value) => Ok(Some(value)),
@@ -98,7 +99,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The path a directive names, made absolute by the prefix.
+    /// The path named by a directive, made absolute with the prefix.
     pub fn path(&self, text: &[u8]) -> PathBuf {
         self.prefix.join(bytes_path(text))
     }

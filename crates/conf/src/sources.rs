@@ -1,4 +1,4 @@
-//! The texts a configuration was read from.
+//! The texts that a configuration was read from.
 
 use std::borrow::Cow;
 use std::ops::Index;
@@ -16,7 +16,7 @@ pub struct SourceText {
 }
 
 impl SourceText {
-    /// What to call it in a message.
+    /// Its name in messages.
     pub fn name(&self) -> Cow<'_, str> {
         self.path.as_deref().map_or("command line".into(), String::from_utf8_lossy)
     }
@@ -27,29 +27,29 @@ impl SourceText {
 pub struct Sources(Vec<SourceText>);
 
 impl Sources {
-    /// Takes one more.
+    /// Adds a text.
     pub fn add(&mut self, source: SourceText) -> FileId {
         self.0.push(source);
         FileId(u32::try_from(self.0.len() - 1).expect("fewer files than FILES_MAX"))
     }
 
-    /// All of them.
+    /// All texts.
     pub fn iter(&self) -> impl Iterator<Item = &SourceText> {
         self.0.iter()
     }
 
-    /// The one with this number.
+    /// The text with this number.
     pub fn source(&self, id: FileId) -> Option<&SourceText> {
         self.0.get(id.0 as usize)
     }
 
-    /// The bytes at a place, as written.
+    /// The bytes of a span, as written.
     pub fn raw(&self, span: Span) -> &[u8] {
         let text = self.source(span.file).map_or(&[][..], |source| &source.text);
         text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 
-    /// The place in nginx's words: ` in FILE:LINE` or ` in command line`.
+    /// The place of a span in nginx's words: ` in FILE:LINE` or ` in command line`.
     pub fn place(&self, span: Span) -> String {
         match self.source(span.file) {
             Some(source @ SourceText { path: Some(_), .. }) => {

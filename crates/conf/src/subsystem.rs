@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::{Directive, Load, Registry, VariableNames};
 
-/// A part of the configuration whose names are its own: two of them may use the same name.
+/// A part of the configuration with its own names: two subsystems may use the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subsystem {
-    /// What stands outside the others.
+    /// Everything outside of the others.
     #[default]
     Main,
     /// `http {}`.
@@ -16,7 +16,7 @@ pub enum Subsystem {
     Stream,
 }
 
-/// What the directives of one subsystem have named so far.
+/// The names of one subsystem's directives so far.
 #[derive(Default)]
 pub(crate) struct Namespace {
     names: VariableNames,
@@ -25,7 +25,7 @@ pub(crate) struct Namespace {
 }
 
 impl Load<'_> {
-    /// Reads or compiles a part of a subsystem: its names are found and added to.
+    /// Reads or compiles a part of a subsystem, with the names of that subsystem.
     pub fn within<T>(&mut self, subsystem: Subsystem, work: impl FnOnce(&mut Self) -> T) -> T {
         let outside = self.enter(subsystem);
         let result = work(self);

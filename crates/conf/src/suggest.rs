@@ -1,13 +1,13 @@
 //! "did you mean": the known name that a word was probably meant to be.
 //!
-//! The distance counts letters put in, left out, replaced, or swapped with their neighbour;
-//! capitals do not count. A long word may have more mistakes than a short one.
+//! The distance counts added, missing, replaced and swapped letters, regardless of case. A long
+//! word may have more mistakes than a short one.
 
-/// Longer words are not names with a slip in them.
+/// Longer words are not misspelt names.
 const NAME_BYTES_MAX: usize = 64;
 /// The largest distance at which a long name is suggested.
 const DISTANCE_MAX: usize = 3;
-/// A name is allowed one mistake, and one more for each so many letters.
+/// A name may have one mistake, and one more for each group of this many letters.
 const BYTES_PER_MISTAKE: usize = 4;
 
 /// The name nearest to a word, if any is near enough; of equally near ones the first.
@@ -30,7 +30,7 @@ pub fn did_you_mean(name: &str) -> String {
     format!("did you mean \"{name}\"?")
 }
 
-/// Damerau and Levenshtein's distance, where no letter is moved twice.
+/// The distance of Damerau and Levenshtein, without moving a letter twice.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before: Vec<usize>;
     let mut last: Vec<usize> = vec![];
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_recognised() {
+    fn typing_errors_are_recognised() {
         let cases = [
             ("lisen", "listen"),
             ("lsiten", "listen"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_left_alone() {
+    fn unrelated_words_get_no_suggestion() {
         for word in ["", "a", "xy", "foo", "frobnicate", "content_by_lua_block", "more_set_headers"]
         {
             assert_eq!(of_all(word), None, "{word}");

@@ -1,6 +1,6 @@
 //! Strings with variables, compiled once: literal pieces, variables by number, captures.
 //!
-//! Deliberately absent: what a variable is worth. Whoever renders a template answers by number.
+//! Deliberately absent: the values of variables. The renderer supplies them by number.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub struct VariableNames {
 }
 
 impl VariableNames {
-    /// The number of a name; names are compared without regard to case, as nginx does.
+    /// The number of a name; as in nginx, names are compared without regard to case.
     pub fn number(&mut self, name: &[u8], at: Option<Span>) -> VariableId {
         let name: Box<[u8]> = name.to_ascii_lowercase().into();
         if let Some(&id) = self.numbers.get(&name) {
@@ -53,9 +53,9 @@ pub struct Template {
     parts: Box<[TemplatePart]>,
 }
 
-/// Who knows the values.
+/// The source of values.
 pub trait Values {
-    /// Appends a variable's value; false where it has none.
+    /// Appends a variable's value. Returns false if it has none.
     fn variable(&mut self, id: VariableId, out: &mut Vec<u8>) -> bool;
     /// Appends a captured group.
     fn capture(&mut self, group: u8, out: &mut Vec<u8>);
@@ -103,7 +103,7 @@ impl Template {
         Self { parts: [TemplatePart::Variable(id)].into() }
     }
 
-    /// The text, where it has no variables.
+    /// The text, if it has no variables.
     pub fn as_fixed(&self) -> Option<&[u8]> {
         match &*self.parts {
             [] => Some(b""),
@@ -117,7 +117,7 @@ impl Template {
         &self.parts
     }
 
-    /// Appends the text with every variable's value in place.
+    /// Appends the text with the values of its variables.
     pub fn render(&self, values: &mut impl Values, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -131,8 +131,8 @@ impl Template {
     }
 }
 
-/// The text after a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and `0`,
-/// and a digit in braces as a name.
+/// Parses the text after a `$`: a digit, a name, or a name in braces. nginx reads `$10` as `$1` and
+/// `0`, and a digit in braces as a name.
 fn reference<'t>(
     text: &'t [u8],
     word: &Word,

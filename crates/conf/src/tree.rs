@@ -1,4 +1,4 @@
-//! The configuration as a tree of directives, each word with the place it came from.
+//! The configuration as a tree of directives, each word with its position.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub struct Word {
     pub span: Span,
 }
 
-/// Its value, as messages show it.
+/// Its value, as shown in messages.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.text))
@@ -46,20 +46,20 @@ pub struct Directive {
     pub block: Option<Vec<Directive>>,
     /// The `;` or `{` that ended the words. nginx names this line in its messages.
     pub end: Span,
-    /// The `}` of the block; nginx names its line where it complains about a block as a whole.
-    /// `None` without a block, and where the text ended or broke before it.
+    /// The `}` of the block; nginx names its line in errors about a block as a whole. `None`
+    /// without a block, or if the text ended or had an error before it.
     pub close: Option<Span>,
 }
 
 impl Directive {
-    /// Where its words stand, from the name to the last argument.
+    /// The span of its words, from the name to the last argument.
     pub fn words(&self) -> Span {
         let end = self.args.last().map_or(self.name.span.end, |word| word.span.end);
         Span { end, ..self.name.span }
     }
 }
 
-/// A whole configuration, `include`s already in place.
+/// A whole configuration, with `include`s already replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// The directives of the outermost level.

@@ -1,8 +1,8 @@
-//! The difference of two texts as `diff -u` prints it and `patch` applies it.
+//! The difference of two texts in the format of `diff -u` and `patch`.
 
-/// Lines shown around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// Where old lines times new lines are more, the changed part is shown as replaced by the new one.
+/// Above this product of old and new lines, the changed part is shown as wholly replaced.
 const CELLS_MAX: usize = 1 << 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ enum LineEdit {
     Added,
 }
 
-/// The lines that make `new` of `old`; nothing if they are the same.
+/// The changes that turn `old` into `new`; empty if they are the same.
 pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect::<Vec<_>>();
     let (old, new) = (lines(old), lines(new));
@@ -31,7 +31,7 @@ pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where the hunk ends that begins with this change: changes that are close are in one.
+/// The end of the hunk that begins with this change. Changes that are close share a hunk.
 fn hunk_end(edits: &[LineEdit], first: usize) -> usize {
     let mut last = first;
     for (index, edit) in edits.iter().enumerate().skip(first) {
@@ -97,10 +97,10 @@ fn edits(old: &[&[u8]], new: &[&[u8]]) -> Vec<LineEdit> {
     edits
 }
 
-/// The same by the longest common subsequence.
+/// Appends the edits of the changed part, by the longest common subsequence.
 fn changes(old: &[&[u8]], new: &[&[u8]], edits: &mut Vec<LineEdit>) {
     let width = new.len() + 1;
-    // How many lines the rests of both texts have in common.
+    // The number of lines that the rests of both texts have in common.
     let mut common = vec![0_u32; (old.len() + 1) * width];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
@@ -138,7 +138,7 @@ mod tests {
     const HEAD: &str = "--- a\n+++ a (formatted)\n";
 
     #[test]
-    fn the_same_has_no_difference() {
+    fn equal_texts_have_no_difference() {
         assert_eq!(diff("", "") + &diff("a\nb", "a\nb"), "");
     }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_are_far_apart_are_apart() {
+    fn distant_changes_have_separate_hunks() {
         let old: String = (0..20).map(|n| format!("line {n}\n")).collect();
         let near = old.replace("line 2\n", "").replace("line 8\n", "eight\n");
         assert_eq!(diff(&old, &near).matches("@@ -").count(), 1);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_to_compare_is_replaced() {
+    fn texts_too_large_to_compare_are_replaced() {
         let lines = |mark: &str| (0..5000).map(|n| format!("{mark}{n}\n")).collect::<String>();
         let shown = diff(&lines("a"), &lines("b"));
         assert!(shown.contains("@@ -1,5000 +1,5000 @@\n-a0\n"));

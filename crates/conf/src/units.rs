@@ -2,7 +2,7 @@
 //!
 //! Every function returns `None` for values that nginx rejects, including overflow of 63 bits; the
 //! caller produces the message. Values that nginx accepts by accident (`1m30`, `1 5`, `1hm`) are
-//! accepted too.
+//! accepted as well.
 
 /// A whole number: digits only.
 pub fn number(text: &[u8]) -> Option<u64> {
@@ -11,15 +11,15 @@ pub fn number(text: &[u8]) -> Option<u64> {
     whole.then(|| value.unsigned_abs())
 }
 
-/// A number with at most `places` digits after a point, counted in units of the last place: `10.5`
-/// with two places is 1050.
+/// A number with at most `places` digits after a point, in units of the last place: `10.5` with two
+/// places is 1050.
 pub fn fixed_point(text: &[u8], places: usize) -> Option<u64> {
     let point = text.iter().position(|&byte| byte == b'.');
     let (whole, fraction) = match point {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, &b""[..]),
     };
-    // nginx is out of places before it sees a second point or anything else.
+    // As in nginx, the number of places is checked before the characters.
     if text.is_empty() || places == 0 || fraction.len() > places {
         return None;
     }
@@ -27,7 +27,7 @@ pub fn fixed_point(text: &[u8], places: usize) -> Option<u64> {
     number(&[whole, fraction, &zeros].concat())
 }
 
-/// A size: `k` and `m`, small or capital.
+/// A size, perhaps with `k` or `m` in either case.
 pub fn size(text: &[u8]) -> Option<u64> {
     let (number, scale) = match text {
         [number @ .., b'k' | b'K'] => (number, 1 << 10),
@@ -37,7 +37,7 @@ pub fn size(text: &[u8]) -> Option<u64> {
     scaled(number, scale)
 }
 
-/// A place in a file, or a size that may be as large as a file: [`size`] with `g`.
+/// A file offset, or a size up to that of a file: [`size`] with `g`.
 pub fn offset(text: &[u8]) -> Option<u64> {
     match text {
         [number @ .., b'g' | b'G'] => scaled(number, 1 << 30),
@@ -45,14 +45,14 @@ pub fn offset(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// A time that nginx keeps in seconds: `y`, `M`, `w`, `d`, `h`, `m`, `s`, in this order; a number
-/// without a unit is seconds.
+/// A time that nginx stores in seconds: `y`, `M`, `w`, `d`, `h`, `m`, `s`, in this order; a number
+/// without a unit is in seconds.
 pub fn seconds(text: &[u8]) -> Option<u64> {
     time(text, Resolution::Seconds)
 }
 
-/// A time that nginx keeps in milliseconds: `ms` is known, `y` and `M` are not; a number without a
-/// unit still is seconds.
+/// A time that nginx stores in milliseconds: with `ms`, without `y` and `M`; a number without a
+/// unit is still in seconds.
 pub fn milliseconds(text: &[u8]) -> Option<u64> {
     time(text, Resolution::Milliseconds)
 }
@@ -66,9 +66,9 @@ enum Resolution {
 /// A unit of time. Units must come in the order of their steps.
 struct TimeUnit {
     name: &'static [u8],
-    /// It may stand only where everything before it has a smaller step.
+    /// All units before it must have smaller steps.
     step: u8,
-    /// `None`: it is a millisecond.
+    /// `None` is a millisecond.
     seconds: Option<i64>,
 }
 
@@ -88,11 +88,11 @@ const UNITS: [TimeUnit; 9] = [
     unit(b"w", 3, 7 * DAY),
     unit(b"d", 4, DAY),
     unit(b"h", 5, HOUR),
-    // Before the minute, which begins alike.
+    // This comes before the minute, whose name begins alike.
     TimeUnit { name: b"ms", step: 8, seconds: None },
     unit(b"m", 6, MINUTE),
     unit(b"s", 7, 1),
-    // A space after a number makes seconds of it, in the place of `s`, and ends the matter.
+    // A space after a number means seconds, in the place of `s`, and no unit may follow it.
     unit(b" ", 7, 1),
 ];
 
@@ -128,7 +128,7 @@ fn scaled(text: &[u8], scale: i64) -> Option<u64> {
     value.checked_mul(scale).map(i64::unsigned_abs)
 }
 
-/// The digits that a text begins with, as a number, and what follows them.
+/// The number at the beginning of a text, and the text after it.
 fn digits(text: &[u8]) -> Option<(i64, &[u8])> {
     let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(len);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nginx_accepts_by_accident() {
+    fn values_that_nginx_accepts_by_accident() {
         let cases: [Case; 8] = [
             ("1 ", Some(1)),
             ("1 5", Some(6)),

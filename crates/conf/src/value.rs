@@ -1,4 +1,5 @@
-//! The value types that many features share. Each reads nginx's notation and refuses in its words.
+//! Value types that many features share. Each reads nginx's notation and reports errors in its
+//! words.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +21,7 @@ impl Value for bool {
     }
 }
 
-/// A directive that is on by being there.
+/// A directive without arguments, which is on if it is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Present;
 
@@ -38,7 +39,7 @@ pub struct Bounded<const MIN: u64, const MAX: u64>(pub u64);
 /// A whole number.
 pub type Number = Bounded<0, NUMBER_MAX>;
 
-/// The largest number there is; as a bound, it is none.
+/// The largest number; as a bound, it means no limit.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
 impl<const MIN: u64, const MAX: u64> Value for Bounded<MIN, MAX> {
@@ -81,9 +82,9 @@ impl Value for Offset {
 /// A number of buffers and the size of each: `4 8k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// How many.
+    /// The number of buffers.
     pub number: u64,
-    /// Bytes of each.
+    /// The size of each, in bytes.
     pub size: u64,
 }
 
@@ -102,9 +103,9 @@ impl Value for Buffers {
 /// A number of bytes that may depend on variables: `limit_rate $rate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeTemplate {
-    /// The same for all.
+    /// The same size for all requests.
     Fixed(u64),
-    /// To be read from the text at run time.
+    /// A size to be read from the text at run time.
     Computed(Template),
 }
 
@@ -122,7 +123,7 @@ impl Value for SizeTemplate {
     }
 }
 
-/// Strings of which one may hold: be neither empty nor `0`.
+/// Strings of which one must be true, that is neither empty nor `0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicates(Vec<Template>);
 
@@ -143,7 +144,7 @@ impl Value for Predicates {
 }
 
 impl Predicates {
-    /// Whether one holds; those after it are not asked.
+    /// Whether one of them is true; those after it are not evaluated.
     pub fn any(&self, values: &mut impl Values) -> bool {
         let mut text = Vec::new();
         self.0.iter().any(|predicate| {

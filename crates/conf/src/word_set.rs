@@ -1,11 +1,11 @@
 //! Settings whose words are bits of one value: `proxy_next_upstream`, `ssl_protocols`.
 //!
-//! Several lines in one block add up, as in nginx, so every such setting reads its first line and
+//! As in nginx, several lines in one block add up, so every such setting reads its first line and
 //! its further lines with [`add_words`].
 
 use crate::{Directive, Load, Result};
 
-/// Adds the bits of a line's words to a set. A word that the set has already is a warning.
+/// Adds the bits of a line's words to a set. A word that is already in the set causes a warning.
 pub fn add_words(
     set: &mut u16,
     from: &Directive,

@@ -1,9 +1,9 @@
-//! Configurations and what comes of them, as files.
+//! Configurations and their results, as files.
 //!
-//! A fixture is a configuration, a dashed line, and the tree or the error. Between the two may
-//! stand further files, each below `--- file NAME`, and the argument of `-g` below `--- command
-//! line`. `UPDATE_EXPECT=1` writes what came into the fixtures. Where a real nginx is installed, it
-//! must report the same errors, but for fixtures named `ours_*`.
+//! A fixture is a configuration, a dashed line, and the tree or the error. Between the two there
+//! may be further files, each below `--- file NAME`, and the argument of `-g` below
+//! `--- command line`. `UPDATE_EXPECT=1` writes the actual results into the fixtures. A real nginx,
+//! if installed, must report the same errors, except for fixtures named `ours_*`.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,7 +20,7 @@ const NGINX: &str = "/usr/sbin/nginx";
 const RESULT: &[u8] = b"----\n";
 
 #[test]
-fn fixtures_give_what_they_say() {
+fn fixtures_give_the_expected_results() {
     let fixtures = Fixture::all();
     assert!(fixtures.len() > 40);
     let wrong: Vec<_> = fixtures.iter().filter_map(Fixture::check).collect();
@@ -67,7 +67,7 @@ fn nginx_dumps_the_same() {
     assert_eq!(ours.escape_ascii().to_string(), theirs.stdout.escape_ascii().to_string());
 }
 
-/// A folder that goes away with the test.
+/// A folder that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -143,7 +143,7 @@ impl Fixture {
         conf::parse(main.as_bytes(), PREFIX.as_bytes(), command_line, &mut files)
     }
 
-    /// What is wrong, if anything.
+    /// The difference from the expected result, if there is one.
     fn check(&self) -> Option<String> {
         let ParsedConfig { sources, tree, error } = self.parse();
         let mut result = String::new();
@@ -179,7 +179,7 @@ impl Fixture {
         Some(format!("[{}] {headline}", error.level))
     }
 
-    /// The first thing nginx has to say, in our prefix.
+    /// nginx's first message, in our prefix.
     fn ask_nginx(&self) -> String {
         let folder = Folder::new(self.path.file_stem().unwrap().to_str().unwrap());
         let main = folder.write("nginx.conf", &self.main);
@@ -201,7 +201,7 @@ impl Fixture {
     }
 }
 
-/// `[emerg] 12#12: message`, as in a log, or `[emerg] message`, as on a terminal.
+/// A message without its process: a log has `[emerg] 12#12: message`, a terminal `[emerg] message`.
 fn without_pid(line: &str) -> String {
     let (level, rest) = line.split_once(' ').unwrap_or((line, ""));
     let message = match rest.split_once(": ") {
@@ -211,7 +211,7 @@ fn without_pid(line: &str) -> String {
     format!("{level} {message}")
 }
 
-/// One directive a line: the line nginx would name, the words, the lines of the block.
+/// One directive a line: the line that nginx would name, the words, the lines of the block.
 fn write_tree(out: &mut String, directives: &[Directive], sources: &Sources, depth: usize) {
     for directive in directives {
         let place = sources.place(directive.end);

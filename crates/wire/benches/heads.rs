@@ -1,8 +1,8 @@
-//! What it costs to parse heads, in instructions per byte: `cargo bench -p wire --bench heads`.
+//! The cost of parsing heads, in instructions per byte: `cargo bench -p wire --bench heads`.
 //!
-//! Instructions are counted by callgrind, with valgrind installed, and so are the same on a busy
-//! machine. The program runs itself with two numbers of rounds, and the difference is the cost of a
-//! round: starting costs nothing.
+//! Callgrind counts the instructions, so the figures are the same on a busy machine; valgrind must
+//! be installed. The program runs itself with two numbers of rounds; the difference is the cost of
+//! a round, without that of starting.
 
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
@@ -23,7 +23,7 @@ const BROWSER: &[u8] = b"GET /null?i=12345 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\
     Accept-Encoding: identity\r\nReferer: http://127.0.0.1/start\r\n\
     Cookie: id=8f14e45fceea167a; theme=dark\r\n\r\n";
 
-/// What Chromium sends; half of the names are in no table.
+/// A request of Chromium; half of the names are in no table.
 const CHROMIUM: &[u8] = b"GET /assets/app.css HTTP/1.1\r\nHost: www.example.com\r\n\
     Connection: keep-alive\r\nsec-ch-ua-platform: \"Linux\"\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
@@ -44,7 +44,7 @@ const SHORT_REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: weir\r\n\
     Date: Mon, 23 Nov 2026 04:20:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\
     Connection: keep-alive\r\n\r\n";
 
-/// Name, head, whether it is a request's.
+/// A name, a head, and whether the head is a request's.
 const ROWS: [(&str, &[u8], bool); 5] = [
     ("request of a browser, seven fields", BROWSER, true),
     ("request of Chromium", CHROMIUM, true),

@@ -1,7 +1,7 @@
 //! Whether the value of an `Accept-Encoding` field allows gzip, as nginx reads it.
 //!
-//! nginx looks for the word `gzip` and reads its weight. Other codings, `*` and `x-gzip` mean
-//! nothing, and of several `gzip` the first decides.
+//! nginx looks for the word `gzip` and reads its weight. Other codings, `*` and `x-gzip` have no
+//! effect, and the first of several `gzip` decides.
 
 const GZIP: &[u8] = b"gzip";
 
@@ -10,18 +10,18 @@ const WEIGHT_DIGITS_MAX: usize = 3;
 
 /// Whether the client accepts gzip.
 pub fn accepts_gzip(value: &[u8]) -> bool {
-    // The value that nearly every browser sends.
+    // Nearly every browser sends a value that begins so.
     value.starts_with(b"gzip,") || after_gzip(value).is_some_and(is_allowed)
 }
 
-/// What follows the first `gzip` that begins a word.
+/// The text after the first `gzip` that begins a word.
 fn after_gzip(value: &[u8]) -> Option<&[u8]> {
     let mut searched_from = 0;
     loop {
         let rest = &value[searched_from..];
         let at = rest.windows(GZIP.len()).position(|word| word.eq_ignore_ascii_case(GZIP))?;
         let after = searched_from + at + GZIP.len();
-        // nginx takes what directly follows an earlier `gzip` for the beginning of a word, too.
+        // In nginx, a word can also begin directly after an earlier `gzip`.
         if at == 0 || matches!(rest[at - 1], b',' | b' ') {
             return Some(&value[after..]);
         }
@@ -48,7 +48,7 @@ fn skip_spaces(text: &[u8]) -> &[u8] {
     &text[start..]
 }
 
-/// Whether a weight is one, from 0.001 to 1.000.
+/// Whether a weight is valid and not zero: 0.001 to 1.000.
 fn is_positive(weight: &[u8]) -> bool {
     let end = weight.iter().position(|byte| matches!(byte, b',' | b' '));
     let (whole, fraction) = match &weight[..end.unwrap_or(weight.len())] {

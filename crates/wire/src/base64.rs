@@ -1,4 +1,5 @@
-//! Base64 (RFC 4648), read as nginx reads it: up to its end or its first `=`, which may be missing.
+//! Base64 (RFC 4648). As in nginx, decoding stops at the end or at the first `=`; padding is
+//! optional.
 
 use alloc::vec::Vec;
 
@@ -17,13 +18,13 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the bytes that the text stands for. `None` if it is not base64; what was appended then
-/// is meaningless.
+/// Appends the decoded bytes. `None` if the text is not base64; the appended bytes are then
+/// meaningless.
 pub fn decode(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     decode_by(digit, text, out)
 }
 
-/// The same in the alphabet for URLs, with `-` and `_`.
+/// Like [`decode`], in the alphabet for URLs, with `-` and `_`.
 pub fn decode_url(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let digit = |byte| match byte {
         b'-' => Some(62),
@@ -77,7 +78,7 @@ mod tests {
     ];
 
     #[test]
-    fn it_is_read_with_and_without_its_padding() {
+    fn padding_is_optional_in_decoding() {
         for (text, bytes) in VECTORS {
             for text in [text, text.trim_end_matches('=')] {
                 let mut out = Vec::new();
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_with_its_padding() {
+    fn encoding_writes_padding() {
         for (text, bytes) in VECTORS {
             let mut out = Vec::new();
             encode(bytes.as_bytes(), &mut out);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_have_two_digits_of_their_own() {
+    fn the_url_alphabet_has_two_other_digits() {
         let (mut plain, mut url) = (Vec::new(), Vec::new());
         assert!(decode(b"+/+/", &mut plain).is_some() && decode_url(b"-_-_", &mut url).is_some());
         assert_eq!(plain, url);

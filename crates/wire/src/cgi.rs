@@ -1,9 +1,9 @@
-//! What the gateway protocols (FastCGI, SCGI, uwsgi) have in common: a request is a list of
-//! variables, as CGI (RFC 3875) has them, and its fields are among them.
+//! The common part of the gateway protocols (FastCGI, SCGI, uwsgi): a request is a list of CGI
+//! variables (RFC 3875), which include its header fields.
 //!
-//! Each protocol writes variables its own way ([`Pairs`]), with the length of a value before the
-//! value. A value is rendered where it belongs and its length filled in afterwards, so that nothing
-//! is copied. A reply begins with header lines, of which `Status` tells the status.
+//! Each protocol has its own encoding of variables ([`Pairs`]), with the length of a value before
+//! the value. A value is written in place and its length filled in afterwards, so nothing is
+//! copied. A reply begins with header lines, of which `Status` has the status.
 
 use alloc::vec::Vec;
 
@@ -18,35 +18,36 @@ pub struct CgiHeadParser {
     first_line: FirstLine,
 }
 
-/// What a first line like that of an HTTP reply means.
+/// The meaning of a first line in the form of an HTTP status line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FirstLine {
-    /// Nothing, as in nginx: the status is what `Status` says.
+    /// None: it is skipped, as in nginx, and `Status` has the status.
     #[default]
     Skipped,
-    /// The status.
+    /// It has the status.
     Status,
-    /// It was read.
+    /// The first line was already read.
     Past,
 }
 
 /// Why a head is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgiHeadError {
-    /// A line of it cannot be one.
+    /// A line is invalid.
     Field(ReplyFieldError),
-    /// `Status` is no number.
+    /// `Status` is not a number.
     Status(Slice),
 }
 
 impl CgiHeadParser {
-    /// For a reply that may begin as HTTP's do: applications behind SCGI and uwsgi do both.
+    /// For a reply that may begin with an HTTP status line, as those of SCGI and uwsgi applications
+    /// may.
     pub fn with_status_line() -> Self {
         Self { first_line: FirstLine::Status, ..Self::default() }
     }
 
-    /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
-    /// that arrived since. `Some`: how many of them are the head.
+    /// Continues from where the last call stopped: `input` is the same bytes as before, and those
+    /// that arrived since. Returns the length of the head once it is complete.
     pub fn parse(
         &mut self,
         head: &mut ReplyHead,
@@ -81,11 +82,11 @@ fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), CgiHeadError>
         return Ok(());
     };
     let (slice, value) = (field.value, field.value.of(input));
-    // Below 100 there is no status (RFC 9110, section 15).
+    // Statuses below 100 do not exist (RFC 9110, section 15).
     let digits = value
         .first_chunk::<3>()
         .filter(|digits| digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit));
-    // Four digits are none, either; `403.1` is one of IIS.
+    // Four digits are invalid; `403.1` is a status of IIS.
     let digits = digits.filter(|_| !value.get(3).is_some_and(u8::is_ascii_digit));
     let digits = digits.ok_or(CgiHeadError::Status(slice))?;
     head.status = digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
@@ -99,16 +100,16 @@ fn settle_status(head: &mut ReplyHead, input: &[u8]) -> Result<(), CgiHeadError>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidVariable;
 
-/// How a protocol writes variables.
+/// A protocol's encoding of variables.
 pub trait Pairs {
-    /// Begins the variable `name`. The value is to follow where `out` ends then, which is returned.
+    /// Begins the variable `name`. Returns the end of `out`, where the caller appends the value.
     fn open(name: &[u8], out: &mut Vec<u8>) -> usize;
 
-    /// The variable's value, from `value` on, is complete. `name`: how many bytes its name has.
+    /// Completes the variable, whose value begins at `value`. `name` is the length of its name.
     fn close(name: usize, value: usize, out: &mut Vec<u8>) -> Result<(), InvalidVariable>;
 }
 
-/// Writes a variable whose value is there.
+/// Writes a variable with this value.
 pub fn write<P: Pairs>(
     name: &[u8],
     value: &[u8],
@@ -119,13 +120,13 @@ pub fn write<P: Pairs>(
     P::close(name.len(), start, out)
 }
 
-/// Appends the name of the variable that a field of a request is: `HTTP_ACCEPT_LANGUAGE`.
+/// Appends the name of the variable for a request's field: `HTTP_ACCEPT_LANGUAGE`.
 pub fn field_variable(field: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP_");
     out.extend(field.iter().map(|&byte| variable_byte(byte)));
 }
 
-/// Whether a field is the variable with this name after `HTTP_`.
+/// Whether a field's variable has this name after `HTTP_`.
 pub fn is_field_variable(field: &[u8], variable: &[u8]) -> bool {
     field.len() == variable.len()
         && field
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_that_are_none() {
+    fn invalid_statuses_are_refused() {
         for value in ["", "20", "abc", "099", "20x OK", "1000", "2000 OK"] {
             let text = alloc::format!("Status: {value}\n\n");
             let slice = Slice::new(8, 8 + value.len());
@@ -214,7 +215,7 @@ mod tests {
             assert!(is_field_variable(field.as_bytes(), variable.to_lowercase().as_bytes()));
             assert!(!is_field_variable(&field.as_bytes()[1..], variable.as_bytes()));
         }
-        // nginx's comparison, too: a hyphen in a variable's name is no underscore.
+        // As in nginx, a hyphen in a variable's name does not match an underscore.
         assert!(!is_field_variable(b"X-Y", b"X-Y"));
     }
 }

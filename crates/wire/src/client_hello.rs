@@ -1,27 +1,27 @@
-//! The first message of a TLS client (RFC 8446 section 4.1.2), as far as it decides what serves the
-//! connection: the server's name, the application protocols, and what the client is capable of.
+//! The first message of a TLS client (RFC 8446 section 4.1.2), as far as it decides how the
+//! connection is served: the server name, the application protocols, and the client's capabilities.
 //!
-//! It is read before any session exists, and not checked beyond its structure: that is the
-//! handshake's. Deliberately absent: everything that follows.
+//! It is read before any session exists. Only its structure is checked; the handshake checks the
+//! rest. Deliberately absent: everything after this message.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-/// What the first bytes of a connection are.
+/// The result of reading the first bytes of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HelloBytes<'a> {
-    /// Not all has come.
+    /// More bytes are needed.
     Partial,
-    /// No TLS: the first record is none of a handshake.
+    /// Not TLS: the first record is not a handshake record.
     NotTls,
     /// The message, in one piece.
     Complete(Cow<'a, [u8]>),
 }
 
-/// A message without its header, as far as it is well-formed.
+/// The parts of a well-formed message, without its header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientHello<'a> {
-    /// `host_name`, as it was sent.
+    /// `host_name`, as sent.
     pub server_name: Option<&'a [u8]>,
     /// Numbers of cipher suites, two bytes each.
     pub cipher_suites: &'a [u8],
@@ -29,11 +29,11 @@ pub struct ClientHello<'a> {
     pub groups: &'a [u8],
     /// Numbers of signature schemes.
     pub signature_schemes: &'a [u8],
-    /// Numbers of versions; empty where the client names but one.
+    /// Numbers of versions; empty without the extension `supported_versions`.
     pub versions: &'a [u8],
     /// The version in the message's head.
     pub legacy_version: u16,
-    /// Application protocols, each behind its length.
+    /// Application protocols, each after its length.
     protocols: &'a [u8],
 }
 
@@ -41,10 +41,10 @@ pub struct ClientHello<'a> {
 const RECORD_HEADER: usize = 5;
 /// A message's header: type, length.
 const MESSAGE_HEADER: usize = 4;
-/// Bytes of a message, at most.
+/// The longest message, in bytes.
 pub const MESSAGE_MAX: usize = 1 << 16;
 
-/// Bytes of a record that is not encrypted, at most (RFC 8446 section 5.1).
+/// The longest unencrypted record, in bytes (RFC 8446 section 5.1).
 const RECORD_MAX: usize = 1 << 14;
 
 const HANDSHAKE: u8 = 22;
@@ -58,18 +58,18 @@ const SIGNATURE_ALGORITHMS: u16 = 13;
 const PROTOCOLS: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 
-/// Why a first record leads to no handshake, however much is still to come.
+/// Why a first record cannot begin a handshake, whatever follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloFault {
-    /// The record is longer than one may be.
+    /// The record is longer than allowed.
     RecordTooLong,
-    /// The message is another.
+    /// The message is not a ClientHello.
     OtherMessage,
-    /// The message is longer than any that is read.
+    /// The message is longer than the handshake accepts.
     MessageTooLong,
 }
 
-/// What is wrong with a first record of the handshake, as soon as its headers say so.
+/// The fault of a first handshake record, as soon as its headers reveal it.
 pub fn fault(received: &[u8]) -> Option<HelloFault> {
     let (header, payload) = received.split_first_chunk::<RECORD_HEADER>()?;
     let [HANDSHAKE, _, _, high, low] = *header else { return None };
@@ -81,12 +81,12 @@ pub fn fault(received: &[u8]) -> Option<HelloFault> {
     if payload.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Some(HelloFault::OtherMessage);
     }
-    // The handshake takes a body whose length fits into two bytes.
+    // The handshake accepts a body whose length fits into two bytes.
     let is_too_long = message_length(payload)? >= MESSAGE_HEADER + MESSAGE_MAX;
     is_too_long.then_some(HelloFault::MessageTooLong)
 }
 
-/// Collects the message from the records that it came in.
+/// Collects the message from its records.
 pub fn message(received: &[u8]) -> HelloBytes<'_> {
     match received.first() {
         None => return HelloBytes::Partial,
@@ -112,26 +112,25 @@ pub fn message(received: &[u8]) -> HelloBytes<'_> {
             return HelloBytes::Complete(Cow::Owned(joined));
         }
     }
-    // Longer than any: the handshake refuses it.
+    // The message is too long: the handshake refuses it.
     HelloBytes::Complete(Cow::Owned(joined))
 }
 
-/// What the first bytes of a connection are to somebody who only looks on, and passes them on
-/// whatever they are.
+/// The result of observing the first bytes of a connection. An observer passes them on in any case.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ObservedHello<'a> {
-    /// What there is so far may become a ClientHello.
+    /// The bytes so far may become a ClientHello.
     Partial,
-    /// It is none.
+    /// Not a ClientHello.
     Other,
-    /// One in the form of SSL 2, which says no more than a version.
+    /// A ClientHello in the form of SSL 2, which contains only a version.
     OldForm(u16),
     /// A ClientHello, in one piece; not necessarily well-formed.
     Complete(Cow<'a, [u8]>),
 }
 
 /// Recognizes a ClientHello as early as possible. Unlike [`message`], it does not wait for the rest
-/// of something that a TLS server would refuse.
+/// of a message that a TLS server would refuse.
 pub fn observe(received: &[u8]) -> ObservedHello<'_> {
     match *received {
         [] => ObservedHello::Partial,
@@ -162,7 +161,7 @@ fn old_form(received: &[u8]) -> ObservedHello<'_> {
     }
 }
 
-/// What a record holds, and what is behind it, if all of it has come.
+/// The contents of the first record and the bytes after it, if the record is complete.
 fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<RECORD_HEADER>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes([header[3], header[4]])))
@@ -174,7 +173,7 @@ fn message_length(message: &[u8]) -> Option<usize> {
 }
 
 impl<'a> ClientHello<'a> {
-    /// Reads a message, header and all; `None`: it is another, or broken.
+    /// Reads a message with its header; `None` if it is another message, or broken.
     pub fn parse(message: &'a [u8]) -> Option<Self> {
         let mut rest = message;
         let [CLIENT_HELLO, ..] = take(&mut rest, MESSAGE_HEADER)? else { return None };
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_record_that_cannot_become_a_client_hello_is_known_by_its_headers() {
+    fn headers_reveal_a_first_record_that_cannot_become_a_client_hello() {
         let faults: [(&[u8], Option<HelloFault>); 9] = [
             (&[22, 3, 1, 0xff], None),
             (&[22, 3, 1, 0xff, 0xff], Some(HelloFault::RecordTooLong)),
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_is_found_however_it_is_cut() {
+    fn a_hello_is_read_from_records_of_any_size() {
         let message_sent = hello();
         for size in [1, 7, message_sent.len()] {
             let mut received = records(&message_sent, size);
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_no_hello() {
+    fn a_broken_hello_is_refused() {
         let message = hello();
         for len in 0..message.len() {
             assert_eq!(ClientHello::parse(&message[..len]), None, "{len}");
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_are_told_apart_by_their_first_byte() {
+    fn other_protocols_are_recognized_by_their_first_byte() {
         assert_eq!(message(b"GET / HTTP/1.0\r\n\r\n"), HelloBytes::NotTls);
         assert_eq!(message(b""), HelloBytes::Partial);
         let endless = [&[CLIENT_HELLO, 0xff, 0xff, 0xff][..], &vec![0; 70_000]].concat();

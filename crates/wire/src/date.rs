@@ -1,7 +1,8 @@
-//! Dates as HTTP and nginx's logs write them. There is no clock here: a time is seconds since 1970,
-//! UTC, and the offset of a local time is given in minutes.
+//! Dates in the formats of HTTP and of nginx's logs. There is no clock here: a time is in seconds
+//! since 1970, UTC, and the offset of a local time is in minutes.
 
-/// The last second of the year 9999; later ones are written as this one, earlier than 1970 as 1970.
+/// The last second of the year 9999. Later times are written as this one, times before 1970 as
+/// 1970.
 const SECONDS_MAX: i64 = 253_402_300_799;
 
 const WEEK: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
@@ -10,7 +11,7 @@ pub(crate) const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// A time as people say it.
+/// A calendar date and a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
     /// 1970 to 9999.
@@ -132,7 +133,7 @@ fn clock(out: &mut [u8], time: &Civil) {
     number(&mut out[6..8], time.second);
 }
 
-/// The last digits of `value`, as many as `out` has room for.
+/// The last digits of `value`, as many as fit into `out`.
 fn number(out: &mut [u8], mut value: u32) {
     for digit in out.iter_mut().rev() {
         *digit = b'0' + (value % 10) as u8;
@@ -146,7 +147,7 @@ fn sign(offset_minutes: i32) -> u8 {
 
 /// Reads any of the three forms of RFC 9110, section 5.6.7, as seconds since 1970.
 ///
-/// As in nginx, the day of the week is not looked at, nor what follows the last number: old
+/// As in nginx, the day of the week is ignored, and so is any text after the last number: old
 /// browsers send `; length=` there.
 pub fn parse(text: &[u8]) -> Option<i64> {
     let end = memchr::memchr2(b',', b' ', text)?;
@@ -231,7 +232,7 @@ impl DateReader<'_> {
     }
 }
 
-/// `month` counts from 0. `None` when the month has no such day.
+/// Seconds since 1970. `month` counts from 0; `None` if the month has no such day.
 pub(crate) fn seconds(year: i64, month: usize, day: i64, clock: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = [31, 28 + i64::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_time() {
+    fn times_out_of_range_are_clamped() {
         assert_eq!(&http(0), b"Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(http(-1), http(0));
         assert_eq!(&http(SECONDS_MAX), b"Fri, 31 Dec 9999 23:59:59 GMT");
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_date() {
+    fn refuses_invalid_dates() {
         for text in [
             "",
             "0",
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_dates_are_read_back() {
         for step in 0..20_000 {
             let time = step * 12_670_117;
             assert_eq!(parse(&http(time)), Some(time));

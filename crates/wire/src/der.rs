@@ -1,8 +1,7 @@
 //! DER: elements of a tag, a length and contents.
 //!
-//! Only what certificates and keys need: tags of one byte, definite lengths.
+//! Only the subset that certificates and keys need: tags of one byte, definite lengths.
 
-/// Tags.
 pub mod tag {
     pub const BOOLEAN: u8 = 0x01;
     pub const INTEGER: u8 = 0x02;
@@ -16,44 +15,40 @@ pub mod tag {
     pub const GENERALIZED_TIME: u8 = 0x18;
     pub const SEQUENCE: u8 = 0x30;
     pub const SET: u8 = 0x31;
-    /// The context's own, with elements inside.
+    /// A context-specific tag, constructed.
     pub const fn constructed(number: u8) -> u8 {
         0xa0 | number
     }
-    /// The context's own, without.
+    /// A context-specific tag, primitive.
     pub const fn primitive(number: u8) -> u8 {
         0x80 | number
     }
 }
 
-/// The bytes are no DER, or other elements than were expected.
+/// The bytes are not DER, or not the expected elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidDer;
 
-/// One element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// The tag's byte.
     pub tag: u8,
-    /// What is inside.
     pub contents: &'a [u8],
-    /// All of it.
+    /// Tag, length and contents.
     pub whole: &'a [u8],
 }
 
-/// Elements that follow each other.
+/// Reads consecutive elements.
 #[derive(Clone, Copy, Debug)]
 pub struct DerReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> DerReader<'a> {
-    /// Reads from the beginning.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Reads the elements of a sequence that nothing follows.
+    /// Reads the elements of a sequence. Nothing may follow the sequence.
     pub fn sequence(bytes: &'a [u8]) -> Result<Self, InvalidDer> {
         let mut reader = Self::new(bytes);
         let inside = reader.inside(tag::SEQUENCE)?;
@@ -61,17 +56,15 @@ impl<'a> DerReader<'a> {
         Ok(inside)
     }
 
-    /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next element's tag.
     pub fn next_tag(&self) -> Option<u8> {
         self.rest.first().copied()
     }
 
-    /// The next element.
+    /// The next element, with any tag.
     pub fn any(&mut self) -> Result<Element<'a>, InvalidDer> {
         let [tag, first, ..] = *self.rest else { return Err(InvalidDer) };
         if tag & 0x1f == 0x1f {
@@ -92,17 +85,17 @@ impl<'a> DerReader<'a> {
         Ok(Element { tag, contents: &whole[head..], whole })
     }
 
-    /// The next element, which has this tag.
+    /// The next element, which must have this tag.
     pub fn element(&mut self, tag: u8) -> Result<Element<'a>, InvalidDer> {
         self.optional(tag)?.ok_or(InvalidDer)
     }
 
-    /// The contents of the next element, which has this tag.
+    /// The contents of the next element, which must have this tag.
     pub fn contents(&mut self, tag: u8) -> Result<&'a [u8], InvalidDer> {
         Ok(self.element(tag)?.contents)
     }
 
-    /// The elements inside the next one, which has this tag.
+    /// The elements inside the next one, which must have this tag.
     pub fn inside(&mut self, tag: u8) -> Result<Self, InvalidDer> {
         Ok(Self::new(self.contents(tag)?))
     }
@@ -120,7 +113,7 @@ impl<'a> DerReader<'a> {
         }
     }
 
-    /// A number that is not negative and fits.
+    /// A non-negative integer that fits into 32 bits.
     pub fn number(&mut self) -> Result<u32, InvalidDer> {
         let bytes = match self.contents(tag::INTEGER)? {
             [] => return Err(InvalidDer),
@@ -134,7 +127,7 @@ impl<'a> DerReader<'a> {
         Ok(bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
     }
 
-    /// All elements have been read.
+    /// Fails if elements are left.
     pub fn end(&self) -> Result<(), InvalidDer> {
         if self.is_empty() { Ok(()) } else { Err(InvalidDer) }
     }
@@ -145,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_lie_within_each_other() {
+    fn elements_are_nested() {
         let mut reader = DerReader::new(&[0x30, 6, 2, 1, 5, 4, 1, 0xff, 5, 0]);
         let mut inside = reader.inside(tag::SEQUENCE).expect("a sequence");
         assert_eq!(inside.number(), Ok(5));

@@ -1,43 +1,41 @@
-//! How private keys are encrypted: PKCS#8 with PBES2 (RFC 8018), and OpenSSL's older form with
+//! The encryption of private keys: PKCS#8 with PBES2 (RFC 8018), and OpenSSL's older form with
 //! `Proc-Type` and `DEK-Info`.
 //!
-//! Says what has to be computed; `net::tls` computes it.
+//! Only the parameters are read here; `net::tls` decrypts.
 
 use alloc::vec::Vec;
 
 use crate::der::{DerReader, InvalidDer, tag};
 use crate::pem::PemSection;
 
-/// A private key behind a password.
+/// A private key encrypted with a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncryptedKey<'a> {
-    /// How the password becomes the cipher's key.
+    /// The derivation of the cipher's key from the password.
     pub derivation: KeyDerivation<'a>,
     /// The cipher, in CBC mode with PKCS#7 padding.
     pub cipher: KeyCipher,
-    /// The cipher's first vector.
+    /// The cipher's initialisation vector.
     pub iv: Vec<u8>,
-    /// What decrypts to the key.
+    /// The encrypted key.
     pub ciphertext: &'a [u8],
 }
 
-/// How a password becomes a key.
+/// The derivation of a key from a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyDerivation<'a> {
     /// RFC 8018, section 5.2.
     Pbkdf2 {
-        /// The salt.
         salt: &'a [u8],
-        /// How often the hash is applied.
         iterations: u32,
-        /// Of HMAC.
+        /// The hash of HMAC.
         hash: KeyHash,
     },
-    /// OpenSSL's `EVP_BytesToKey` with MD5, applied once; the salt is the vector's beginning.
+    /// OpenSSL's `EVP_BytesToKey` with MD5, applied once; the salt is the beginning of the vector.
     Md5,
 }
 
-/// Hashes of HMAC.
+/// The hashes of HMAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHash {
     Sha1,
@@ -46,7 +44,6 @@ pub enum KeyHash {
     Sha512,
 }
 
-/// Ciphers of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyCipher {
     Aes128,
@@ -55,20 +52,20 @@ pub enum KeyCipher {
     DesEde3,
 }
 
-/// Why an encrypted key cannot be read, whatever the password.
+/// Why an encrypted key cannot be read with any password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncryptedKeyError {
-    /// It is broken.
+    /// It is malformed.
     Invalid,
-    /// It is encrypted in a way that is not supported: PBES1, scrypt, other ciphers.
+    /// The kind of encryption is not supported: PBES1, scrypt, other ciphers.
     Unsupported,
 }
 
-/// Iterations of PBKDF2 that are computed. OpenSSL writes 2048.
+/// The most iterations of PBKDF2. OpenSSL writes 2048.
 const ITERATIONS_MAX: u32 = 10_000_000;
 
 impl<'a> EncryptedKey<'a> {
-    /// How a section is encrypted; `None`: it is not.
+    /// The encryption of a section; `None` if it is not encrypted.
     pub fn of(section: &'a PemSection<'a>) -> Option<Result<Self, EncryptedKeyError>> {
         if section.label == b"ENCRYPTED PRIVATE KEY" {
             return Some(Self::from_pkcs8(&section.contents));
@@ -101,7 +98,7 @@ impl<'a> EncryptedKey<'a> {
             .checked()
     }
 
-    /// Reads what `DEK-Info` says.
+    /// Reads the value of `DEK-Info`.
     fn from_dek_info(info: &[u8], ciphertext: &'a [u8]) -> Result<Self, EncryptedKeyError> {
         let comma = memchr::memchr(b',', info).ok_or(EncryptedKeyError::Invalid)?;
         let (name, iv) = (info[..comma].trim_ascii(), info[comma + 1..].trim_ascii());
@@ -119,7 +116,7 @@ impl<'a> EncryptedKey<'a> {
 }
 
 impl KeyCipher {
-    /// Bytes in a key.
+    /// The length of a key, in bytes.
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128 => 16,
@@ -128,7 +125,7 @@ impl KeyCipher {
         }
     }
 
-    /// Bytes in a block, and in the vector.
+    /// The length of a block and of the vector, in bytes.
     pub const fn block_len(self) -> usize {
         match self {
             Self::DesEde3 => 8,
@@ -146,7 +143,7 @@ impl From<InvalidDer> for EncryptedKeyError {
 /// Object identifiers, without tag and length.
 const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
 const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 12];
-/// HMAC with a hash: these bytes, and one that says which.
+/// HMAC with a hash: these bytes, and one for the hash.
 const HMAC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 2];
 
 /// Ciphers by identifier and by the name in `DEK-Info`.

@@ -1,19 +1,19 @@
-//! The usual form of a header line: `Name: value` and CR LF, all of it there.
+//! The usual form of a header line: `Name: value` and CR LF, complete in the input.
 //!
 //! Nearly every line has it, in requests and replies. The parsers take such lines in one pass and
-//! leave every other line to code that looks closely: a line that is incomplete or too long, with
-//! other spaces or control characters, or without a colon.
+//! leave all others to slower code: lines that are incomplete or too long, with other spaces or
+//! control characters, or without a colon.
 
 use core::ops::Range;
 
 use crate::Slice;
 use crate::words::{find_colon, find_control};
 
-/// Offsets in the text that a line was found in.
+/// The parts of a line, as offsets in its text.
 pub(crate) struct FieldLine {
     pub(crate) name: Range<usize>,
     pub(crate) value: Range<usize>,
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub(crate) end: usize,
 }
 
@@ -24,8 +24,8 @@ pub(crate) fn is_end(text: &[u8], start: usize) -> bool {
 }
 
 impl FieldLine {
-    /// The line that begins at `start`, if it is usual. What is before the colon may still be no
-    /// name.
+    /// The line that begins at `start`, if it has the usual form. The bytes before the colon need
+    /// not be a valid name.
     #[inline(always)]
     pub(crate) fn usual(text: &[u8], start: usize) -> Option<Self> {
         if *text.get(start)? == b'\r' {

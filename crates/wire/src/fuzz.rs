@@ -36,7 +36,7 @@ use crate::uri::{self, EscapeSet, Unescape, UriTarget};
 use crate::x509::{NAME_COMPARISONS_MAX, RevocationListParts, TrustSettings, X509};
 use crate::{Known, Version};
 
-/// Panics where what must hold does not.
+/// Panics if a property does not hold.
 pub type Check = fn(&[u8]);
 
 /// The checks by the names of their fuzz targets.
@@ -63,13 +63,14 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("ocsp", ocsp),
 ];
 
-/// Ends of an input that are tried.
+/// The most prefixes of an input that are tried.
 const CUTS_MAX: usize = 600;
 
-/// Splits that depend on the input alone, so that a finding can be repeated.
+/// The number of random splits, and of their cuts. They depend on the input alone, so that a
+/// finding can be repeated.
 const SPLITS: usize = 4;
 
-/// A request head means the same in pieces and in one, and lies within its input.
+/// A request head parses alike in pieces and whole, and lies within its input.
 pub fn http1_request(input: &[u8]) {
     for limits in head_limits() {
         let (head, whole) = parse_pieces(input, &limits, &[input.len()]);
@@ -98,7 +99,7 @@ fn all_differ<T: PartialEq>(items: &[T]) -> bool {
     items.iter().enumerate().all(|(at, item)| !items[..at].contains(item))
 }
 
-/// What a PEM section decodes to is encoded and read again, and an encrypted key fits its cipher.
+/// A decoded PEM section survives encoding and decoding, and an encrypted key fits its cipher.
 pub fn pem(input: &[u8]) {
     for section in PemSections::new(input).map_while(Result::ok) {
         let mut text = Vec::new();
@@ -112,8 +113,8 @@ pub fn pem(input: &[u8]) {
     }
 }
 
-/// What an observer has decided stays so when more bytes come, and it does not see a ClientHello
-/// where a server sees none.
+/// More bytes do not change the decision of an observer, and it does not see a ClientHello where a
+/// server sees none.
 pub fn observed_hello(input: &[u8]) {
     let whole = client_hello::observe(input);
     for end in (0..input.len()).rev().take(CUTS_MAX) {
@@ -125,7 +126,7 @@ pub fn observed_hello(input: &[u8]) {
     }
 }
 
-/// Once a ClientHello is there, more bytes do not change it, and what it names lies within it.
+/// More bytes do not change a complete ClientHello, and its parts lie within it.
 pub fn client_hello(input: &[u8]) {
     let mut complete = None;
     let fault = client_hello::fault(input);
@@ -148,7 +149,7 @@ pub fn client_hello(input: &[u8]) {
     assert!(numbers + names + name <= client_hello::MESSAGE_MAX);
 }
 
-/// What a response contains lies within it, once.
+/// The parts of a response lie within it and do not overlap.
 pub fn ocsp(input: &[u8]) {
     let Ok(response) = OcspResponse::parse(input) else { return };
     let certificates: usize = response.certificates().map(<[u8]>::len).sum();
@@ -157,7 +158,7 @@ pub fn ocsp(input: &[u8]) {
     let _ = response.answer(&nobody);
 }
 
-/// Whatever a certificate says can be written, as ASCII without line breaks.
+/// All values of a certificate can be written, as ASCII without line breaks.
 pub fn x509(input: &[u8]) {
     if let Ok(list) = RevocationListParts::parse(input) {
         let _ = list.revokes(&[1]);
@@ -187,11 +188,11 @@ pub fn x509(input: &[u8]) {
     let _ = x509.keeps_to(&x509, true, &mut comparisons);
 }
 
-/// One with distribution points, for lists to speak of.
+/// A certificate with distribution points, for revocation lists.
 const CERTIFICATE: &[u8] = include_bytes!("../../../fuzz/seeds/x509/listed");
 
-/// A reply's head means the same in pieces and in one, lies within its input, and nothing in its
-/// lines could end one.
+/// A reply's head parses alike in pieces and whole, lies within its input, and no byte in its lines
+/// could end one.
 pub fn http1_response(input: &[u8]) {
     let (head, parser, whole) = parse_reply(input, &[input.len()]);
     for ends in splits(input) {
@@ -295,7 +296,7 @@ fn check_head(head: &RequestHead, progress: Result<HeadProgress, HeadError>, inp
     }
 }
 
-/// Fields that are set and removed, as the bytes of the input say, are those of a plain list.
+/// Fields that are set and removed as the input directs equal those of a plain list.
 fn check_edits(parsed: &RequestHead, input: &[u8]) {
     const NAMES: [&[u8]; 4] = [b"hOST", b"Cookie", b"content-length", b"x-other"];
     const EDITS_MAX: usize = 32;
@@ -341,7 +342,7 @@ fn check_error(error: HeadError, input: &[u8]) {
     assert!(message.starts_with(b"client sent "));
 }
 
-/// A chunked body is the same in pieces and in one.
+/// A chunked body decodes alike in pieces and whole.
 pub fn http1_chunked(input: &[u8]) {
     let whole = decode_pieces(input, &[input.len()]);
     for ends in splits(input) {
@@ -349,7 +350,7 @@ pub fn http1_chunked(input: &[u8]) {
     }
 }
 
-/// The body as far as it came, and its end in the input.
+/// The body so far, and the offset of its end in the input.
 fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>, InvalidChunked>) {
     let mut decoder = ChunkedDecoder::default();
     let mut body = Vec::new();
@@ -372,7 +373,8 @@ fn decode_pieces(input: &[u8], ends: &[usize]) -> (Vec<u8>, Result<Option<usize>
     (body, Ok(None))
 }
 
-/// What a connection is told means the same in pieces and in one, and the answers are whole frames.
+/// Input of a connection has the same effects in pieces and whole, and the answers are whole
+/// frames.
 pub fn http2(input: &[u8]) {
     for role in [Http2Role::Server, Http2Role::Client] {
         let whole = http2_in_pieces(role, input, &[input.len()]);
@@ -390,7 +392,7 @@ pub fn http2(input: &[u8]) {
     }
 }
 
-/// What came of an input: events, all data, all fields, and what is to be sent.
+/// The effects of an input: events, all data, all fields, and the output.
 #[derive(Debug, PartialEq)]
 struct Http2Seen {
     events: Vec<Http2Event>,
@@ -443,7 +445,7 @@ fn note_http2(
         Http2Event::Data { stream, range, end_stream } => {
             assert!(end_stream || !range.is_empty());
             seen.data.extend_from_slice(&taken[range]);
-            // Where a frame is cut is not what it says.
+            // The events do not show where a frame was cut.
             if end_stream {
                 seen.events.push(Http2Event::Data { stream, range: 0..0, end_stream });
             }
@@ -464,8 +466,9 @@ fn note_http2(
     }
 }
 
-/// Lines of the form "name=value". Those that make a reply have one status, which is the first, and
-/// a length; they do so without what is not needed, and do not with a field that is refused.
+/// Lines of the form "name=value" as the fields of a reply. In a valid reply, the first one is the
+/// only status, and there is at most one length; the reply stays valid with its status alone, and
+/// becomes invalid with a forbidden field.
 pub fn http2_reply(input: &[u8]) {
     let mut lines: Vec<(&[u8], &[u8])> = Vec::new();
     for line in input.split(|&byte| byte == b'\n') {
@@ -501,7 +504,7 @@ fn parse_http2_reply(lines: &[(&[u8], &[u8])]) -> Result<Http2Reply, InvalidRepl
     http2::reply::parse(&block)
 }
 
-/// Normal paths stay normal, and what is escaped can be unescaped.
+/// Normal paths stay normal, and escaped text can be unescaped.
 pub fn uri(input: &[u8]) {
     if let Some(target) = UriTarget::parse(input) {
         let Slice { end, .. } = target.whole;
@@ -551,7 +554,7 @@ fn check_path(path: &[u8], is_normal: bool) {
     }
 }
 
-/// Ranges lie within the length, and are not many without need.
+/// Ranges lie within the length, and are limited in number and total length.
 pub fn range(input: &[u8]) {
     let mut ranges = Vec::new();
     for length in [0, 1, 1000, 1 << 20, i64::MAX as u64, u64::MAX] {
@@ -568,7 +571,7 @@ pub fn range(input: &[u8]) {
     }
 }
 
-/// Case means nothing, nor does what comes after the first `gzip`'s comma.
+/// Case does not matter, nor does the text after the first `gzip` and its comma.
 pub fn accept_encoding(input: &[u8]) {
     let accepted = accepts_gzip(input);
     // `gzip,` in lower case is accepted whatever follows.
@@ -582,7 +585,7 @@ pub fn accept_encoding(input: &[u8]) {
     }
 }
 
-/// A PROXY protocol header means the same in pieces and in one, and its values lie within it.
+/// A PROXY protocol header reads alike in pieces and whole, and its values lie within it.
 pub fn proxy_protocol(input: &[u8]) {
     let whole = proxy_protocol::read(input);
     for ends in splits(input) {
@@ -617,7 +620,7 @@ fn proxy_header_in_pieces(input: &[u8], ends: &[usize]) -> Result<Read, HeaderEr
     last
 }
 
-/// Only what was asked for comes out of a message, and what was written is read back.
+/// Only requested records come out of a message, and a written query can be read.
 pub fn dns(input: &[u8]) {
     const NAMES: [&[u8]; 3] = [b"example.net", b"_http._tcp.example.net", b"a"];
     for (text, known) in NAMES.iter().map(|text| (*text, true)).chain([(input, false)]) {
@@ -650,7 +653,7 @@ fn check_response(message: &[u8], question: &DnsQuestion, id: u16) {
     }
 }
 
-/// The query with the mark of a response is an answer without records.
+/// A query marked as a response is an answer without records.
 fn check_echo(question: &DnsQuestion) {
     const ID: u16 = 0xabcd;
     let mut message = Vec::new();
@@ -661,7 +664,7 @@ fn check_echo(question: &DnsQuestion) {
     assert!(matches!(response, Ok(Response::Answer(answer)) if answer.records.is_empty()));
 }
 
-/// The head of a CGI reply means the same in pieces and in one, and has a status.
+/// The head of a CGI reply parses alike in pieces and whole, and has a status.
 pub fn cgi(input: &[u8]) {
     for parser in [cgi::CgiHeadParser::default(), cgi::CgiHeadParser::with_status_line()] {
         let mut head = ReplyHead::default();
@@ -684,7 +687,7 @@ pub fn cgi(input: &[u8]) {
     }
 }
 
-/// Records mean the same in pieces and in one.
+/// Records decode alike in pieces and whole.
 pub fn fastcgi(input: &[u8]) {
     let whole = records_in_pieces(input, &[input.len()]);
     for ends in splits(input) {
@@ -693,7 +696,7 @@ pub fn fastcgi(input: &[u8]) {
     assert!(fastcgi::trim_stderr(input).len() <= input.len());
 }
 
-/// Output, what is said to the error log, and how far the request got.
+/// Output, text for the error log, and the progress of the request.
 type RecordsOutput = (Vec<u8>, Vec<u8>, Vec<usize>);
 
 fn records_in_pieces(input: &[u8], ends: &[usize]) -> (RecordsOutput, Result<(), RecordError>) {
@@ -732,7 +735,7 @@ fn records_in_pieces(input: &[u8], ends: &[usize]) -> (RecordsOutput, Result<(),
     (output, Ok(()))
 }
 
-/// An answer lies within its input, and its value ends where it does in one piece.
+/// An answer lies within its input, and its value has the same end in pieces and whole.
 pub fn memcached(input: &[u8]) {
     let Ok(Some(answer)) = memcached::answer(b"/k", input) else { return };
     let (MemcachedAnswer::Value { head_bytes, .. } | MemcachedAnswer::NotFound { head_bytes }) =
@@ -761,8 +764,8 @@ pub fn memcached(input: &[u8]) {
     }
 }
 
-/// Blocks, each after a byte with its length, mean the same under all limits that do not end the
-/// connection, and the fields mean the same once encoded again.
+/// Blocks, each after a byte with its length, decode alike under all limits that do not end the
+/// connection, and the fields survive another encoding.
 pub fn hpack(input: &[u8]) {
     const TABLE_BYTES_MAX: usize = 256;
     let small = FieldLimits { fields_max: 2, bytes_max: 40, ..FieldLimits::NONE };
@@ -828,7 +831,7 @@ fn check_fields(
     }
 }
 
-/// Ways to cut `input`: byte by byte where it is short, and some at random.
+/// Ways to cut `input`: byte by byte if it is short, and some at random.
 pub fn splits(input: &[u8]) -> impl Iterator<Item = Vec<usize>> {
     const BYTEWISE_MAX: usize = 512;
     let every = (input.len() <= BYTEWISE_MAX).then(|| (0..=input.len()).collect());

@@ -1,24 +1,25 @@
 //! Host validation, for the `Host` header, `:authority` and the absolute form alike.
 //!
-//! Accepts what RFC 3986 allows in an authority without userinfo, as nginx does since 1.29.4: a
-//! reg-name or an IP literal in brackets, then an optional port. It does not check that an IP
-//! address is well-formed, nor percent-encoding: the host is a key to look servers up by.
+//! Accepts the authority of RFC 3986 without userinfo, as nginx does since 1.29.4: a reg-name or an
+//! IP literal in brackets, then an optional port. The form of IP addresses and of percent-encoding
+//! is not checked: the host is only a key for finding servers.
 
 use alloc::vec::Vec;
 
-/// A valid host within the text it was read from: `text[..len]`, and its port.
+/// A valid host within its text, `text[..len]`, and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Length of the host: without the port and without one dot at the end.
+    /// Length of the host, without the port and without one final dot.
     pub len: usize,
-    /// The port, 0 when none was given.
+    /// The port, or 0.
     pub port: u16,
-    /// Whether the host has capital letters and so must be copied to be looked up.
+    /// Whether the host has capital letters, so that a lookup needs a copy in lower case.
     pub has_upper: bool,
 }
 
 impl Host {
-    /// Reads `host`, `host:`, `host:port`, `[literal]`, `[literal]:port`. `None`: answer 400.
+    /// Reads `host`, `host:`, `host:port`, `[literal]`, `[literal]:port`. `None` if it is invalid,
+    /// which is to be answered with 400.
     pub fn parse(text: &[u8]) -> Option<Host> {
         let (end, has_upper) = match text.split_first()? {
             (b'[', literal) => {
@@ -42,7 +43,8 @@ impl Host {
     }
 }
 
-/// How far the bytes in `allowed` go, and whether there are capitals; `None` for two dots in a row.
+/// The number of leading bytes of the class `allowed`, and whether they have capitals; `None` for
+/// two dots in a row.
 #[inline(always)]
 fn scan(text: &[u8], allowed: u8) -> Option<(usize, bool)> {
     let (mut seen, mut in_a_row, mut last) = (0, 0, 0);
@@ -60,7 +62,7 @@ fn scan(text: &[u8], allowed: u8) -> Option<(usize, bool)> {
     (in_a_row & DOT == 0).then_some((end, seen & UPPER != 0))
 }
 
-/// Whether an IP literal may have that byte between its brackets.
+/// Whether a byte is allowed between the brackets of an IP literal.
 pub(crate) fn is_literal_byte(byte: u8) -> bool {
     CLASS[byte as usize] & LITERAL != 0
 }

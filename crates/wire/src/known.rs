@@ -46,13 +46,13 @@ pub enum Known {
 }
 
 impl Known {
-    /// The id of `name`, whatever its case.
+    /// The id of `name`, ignoring case.
     #[inline]
     pub fn of(name: &[u8]) -> Known {
         NAMES.find(name).unwrap_or(Known::Other)
     }
 
-    /// The names of which nginx answers 400 to a second line, as bits.
+    /// The names for which nginx answers a second line with 400, as bits.
     pub(crate) const UNIQUE: u64 = Known::Host.bit()
         | Known::IfModifiedSince.bit()
         | Known::IfUnmodifiedSince.bit()

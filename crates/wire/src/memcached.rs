@@ -1,4 +1,4 @@
-//! memcached's text protocol, as far as a web server needs it: `get` for one key.
+//! memcached's text protocol, limited to the needs of a web server: `get` for one key.
 //!
 //! ```text
 //! get KEY CRLF -> VALUE KEY FLAGS LENGTH CRLF data CRLF END CRLF
@@ -12,10 +12,10 @@ use memchr::memchr;
 use crate::Slice;
 use crate::uri::{EscapeSet, escape};
 
-/// What follows the data of a value.
+/// The bytes after the data of a value.
 pub const TRAILER: &[u8] = b"\r\nEND\r\n";
 
-/// Writes the request for a key. Where in `out` the key is, escaped.
+/// Writes the request for a key. Returns the place of the escaped key in `out`.
 pub fn get(key: &[u8], out: &mut Vec<u8>) -> Slice {
     out.extend_from_slice(b"get ");
     let start = out.len();
@@ -25,37 +25,37 @@ pub fn get(key: &[u8], out: &mut Vec<u8>) -> Slice {
     key
 }
 
-/// What memcached answers.
+/// An answer of memcached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemcachedAnswer {
-    /// There is such a key: its data and [`TRAILER`] follow.
+    /// The key exists: its data and [`TRAILER`] follow.
     Value {
-        /// What the client that stored it has noted, a number if all is well.
+        /// The flags that the client stored with it; a number, unless the server is broken.
         flags: Slice,
         /// Bytes of data.
         length: u64,
-        /// Where the data begins.
+        /// The offset of the data.
         head_bytes: usize,
     },
-    /// There is none.
+    /// The key does not exist.
     NotFound {
         /// Bytes of the answer.
         head_bytes: usize,
     },
 }
 
-/// What is wrong with an answer, of which the first line is given.
+/// The fault of an answer, with its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerError {
-    /// It is none.
+    /// It is not an answer.
     Invalid(Slice),
     /// It is for another key.
     Key(Slice),
-    /// Its length is no number.
+    /// Its length is not a number.
     Length(Slice),
 }
 
-/// Reads the first line of an answer about `key`, as it was escaped; `None`: it is not complete.
+/// Reads the first line of an answer about the escaped `key`; `None` if it is incomplete.
 pub fn answer(key: &[u8], input: &[u8]) -> Result<Option<MemcachedAnswer>, AnswerError> {
     let input = &input[..input.len().min(Slice::BUFFER_MAX)];
     let Some(lf) = memchr(b'\n', input) else { return Ok(None) };
@@ -76,7 +76,7 @@ pub fn answer(key: &[u8], input: &[u8]) -> Result<Option<MemcachedAnswer>, Answe
     Ok(Some(MemcachedAnswer::Value { flags, length, head_bytes }))
 }
 
-/// A number as `flags` and lengths are written.
+/// Reads a number in the form of flags and lengths.
 pub fn number(text: &[u8]) -> Option<u64> {
     let digit = |number: u64, byte: &u8| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
@@ -91,22 +91,22 @@ pub fn number(text: &[u8]) -> Option<u64> {
 #[derive(Clone, Debug)]
 pub struct ValueDecoder {
     data_left: u64,
-    /// Bytes of the trailer that have come.
+    /// Bytes of the trailer received so far.
     trailer: usize,
 }
 
-/// Something else stands where the trailer should.
+/// The data is not followed by the trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTrailer;
 
 impl ValueDecoder {
-    /// For so many bytes of data.
+    /// A decoder for `length` bytes of data.
     pub fn new(length: u64) -> Self {
         Self { data_left: length, trailer: 0 }
     }
 
-    /// How many bytes at the start of `input` are data; the rest has been the trailer, or part of
-    /// it. `Err`: the same, but the rest is no trailer.
+    /// Returns the number of data bytes at the start of `input`; the rest is the trailer, or part
+    /// of it. `Err`: the same number, but the rest is not the trailer.
     pub fn decode(&mut self, input: &[u8]) -> Result<usize, (usize, InvalidTrailer)> {
         let data =
             usize::try_from(self.data_left).map_or(input.len(), |left| left.min(input.len()));
@@ -119,12 +119,12 @@ impl ValueDecoder {
         Ok(data)
     }
 
-    /// Bytes of data that are still to come.
+    /// The number of missing bytes of data.
     pub fn data_left(&self) -> u64 {
         self.data_left
     }
 
-    /// Whether everything has come.
+    /// Whether data and trailer are complete.
     pub fn is_done(&self) -> bool {
         self.data_left == 0 && self.trailer == TRAILER.len()
     }

@@ -29,7 +29,7 @@ impl Method {
         1 << self as u32
     }
 
-    /// The method of that exact name; methods are case-sensitive (RFC 9110, section 9.1).
+    /// The method with exactly this name; methods are case-sensitive (RFC 9110, section 9.1).
     pub fn of(name: &[u8]) -> Method {
         match name {
             b"GET" => Method::Get,

@@ -1,7 +1,7 @@
-//! Well-known names, found whatever their case with one look into a table.
+//! Well-known names, found in any case with one lookup.
 //!
-//! A name's first and last bytes, taken as words, give the place of the only entry that it can be.
-//! That no two names have the same place is checked at compile time, when the table is made.
+//! The first and last bytes of a name, as words, determine the slot of its only possible entry. The
+//! check that all names have different slots is done at compile time, when the table is built.
 
 const SLOT_BITS: u32 = 7;
 
@@ -21,7 +21,7 @@ struct NameEntry<T: 'static> {
 }
 
 impl<T: Copy> NameTable<T> {
-    /// The table of these names, all in lower case. `other` fills the places without a name.
+    /// The table of these names, all in lower case. `other` fills the empty slots.
     pub(crate) const fn new(names: &[(&'static [u8], T)], other: T) -> Self {
         let empty = NameEntry { name: b"", first: 0, last: 0, id: other };
         let mut entries = [empty; 1 << SLOT_BITS];
@@ -37,7 +37,7 @@ impl<T: Copy> NameTable<T> {
         Self { entries }
     }
 
-    /// What `name` is. Exact for any bytes: only letters may differ in their case.
+    /// The id of `name`. Exact for any bytes: only the case of letters is ignored.
     #[inline(always)]
     pub(crate) fn find(&self, name: &[u8]) -> Option<T> {
         let (first, last) = outer_words(name)?;
@@ -66,7 +66,7 @@ const fn outer_words(name: &[u8]) -> Option<(u64, u64)> {
     }
 }
 
-/// The factor is one for which the names of this crate's tables have places of their own.
+/// With this factor, all names of this crate's tables have slots of their own.
 #[inline(always)]
 const fn slot(first: u64, last: u64) -> usize {
     const FACTOR: u64 = 0x5a32_b0fd_21da_4b3b;
@@ -76,7 +76,7 @@ const fn slot(first: u64, last: u64) -> usize {
 }
 
 /// The bits in which `word` differs from `lower` other than by the case of letters. `lower` has
-/// lower case letters, which the bit 0x40 tells from "-".
+/// lower case letters; its bit 0x40 distinguishes them from "-".
 #[inline(always)]
 fn difference(word: u64, lower: u64) -> u64 {
     const LETTER: u64 = u64::from_ne_bytes([0x40; WORD]);

@@ -7,25 +7,24 @@ use alloc::vec::Vec;
 use crate::der::{DerReader, InvalidDer, tag};
 use crate::x509::{CertificateTime, Signature};
 
-/// Which certificate is asked about: hashes of its issuer, and its serial number.
+/// The identity of a certificate: hashes of its issuer, and its serial number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OcspCertificateId {
     /// SHA-1 of the issuer's name.
     pub name_hash: [u8; 20],
     /// SHA-1 of the bits of the issuer's key.
     pub key_hash: [u8; 20],
-    /// The certificate's number, as DER has it; up to [`SERIAL_MAX`] bytes.
+    /// The certificate's serial number, as in DER; up to [`SERIAL_MAX`] bytes.
     pub serial: Vec<u8>,
 }
 
 /// A response to a request, signed by its responder.
 #[derive(Clone, Debug)]
 pub struct OcspResponse<'a> {
-    /// Whose key signed it, as the response says.
+    /// The responder's key, as named by the response.
     pub responder: OcspResponder<'a>,
-    /// What was signed.
+    /// The signed bytes.
     pub signed: &'a [u8],
-    /// How it was signed.
     pub signature: Signature<'a>,
     certificates: &'a [u8],
     responses: &'a [u8],
@@ -34,20 +33,19 @@ pub struct OcspResponse<'a> {
 /// The key that signed a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspResponder<'a> {
-    /// The one of the certificate with this name, which is DER.
+    /// The key of the certificate with this name, in DER.
     Name(&'a [u8]),
-    /// The one with this SHA-1.
+    /// The key with this SHA-1.
     KeyHash(&'a [u8]),
 }
 
-/// What a response says about a certificate.
+/// The status of a certificate in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OcspAnswer {
-    /// Whether it was revoked.
     pub status: OcspStatus,
     /// When the status was known to be correct.
     pub this_update: CertificateTime,
-    /// When there will be a newer response.
+    /// The time of a newer response.
     pub next_update: Option<CertificateTime>,
 }
 
@@ -62,19 +60,19 @@ pub enum OcspStatus {
 /// Why a response has no answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspResponseError {
-    /// It cannot be read.
+    /// It is malformed.
     Invalid,
     /// The responder refuses to answer: the status of RFC 6960, section 4.2.1.
     Refused(u8),
 }
 
-/// Bytes of a serial number, at most: three times what RFC 5280 allows.
+/// The most bytes of a serial number: three times what RFC 5280 allows.
 pub const SERIAL_MAX: usize = 64;
 
-/// Certificates of a response that are read, at most.
+/// The most certificates that are read from a response.
 const CERTIFICATES_MAX: usize = 10;
 
-/// Answers of a response that are read, at most.
+/// The most answers that are read from a response.
 const ANSWERS_MAX: usize = 1000;
 
 /// `AlgorithmIdentifier` of SHA-1, with its parameters.
@@ -110,7 +108,6 @@ impl OcspCertificateId {
 }
 
 impl<'a> OcspResponse<'a> {
-    /// Reads a response.
     pub fn parse(der: &'a [u8]) -> Result<Self, OcspResponseError> {
         let mut outer = DerReader::new(der).inside(tag::SEQUENCE)?;
         match outer.contents(tag::ENUMERATED)? {
@@ -137,7 +134,7 @@ impl<'a> OcspResponse<'a> {
         Ok(Self { responder, signed: signed.whole, signature, certificates, responses })
     }
 
-    /// What it says about a certificate, if anything.
+    /// Its answer about a certificate, if it has one.
     pub fn answer(&self, id: &OcspCertificateId) -> Option<OcspAnswer> {
         let mut responses = DerReader::new(self.responses);
         for _ in 0..ANSWERS_MAX {
@@ -149,7 +146,7 @@ impl<'a> OcspResponse<'a> {
         None
     }
 
-    /// The certificates that came with it.
+    /// The certificates in the response.
     pub fn certificates(&self) -> impl Iterator<Item = &'a [u8]> {
         let mut reader = DerReader::new(self.certificates);
         let next = move || reader.element(tag::SEQUENCE).ok().map(|element| element.whole);
@@ -167,7 +164,7 @@ impl<'a> OcspResponder<'a> {
 }
 
 impl OcspAnswer {
-    /// Reads what follows the `CertID` of a `SingleResponse`.
+    /// Reads the part of a `SingleResponse` after the `CertID`.
     fn read(mut reader: DerReader<'_>) -> Result<Self, InvalidDer> {
         let status = match reader.any()?.tag {
             0x80 => OcspStatus::Good,
@@ -185,7 +182,7 @@ impl OcspAnswer {
 }
 
 impl OcspStatus {
-    /// OpenSSL's name of it.
+    /// OpenSSL's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -219,7 +216,7 @@ mod tests {
     use super::*;
     use crate::x509::X509;
 
-    /// Made by `openssl ocsp`: signed by a responder with a certificate, or by the issuer.
+    /// Created by `openssl ocsp`: signed by a responder with a certificate, or by the issuer.
     const BY_RESPONDER: &[u8] = include_bytes!("../../../fuzz/seeds/ocsp/by_responder");
     const BY_ISSUER: &[u8] = include_bytes!("../../../fuzz/seeds/ocsp/by_issuer");
     const UNKNOWN: &[u8] = include_bytes!("../../../fuzz/seeds/ocsp/unknown");

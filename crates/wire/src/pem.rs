@@ -1,41 +1,39 @@
-//! PEM: sections of base64 between lines that say what they are (RFC 7468), with the headers of
-//! OpenSSL's old encrypted keys (RFC 1421).
+//! PEM: sections of base64 between lines with labels (RFC 7468), with the headers of OpenSSL's old
+//! encrypted keys (RFC 1421).
 //!
-//! What stands outside of sections is text for people and skipped.
+//! Text outside of sections is for people and skipped.
 
 use alloc::vec::Vec;
 
-/// One section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PemSection<'a> {
-    /// What it is: `CERTIFICATE`.
+    /// For example `CERTIFICATE`.
     pub label: &'a [u8],
-    /// Names and values before its contents.
+    /// Names and values of the headers before the contents.
     pub headers: Vec<(&'a [u8], &'a [u8])>,
-    /// Its contents, decoded.
+    /// The decoded contents.
     pub contents: Vec<u8>,
 }
 
 /// Why a section cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PemError {
-    /// It has no last line, or that of another label.
+    /// The last line is missing or has another label.
     NoEnd,
-    /// Its contents are no base64.
+    /// The contents are not base64.
     Base64,
 }
 
-/// Sections, in order. Ends after the first error.
+/// Iterates over the sections; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct PemSections<'a> {
     rest: &'a [u8],
 }
 
-/// Characters in a line of what [`encode`] writes.
+/// The length of a line written by [`encode`].
 const LINE_LENGTH: usize = 64;
 
 impl<'a> PemSections<'a> {
-    /// The sections of a file.
     pub fn new(text: &'a [u8]) -> Self {
         Self { rest: text }
     }
@@ -50,7 +48,7 @@ impl<'a> PemSections<'a> {
         Some(line.trim_ascii_end())
     }
 
-    /// The section after its first line.
+    /// Reads a section after its first line.
     fn section(&mut self, label: &'a [u8]) -> Result<PemSection<'a>, PemError> {
         let mut headers = Vec::new();
         let mut decoder = Base64Decoder::default();
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes() {
+    fn encoded_sections_decode() {
         for length in 0..200 {
             let contents: Vec<u8> = (0..length).collect();
             let mut text = b"Subject: somebody\n".to_vec();
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_stand_before_the_contents() {
+    fn headers_precede_the_contents() {
         let section = only(
             b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\
               DEK-Info: AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n",

@@ -1,11 +1,11 @@
-//! The `Range` header against a length (RFC 9110, section 14), as nginx answers it.
+//! The `Range` header applied to a length (RFC 9110, section 14), as in nginx.
 //!
 //! Not decided here: whether ranges apply at all (`If-Range`, the status, the version).
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// What to answer.
+/// The kind of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// 206 with the ranges found: one, or several as multipart/byteranges.
@@ -16,7 +16,7 @@ pub enum Ranges {
     NotSatisfiable,
 }
 
-/// What a part costs in a multipart reply, when `max_ranges` is not set: such a reply may be longer
+/// The cost of a part in a multipart reply when `max_ranges` is not set: such a reply may be longer
 /// than the whole by [`MULTIPART_EXCESS_MAX`].
 const PART_HEAD: u64 = 256;
 const MULTIPART_EXCESS_MAX: u64 = 4096;
@@ -24,7 +24,8 @@ const MULTIPART_EXCESS_MAX: u64 = 4096;
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
 /// Reads the value of a `Range` header into `out`, which is cleared: non-empty ranges within
-/// `length`, in the order asked for. `max_ranges` is nginx's; `None` where it is not set.
+/// `length`, in the order of the header. `max_ranges` is nginx's directive; `None` if it is not
+/// set.
 pub fn parse(
     value: &[u8],
     length: u64,
@@ -42,7 +43,7 @@ pub fn parse(
     }
 }
 
-/// The sum of the ranges' lengths.
+/// Collects the ranges. Returns the sum of their lengths.
 fn collect(
     set: &[u8],
     length: u64,
@@ -68,7 +69,8 @@ fn collect(
     Ok(total)
 }
 
-/// Several ranges that are together longer than the whole are an attack or a mistake.
+/// The answer for the collected ranges. Several ranges that are together longer than the whole are
+/// an attack or a mistake.
 fn weigh(total: u64, length: u64, max_ranges: Option<u32>, found: &[Range<u64>]) -> Ranges {
     let parts = found.len() as u64;
     match parts {
@@ -116,7 +118,7 @@ impl Spec {
         reader.rest.is_empty().then_some(spec)
     }
 
-    /// Empty when nothing of it lies within `length`.
+    /// The range within `length`; empty if it lies outside.
     fn within(self, length: u64) -> Range<u64> {
         match self {
             Spec::From(first) => first..length,

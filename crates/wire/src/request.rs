@@ -1,7 +1,7 @@
-//! The head of a request, whatever protocol it came by: slices of a text that the caller owns.
+//! The head of a request of any protocol: slices of a text that the caller owns.
 //!
-//! HTTP/1 sends that text, and `http1::request` finds the slices in it. A protocol that sends parts
-//! has them written into a text: [`RequestHead::build`], then [`RequestHead::push`] for each field.
+//! HTTP/1 sends that text, and `http1::request` finds the slices in it. For a protocol that sends
+//! parts, the text is written: [`RequestHead::build`], then [`RequestHead::push`] for each field.
 
 use alloc::vec::Vec;
 
@@ -14,9 +14,10 @@ use crate::{Known, Method, Slice, Version};
 pub struct HeadLimits {
     /// Bytes of the first buffer.
     pub client_header_buffer_size: usize,
-    /// How many larger buffers may follow, and their size: the longest request line or header line.
+    /// The number of larger buffers that may follow, and their size: the longest request line or
+    /// header line.
     pub large_client_header_buffers: (usize, usize),
-    /// Header lines kept.
+    /// The most header lines.
     pub max_headers: usize,
     /// Drop lines whose name has odd characters, rather than keep them.
     pub ignore_invalid_headers: bool,
@@ -41,8 +42,8 @@ impl Default for HeadLimits {
 }
 
 impl HeadLimits {
-    /// The input for which a head is complete or refused, never partial: what a caller's buffer
-    /// must be able to hold.
+    /// The length of input at which a head is complete or refused, never partial; the caller's
+    /// buffer must be able to hold it.
     pub fn input_max(&self) -> usize {
         let (number, size) = self.large_client_header_buffers;
         self.client_header_buffer_size.max(1).saturating_add(number.saturating_mul(size))
@@ -63,7 +64,6 @@ pub struct Field {
 /// The head of a request, as far as it is known. Reused for every request of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RequestHead {
-    /// The method.
     pub method: Method,
     /// The method as sent.
     pub method_text: Slice,
@@ -75,21 +75,20 @@ pub struct RequestHead {
     pub schema: Slice,
     /// `host:port` of an absolute-form target or of CONNECT (valid as a host), or empty.
     pub authority: Slice,
-    /// The host asked for, as sent, without port and final dot: of the authority, else of the
-    /// `Host` line; empty when neither is there.
+    /// The requested host, as sent, without port and final dot: that of the authority, else that of
+    /// the `Host` line; empty without both.
     pub host: Slice,
-    /// Whether `host` has capitals: it is a key to servers in lower case.
+    /// Whether `host` has capitals. Servers are looked up in lower case.
     pub host_has_upper: bool,
-    /// The port that came with `host`, or 0.
+    /// The port after `host`, or 0.
     pub port: u16,
     /// The path as sent, without arguments and fragment; begins with "/".
     pub path: Slice,
-    /// What follows "?" up to a fragment; `None` without "?".
+    /// The text after "?" up to a fragment; `None` without "?".
     pub args: Option<Slice>,
-    /// `HTTP/1.1` as sent (nginx's `$server_protocol`), or empty: where a protocol began that was
-    /// refused, or at 0 without any.
+    /// `HTTP/1.1` as sent (nginx's `$server_protocol`). Empty at the beginning of a refused
+    /// protocol, or at 0 without any.
     pub protocol: Slice,
-    /// The version.
     pub version: Version,
     /// The path has "%", "//" or "/." and so may not be its own normal form.
     pub needs_normalising: bool,
@@ -139,49 +138,47 @@ impl Default for RequestHead {
 /// Why a field cannot be part of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldError {
-    /// There are as many as there may be.
+    /// There are too many fields.
     TooMany,
-    /// There is one already, and may be only one.
+    /// A field that may occur once occurs again.
     Duplicate {
-        /// The second one.
+        /// The second field.
         field: Field,
-        /// The first one.
+        /// The first field.
         previous: Field,
     },
-    /// It is `Host`, and no host.
+    /// `Host` is not a valid host.
     InvalidHost,
-    /// Its bytes cannot stand in a field.
+    /// The name or the value has invalid bytes.
     Invalid,
-    /// All of the head is longer than it may be.
+    /// The whole head is too long.
     TooLarge,
 }
 
-/// What a protocol that sends no request line says instead (RFC 9113, section 8.3.1).
+/// The parts of a request in a protocol without request lines (RFC 9113, section 8.3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts<'r> {
-    /// The method.
     pub method: &'r [u8],
-    /// The host and port; empty: the field `Host` has them.
+    /// Host and port; if empty, the field `Host` has them.
     pub authority: &'r [u8],
     /// Path and arguments, beginning with a slash.
     pub target: &'r [u8],
-    /// The version.
     pub version: Version,
 }
 
-/// The parts make no request: the method, the authority or the target cannot be one.
+/// The parts are not a request: the method, the authority or the target is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidParts;
 
 impl RequestHead {
-    /// Forgets the request and keeps the memory of `fields`.
+    /// Clears the request and keeps the memory of `fields`.
     pub fn reset(&mut self) {
         let mut fields = core::mem::take(&mut self.fields);
         fields.clear();
         *self = RequestHead { fields, ..RequestHead::default() };
     }
 
-    /// Becomes the same head, over a copy of the same bytes, and keeps the memory of its lists.
+    /// Becomes a copy of `other`, over a copy of the same bytes, and keeps the memory of its lists.
     pub fn copy_from(&mut self, other: &RequestHead) {
         let mut fields = core::mem::take(&mut self.fields);
         let mut ignored = core::mem::take(&mut self.ignored);
@@ -192,8 +189,8 @@ impl RequestHead {
         *self = RequestHead { fields, ignored, ..*other };
     }
 
-    /// Becomes the head of a request that came in parts. Its text, with the line that logs show, is
-    /// appended to `text`, which is empty.
+    /// Becomes the head of a request in parts. Its text, with a request line for logs, is appended
+    /// to `text`, which is empty.
     pub fn build(
         &mut self,
         text: &mut Vec<u8>,
@@ -226,7 +223,7 @@ impl RequestHead {
         }
     }
 
-    /// Adds a field to a head that was built of parts.
+    /// Adds a field to a head that was built from parts.
     pub fn push(
         &mut self,
         text: &mut Vec<u8>,
@@ -238,8 +235,8 @@ impl RequestHead {
         self.add(text, field, limits)
     }
 
-    /// Replaces all lines of a name by one, which takes the place of the first of them, or comes
-    /// last. The text is appended. After an error the head is as it was.
+    /// Replaces all lines of a name by one, in the place of the first of them or at the end. The
+    /// text is appended. After an error the head is unchanged.
     pub fn set_field(
         &mut self,
         text: &mut Vec<u8>,
@@ -283,8 +280,8 @@ impl RequestHead {
         true
     }
 
-    /// Adds a field unless there is something to check: that it is not the second of its name, that
-    /// it is a host, or that there are not too many.
+    /// Adds a field that needs no checks. Returns whether it was added: its name may occur more
+    /// than once, and the number of fields is below the limit.
     #[inline(always)]
     pub(crate) fn add_usual(&mut self, field: Field, limits: &HeadLimits) -> bool {
         let bit = field.id.bit();
@@ -296,7 +293,7 @@ impl RequestHead {
         true
     }
 
-    /// Adds a field, whose slices are those of `text`.
+    /// Adds a field after checking it. Its slices refer to `text`.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -322,7 +319,7 @@ impl RequestHead {
         Ok(())
     }
 
-    /// Whether there is a field with any of these names, which are bits: [`Known::bit`].
+    /// Whether there is a field with any of these names, given as bits ([`Known::bit`]).
     #[inline]
     pub fn has_any(&self, names: u64) -> bool {
         self.seen & names != 0
@@ -339,7 +336,7 @@ impl RequestHead {
         fields.iter().filter(move |field| field.id == id)
     }
 
-    /// Notes what the target says, which begins at `base`.
+    /// Stores the parts of the target, which begins at `base`.
     #[inline]
     pub(crate) fn note_target(&mut self, target: &UriTarget, base: usize) {
         self.target = target.whole.shifted(base);
@@ -349,7 +346,7 @@ impl RequestHead {
         (self.quoted, self.plus) = (target.quoted, target.plus);
     }
 
-    /// Notes the host in `text`; `None` when it is not valid. The first one noted stays.
+    /// Stores the host in `text`; `None` if it is not valid. The first host has precedence.
     pub(crate) fn note_host(&mut self, input: &[u8], text: Slice) -> Option<()> {
         let host = Host::parse(text.of(input))?;
         if self.host.is_empty() {
@@ -361,7 +358,7 @@ impl RequestHead {
     }
 }
 
-/// Appends a field to a text, unless it cannot be one.
+/// Appends a field to a text, unless it is invalid.
 fn append_field(
     text: &mut Vec<u8>,
     name: &[u8],
@@ -381,7 +378,7 @@ fn append_field(
     Ok(Field { name, value: append(text, value), id })
 }
 
-/// Appends bytes to a text; where they stand in it.
+/// Appends bytes to a text. Returns their place in it.
 fn append(text: &mut Vec<u8>, bytes: &[u8]) -> Slice {
     let start = text.len();
     text.extend_from_slice(bytes);
@@ -404,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_of_parts_is_that_of_the_same_text() {
+    fn a_head_of_parts_equals_the_parsed_text() {
         for (method, target) in [("GET", "/a/../b%20c?d=e+f"), ("X-Y", "/"), ("HEAD", "//+?")] {
             let (mut text, mut built) = (Vec::new(), RequestHead::default());
             let (method, target) = (method.as_bytes(), target.as_bytes());
@@ -444,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_parts_are_refused() {
         let table = [
             RequestParts { method: b"", ..PARTS },
             RequestParts { method: b"G T", ..PARTS },
@@ -489,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_in_any_order_are_those_of_a_plain_list() {
+    fn edits_in_any_order_match_a_plain_list() {
         let names: [&[u8]; 6] = [b"Host", b"Cookie", b"Content-Length", b"x-a", b"X-A", b"x-b"];
         let limits = HeadLimits {
             max_headers: 4,

@@ -1,11 +1,12 @@
-//! SCGI: variables in a netstring, then the body. A reply is CGI's, and ends with the connection.
+//! SCGI: variables in a netstring, then the body. A reply has CGI's form, and ends with the
+//! connection.
 
 use alloc::format;
 use alloc::vec::Vec;
 
 use crate::cgi::{InvalidVariable, Pairs};
 
-/// Variables that each end with a zero byte, as do their names.
+/// A variable is its name and its value, each followed by a zero byte.
 #[derive(Clone, Copy, Debug)]
 pub struct ZeroPairs;
 
@@ -17,7 +18,7 @@ impl Pairs for ZeroPairs {
     }
 
     fn close(_: usize, value: usize, out: &mut Vec<u8>) -> Result<(), InvalidVariable> {
-        // It would end there, and what follows would be a variable of its own.
+        // A zero byte would end the value, and the rest would be a variable of its own.
         if memchr::memchr(0, &out[value..]).is_some() {
             return Err(InvalidVariable);
         }
@@ -26,8 +27,8 @@ impl Pairs for ZeroPairs {
     }
 }
 
-/// Makes what `out` has from `start` on, the variables, a netstring. `CONTENT_LENGTH` comes first
-/// in it; that is for the caller to see to.
+/// Turns the variables, which begin at `start` of `out`, into a netstring. The caller must write
+/// `CONTENT_LENGTH` first.
 pub fn end_variables(start: usize, out: &mut Vec<u8>) {
     let length = out.len() - start;
     out.splice(start..start, format!("{length}:").into_bytes());

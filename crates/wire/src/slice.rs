@@ -1,4 +1,4 @@
-//! A piece of a buffer by offsets: what the parsers hand out instead of copies.
+//! A piece of a buffer as offsets. The parsers return slices instead of copies.
 //!
 //! A `Slice` means nothing without the buffer it was cut from; it survives that buffer moving or
 //! growing, which a reference would not.
@@ -27,12 +27,10 @@ impl Slice {
         &buffer[self.start as usize..self.end as usize]
     }
 
-    /// How many bytes.
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether nothing is there.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }

@@ -1,7 +1,6 @@
 //! Reason phrases, in nginx's words.
 
-/// Code and phrase as they stand in a status line, such as `200 OK`. `None` where nginx writes the
-/// code alone.
+/// Code and phrase of a status line, such as `200 OK`; `None` if nginx writes the code alone.
 pub fn status_text(status: u16) -> Option<&'static str> {
     Some(match status {
         100 => "100 Continue",

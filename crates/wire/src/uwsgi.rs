@@ -7,13 +7,13 @@ use crate::cgi::{InvalidVariable, Pairs};
 /// Bytes before the variables: modifier 1, their length, modifier 2.
 pub const HEAD_BYTES: usize = 4;
 
-/// Names and values, each after its length in 16 bits.
+/// A variable is its name and its value, each after its length in 16 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct SizedPairs;
 
 impl Pairs for SizedPairs {
     fn open(name: &[u8], out: &mut Vec<u8>) -> usize {
-        // A name longer than that makes all variables too big, which is found out at their end.
+        // A longer name makes all variables too big, which `end_variables` reports.
         out.extend_from_slice(&(name.len() as u16).to_le_bytes());
         out.extend_from_slice(name);
         out.extend_from_slice(&[0, 0]);
@@ -38,14 +38,14 @@ pub struct UwsgiRequest {
 }
 
 impl UwsgiRequest {
-    /// Leaves room for what comes before the variables.
+    /// Reserves space for the bytes before the variables.
     pub fn begin(out: &mut Vec<u8>) -> Self {
         let start = out.len();
         out.extend_from_slice(&[0; HEAD_BYTES]);
         Self { start }
     }
 
-    /// The variables have been written.
+    /// Completes the bytes before the variables.
     pub fn end_variables(self, modifiers: (u8, u8), out: &mut [u8]) -> Result<(), TooLarge> {
         let length = out.len() - self.start - HEAD_BYTES;
         let [low, high] = u16::try_from(length).map_err(|_| TooLarge(length))?.to_le_bytes();

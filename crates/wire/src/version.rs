@@ -17,7 +17,7 @@ impl Version {
     pub const HTTP_3: Version = Version(3000);
 }
 
-/// Not specified.
+/// A version that is not specified.
 impl Default for Version {
     fn default() -> Self {
         Self::HTTP_09

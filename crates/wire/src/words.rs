@@ -1,8 +1,8 @@
 //! Finds bytes of a class, eight at a time.
 //!
-//! The bytes of a word are tested at once, without vector instructions and so on every processor:
-//! a test sets the highest bit of each byte that is a stop. Its subtractions borrow from the next
-//! byte only where a byte is a stop, so the lowest stop is exact, and no other is asked for.
+//! The bytes of a word are tested at once, without vector instructions and so on every processor: a
+//! test sets the highest bit of each byte that is a stop. Its subtractions borrow from the next
+//! byte only where a byte is a stop, so the lowest stop is exact; no other is used.
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGH: u64 = ONES << 7;
@@ -20,8 +20,8 @@ pub(crate) fn find_colon(text: &[u8], from: usize) -> Option<usize> {
     find(text, from, |word| equal(word, b':'))
 }
 
-/// Offset of what ends a name, or may not stand in it: the first colon, control character, space or
-/// DEL.
+/// Offset of the first byte that ends a name or is invalid in it: a colon, control character, space
+/// or DEL.
 #[inline(always)]
 pub(crate) fn find_name_end(text: &[u8]) -> Option<usize> {
     find(text, 0, |word| below(word, b' ' + 1) | equal(word, b':') | equal(word, 0x7f))
@@ -33,20 +33,20 @@ pub(crate) fn find_target_end(text: &[u8], from: usize, mark: u8) -> Option<usiz
     find(text, from, |word| below(word, b' ' + 1) | equal(word, mark) | equal(word, 0x7f))
 }
 
-/// Sets the highest bit in each byte below `limit`, which is at most 128; and perhaps in bytes of
-/// more than 127, and in bytes after one below it.
+/// Sets the highest bit in each byte below `limit`, which is at most 128. The bit may also be set
+/// in bytes above 127, and in bytes after one below the limit.
 #[inline(always)]
 fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * limit as u64)
 }
 
-/// The same for bytes that are `byte`, which is at most 127.
+/// Like [`below`], for bytes equal to `byte`, which is at most 127.
 #[inline(always)]
 fn equal(word: u64, byte: u8) -> u64 {
     below(word ^ (ONES * byte as u64), 1)
 }
 
-/// A stop is a byte of at most 127 with the highest bit set in `stops` of its word.
+/// Finds the first stop: a byte of at most 127 with the highest bit set in `stops` of its word.
 #[inline(always)]
 fn find(text: &[u8], from: usize, stops: impl Fn(u64) -> u64) -> Option<usize> {
     let mut rest = text.get(from..)?;
@@ -64,13 +64,13 @@ fn find(text: &[u8], from: usize, stops: impl Fn(u64) -> u64) -> Option<usize> {
     find_in_last(text, rest, stops)
 }
 
-/// The same in the last bytes of a text, fewer than a word.
+/// Searches the last bytes of a text, fewer than a word.
 #[inline(always)]
 fn find_in_last(text: &[u8], rest: &[u8], stops: impl Fn(u64) -> u64) -> Option<usize> {
     if rest.is_empty() {
         return None;
     }
-    // Zeros come in behind them.
+    // The bytes after them in the word are zero.
     let word = match text.last_chunk::<BYTES>() {
         Some(chunk) => u64::from_le_bytes(*chunk) >> (8 * (BYTES - rest.len())),
         None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),

@@ -51,7 +51,7 @@ impl Random {
 }
 
 #[test]
-fn a_peer_reads_what_we_write() {
+fn a_peer_decodes_our_blocks() {
     for round in 1..=ROUNDS {
         let mut random = Random(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut encoder = Encoder::new(4096);
@@ -77,7 +77,7 @@ fn a_peer_reads_what_we_write() {
 }
 
 #[test]
-fn we_read_what_a_peer_writes() {
+fn we_decode_a_peers_blocks() {
     for round in 1..=ROUNDS {
         let mut random = Random(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut encoder = PeerEncoder::with_dynamic_size(4096);

@@ -17,7 +17,7 @@ use wire::http2::{
 
 const SEEDS: u64 = 40;
 const STREAMS: usize = 24;
-/// More than both ends send: neither waits for the other to read.
+/// More than both ends send, so neither waits for the other to read.
 const PIPE_BYTES: usize = 16 << 20;
 
 /// Numbers that depend on a seed alone.
@@ -37,14 +37,14 @@ impl Dice {
     }
 }
 
-/// What is done on one stream.
+/// The plan for one stream.
 #[derive(Clone, Debug)]
 struct Plan {
     path: String,
     fields: Vec<(String, String)>,
     body: Vec<u8>,
     trailers: Option<String>,
-    /// The asking end resets the stream after so many bytes of the answer.
+    /// The client resets the stream after this many bytes of the answer.
     cancel_after: Option<usize>,
 }
 
@@ -73,9 +73,9 @@ fn runtime(test: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(timeout, test).await.expect("no deadlock") });
 }
 
-/// Ours is the server: each request's fields, body and trailers come back.
+/// Our end is the server: it returns each request's fields, body and trailers.
 #[test]
-fn h2_asks_and_wire_answers() {
+fn an_h2_client_and_our_server_agree() {
     for seed in 1..=SEEDS {
         runtime(async {
             let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -110,7 +110,7 @@ async fn ask(io: DuplexStream, plans: Vec<Plan>, mut dice: Dice) {
                     check_fields(&head.headers, &plan);
                     check_body(body, &plan).await;
                 };
-                // A stream that is cancelled is dropped while it sends.
+                // A cancelled stream is dropped while it sends.
                 let sent = async { sending.await.or(plan.cancel_after.map(|_| ())).unwrap() };
                 tokio::join!(sent, receiving);
             }) as Pin<Box<dyn Future<Output = ()>>>);
@@ -122,7 +122,7 @@ async fn ask(io: DuplexStream, plans: Vec<Plan>, mut dice: Dice) {
     connection.unwrap();
 }
 
-/// Runs all of them until each is done.
+/// Runs all tasks until each is done.
 async fn together(mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
     std::future::poll_fn(|cx| {
         tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
@@ -175,14 +175,14 @@ async fn check_body(mut body: RecvStream, plan: &Plan) {
     assert_eq!(end.map(|value| value.to_str().unwrap()), plan.trailers.as_deref());
 }
 
-/// A server that sends everything back.
+/// A server that returns everything it receives.
 struct Echo {
     endpoint: Http2Endpoint,
     streams: HashMap<u32, Returned>,
     dice: Dice,
 }
 
-/// What has come on a stream and is still to go back.
+/// The data received on a stream that is not yet returned.
 struct Returned {
     key: StreamKey,
     body: Vec<u8>,
@@ -266,7 +266,7 @@ impl Echo {
         self.streams.insert(key.id, returned);
     }
 
-    /// Sends what the windows allow.
+    /// Sends data as the windows allow.
     fn pump(&mut self) {
         let Self { endpoint, streams, dice } = self;
         streams.retain(|_, returned| {
@@ -292,13 +292,13 @@ impl Echo {
 async fn flush(endpoint: &mut Http2Endpoint, io: &mut DuplexStream) {
     let output = endpoint.output().to_vec();
     endpoint.advance_output(output.len());
-    // A client that is gone reads nothing.
+    // A client that has closed its end does not read.
     let _ = io.write_all(&output).await;
 }
 
-/// Ours is the client, theirs sends everything back.
+/// Our end is the client; theirs returns everything.
 #[test]
-fn wire_asks_and_h2_answers() {
+fn our_client_and_an_h2_server_agree() {
     for seed in 1..=SEEDS {
         runtime(async {
             let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -339,7 +339,7 @@ async fn answer(io: DuplexStream, mut dice: Dice) {
     .await;
 }
 
-/// `None` where the client resets the stream.
+/// Returns everything; `None` if the client resets the stream.
 async fn echo_all(mut body: RecvStream, mut to: SendStream<Bytes>) -> Option<()> {
     while let Some(data) = body.data().await {
         let mut data = data.ok()?;
@@ -360,7 +360,7 @@ async fn echo(body: RecvStream, to: SendStream<Bytes>) {
     echo_all(body, to).await;
 }
 
-/// A client with a list of things to ask.
+/// A client with a list of requests.
 struct Asker {
     endpoint: Http2Endpoint,
     waiting: Vec<Plan>,
@@ -391,7 +391,7 @@ impl Asker {
         let total = self.waiting.len();
         let mut knows_settings = false;
         while self.done < total {
-            // Streams that are over make room for others.
+            // Ended streams make room for others.
             self.pump();
             while knows_settings && let Some(plan) = self.waiting.pop() {
                 let Some(key) = self.endpoint.open() else {
@@ -497,7 +497,7 @@ impl Asker {
     }
 }
 
-/// Seeds of the fuzz target with a few bytes changed: no findings.
+/// Seeds of the fuzz target with a few changed bytes pass its check.
 #[test]
 fn changed_seeds_pass() {
     let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/http2");

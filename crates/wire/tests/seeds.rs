@@ -1,4 +1,4 @@
-//! Every fuzz seed passes its target's check: findings stay fixed without a fuzzer at hand.
+//! Every fuzz seed passes its target's check, so findings stay fixed without a fuzzer.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The files there are.
+//! The files on disk.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,7 +18,7 @@ impl Files for Disk {
     fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError> {
         let file = File::open(as_path(path)).map_err(|error| FileError::new(Call::Open, &error))?;
         let mut bytes = Vec::new();
-        // A device never ends.
+        // A device may never end.
         file.take(FILE_BYTES_MAX as u64 + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| FileError::new(Call::Read, &error))?;
@@ -45,8 +45,7 @@ impl Files for Disk {
     }
 }
 
-/// Goes one component further from each folder. One that cannot be read holds nothing, as for
-/// glob(3).
+/// Adds one component to each folder. As in glob(3), a folder that cannot be read counts as empty.
 fn step(folders: Vec<Vec<u8>>, component: &[u8]) -> Result<Vec<Vec<u8>>, FileError> {
     let mut found = Vec::new();
     for mut folder in folders {

@@ -1,9 +1,9 @@
-//! File name patterns, as glob(3) has them in the C locale: `*`, `?`, `[...]` and `\`.
+//! File name patterns as in glob(3) in the C locale: `*`, `?`, `[...]` and `\`.
 //!
-//! One component at a time: no slash gets here. A leading dot matches only itself. Not supported
-//! are the collating forms `[.x.]` and `[=x=]`, which mean their letters.
+//! One component at a time, without slashes. A leading dot matches only itself. Not supported are
+//! the collating forms `[.x.]` and `[=x=]`, which mean their letters.
 
-/// Whether nginx takes a name for a pattern at all.
+/// Whether nginx treats a name as a pattern.
 pub fn has_magic(name: &[u8]) -> bool {
     name.iter().any(|byte| b"*?[".contains(byte))
 }
@@ -33,8 +33,8 @@ pub(super) fn literal(component: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Whether a name matches. Only the last `*` is ever tried again, so the time is at most the
-/// product of the lengths.
+/// Whether a name matches. Only the last `*` is tried again, so the time is at most the product of
+/// the lengths.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.first() == Some(&b'.')
         && !matches!(GlobPiece::first(pattern), Some((GlobPiece::Byte(_), _)))
@@ -63,13 +63,13 @@ pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// What a pattern begins with.
+/// The first piece of a pattern.
 #[derive(Clone, Copy)]
 enum GlobPiece<'a> {
     Star,
     Any,
     Byte(u8),
-    /// `[...]`: what is between the brackets, without the `!`.
+    /// `[...]`: the bytes between the brackets, without the `!`.
     Set {
         members: &'a [u8],
         negated: bool,
@@ -88,7 +88,7 @@ impl<'a> GlobPiece<'a> {
         })
     }
 
-    /// A set, if it is closed: else `[` is only a letter.
+    /// Reads a set if it is closed; otherwise `[` is a letter.
     fn set(after: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let negated = matches!(after, [b'!' | b'^', ..]);
         let members = &after[usize::from(negated)..];

@@ -10,7 +10,7 @@ use super::{Call, ENOENT, FileError, Files, glob};
 pub struct MemoryFiles(BTreeMap<Box<[u8]>, Arc<[u8]>>);
 
 impl MemoryFiles {
-    /// The same with one more file, or another content.
+    /// Adds a file, or replaces its contents.
     pub fn with(mut self, path: impl AsRef<[u8]>, text: impl AsRef<[u8]>) -> Self {
         self.0.insert(path.as_ref().into(), text.as_ref().into());
         self
@@ -26,7 +26,8 @@ impl Files for MemoryFiles {
         let fits = |path: &[u8]| {
             let mut names = path.split(|&byte| byte == b'/');
             let mut parts = pattern.split(|&byte| byte == b'/');
-            // A slash at the beginning is one: no pattern stands for nothing there.
+            // The empty part before a leading slash matches only another one: `*` does not match
+            // it.
             let fits = |part: &[u8], name: &[u8]| {
                 part.is_empty() == name.is_empty() && glob::matches(part, name)
             };

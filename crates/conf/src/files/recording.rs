@@ -1,8 +1,8 @@
 //! A recording of the files that were read, as bytes that can be replayed.
 //!
-//! A recording is a list of entries: a kind, a name and what came of it, errors included; numbers
-//! are little-endian, every string is preceded by its length. It may come from anywhere: reading
-//! one never panics and allocates in proportion to its size.
+//! A recording is a list of entries: a kind, a name and the result, errors included; numbers are
+//! little-endian, every string is preceded by its length. It may come from anywhere: reading one
+//! never panics and allocates in proportion to its size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub struct Recorder<F> {
 }
 
 impl<F: Files> Recorder<F> {
-    /// A recorder that has seen nothing yet.
+    /// A recorder without entries.
     pub fn new(inner: F) -> Self {
         Self { inner, recording: Recording::default() }
     }
 
-    /// Everything seen so far, for [`Replay::from_bytes`].
+    /// All entries so far, for [`Replay::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         self.recording.to_bytes()
     }
@@ -50,7 +50,7 @@ impl<F: Files> Files for Recorder<F> {
     }
 }
 
-/// Answers from a recording, and knows nothing else.
+/// Answers from a recording alone.
 #[derive(Debug)]
 pub struct Replay(Recording);
 
@@ -93,7 +93,7 @@ const FILE_FAILED: u8 = 1;
 const GLOB: u8 = 2;
 const GLOB_FAILED: u8 = 3;
 
-/// The calls that can fail; a recording has their position here.
+/// The calls that can fail; a recording contains their index in this array.
 const CALLS: [Call; 4] = [Call::Open, Call::Read, Call::Glob, Call::Replay];
 
 impl Recording {
@@ -152,7 +152,7 @@ struct RecordingReader<'a> {
     bytes: &'a [u8],
 }
 
-/// Every answer is `None` where the bytes end too early or mean nothing.
+/// Each method returns `None` if the bytes end too early or are invalid.
 impl<'a> RecordingReader<'a> {
     fn recording(&mut self) -> Option<Recording> {
         let mut recording = Recording::default();

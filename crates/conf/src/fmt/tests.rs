@@ -93,14 +93,14 @@ fn every_kind_of_line_end_becomes_a_line_feed() {
 }
 
 #[test]
-fn nothing_stays_nothing() {
+fn an_empty_text_stays_empty() {
     assert_eq!(formatted(""), "");
     assert_eq!(formatted(" \n\r\n"), "");
     assert_eq!(formatted("#"), "#\n");
 }
 
 #[test]
-fn what_is_no_configuration_is_refused() {
+fn invalid_configurations_are_refused() {
     for text in ["a", "a {", "}", "a; ;", "a \"b\"c;"] {
         assert!(format(text.as_bytes()).is_err(), "{text}");
     }

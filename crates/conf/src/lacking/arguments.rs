@@ -1,7 +1,7 @@
 //! The arguments of directives that Weir lacks, checked as nginx checks them.
 //!
-//! What a directive accepts follows from the function of nginx's that reads it (its `setter`).
-//! Setters of one directive alone are not imitated here but for the number of their arguments.
+//! The valid arguments of a directive follow from nginx's function that reads it (its `setter`).
+//! For a setter of a single directive, only the number of arguments is checked.
 
 use crate::known::KnownDirective;
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
     SizeTemplate, Template, Value, units,
 };
 
-/// Refuses what nginx refuses, in its order and words. `lines` are those of the block.
+/// Refuses the arguments that nginx refuses, in its order and words. `lines` are those of the
+/// block.
 pub(super) fn check(
     known: &KnownDirective,
     line: &Directive,
@@ -107,7 +108,7 @@ fn values(known: &KnownDirective, line: &Directive, load: &mut Load<'_>) -> Resu
     }
 }
 
-/// Words of a list that the table has.
+/// Checks the words against the list in the table.
 fn words(known: &KnownDirective, line: &Directive) -> Result<()> {
     let is_known = |text: &[u8]| {
         known.values.split(' ').any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
@@ -134,7 +135,7 @@ fn unused(load: &mut Load<'_>, read: impl FnOnce(&mut Load<'_>) -> Result<()>) -
     result
 }
 
-/// Statuses and the time that replies with them are kept for.
+/// Statuses and the time for which replies with them are kept.
 fn cache_valid(line: &Directive) -> Result<()> {
     let Some((time, statuses)) = line.args.split_last() else { return Ok(()) };
     if units::seconds(&time.text).is_none() {

@@ -1,4 +1,4 @@
-//! Directives that no feature takes, as they are met while a configuration is read.
+//! Handles directives that no feature has, while a configuration is read.
 
 use super::{Class, Lack, LackingRow, arguments, of, third_party};
 use crate::known::{self, DirectiveSupport};
@@ -17,9 +17,9 @@ pub struct EnclosingBlock<'a> {
 pub struct LinePart {
     /// The text to report: `resolver ... status_zone=`.
     pub what: Box<str>,
-    /// Who has it; empty: not known.
+    /// The module that has it; empty if unknown.
     pub module: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub class: Class,
 }
 
@@ -81,8 +81,8 @@ impl Load<'_> {
         Ok(true)
     }
 
-    /// Deals with a part of a line that Weir does not have, though it has the directive. Leniently
-    /// the line, or that part of it, is ignored, with a warning.
+    /// Handles a part of a line that Weir lacks, although it has the directive. In lenient mode,
+    /// the line or that part of it is ignored, with a warning.
     pub fn without_part(&mut self, line: &Directive, part: LinePart, error: Error) -> Result<()> {
         let LinePart { what, module, class } = part;
         if !self.lenient {
@@ -119,8 +119,8 @@ impl Load<'_> {
         }
     }
 
-    /// Refuses a directive of a module that nginx does not bring. Called `nginx`, the program says
-    /// first what nginx says.
+    /// Refuses a directive of a module that is not part of nginx. If the program is called `nginx`,
+    /// nginx's message comes first.
     fn of_third_party(&self, line: &Directive, row: &LackingRow) -> Error {
         let error = match self.as_nginx {
             true => {
@@ -165,7 +165,7 @@ impl Load<'_> {
     }
 }
 
-/// Blocks that no request is in when its access is checked and its content made.
+/// Blocks that contain no request in the access and content phases.
 const WITHOUT_REQUESTS: [&str; 4] = ["main", "events", "upstream", "if-in-server"];
 
 /// The class of a directive of nginx that the table lacks: the most severe one.
@@ -178,15 +178,15 @@ static NEW: LackingRow = LackingRow {
     defines: "",
 };
 
-/// What a name was probably meant to be that is allowed in other blocks.
+/// The name of a directive in other blocks that was probably meant.
 fn elsewhere(name: &[u8]) -> Option<String> {
     let meant = suggest::nearest(name, known::all().iter().map(|known| known.name))?;
     let places = known::places(meant.as_bytes())?;
     Some(format!("{} It is allowed in {places}", suggest::did_you_mean(meant)))
 }
 
-/// What to do about a line that is the rest of the value before it: in
-/// `add_header A max-age=1; preload;` the value was meant to have the `;`.
+/// Advice about a line that is the rest of the value before it: in
+/// `add_header A max-age=1; preload;` the value was meant to contain the `;`.
 fn cut_off(line: &Directive, block: EnclosingBlock<'_>) -> Option<String> {
     let at = line.name.span;
     let before = block.lines.iter().rfind(|other| {

@@ -1,14 +1,15 @@
-//! Unsupported directives: the purpose of each, and what Weir does without it.
+//! Unsupported directives: the purpose of each, and Weir's behaviour without it.
 //!
 //! `lacking.tsv` has nginx's own directives that Weir may lack, `third_party.tsv` those of modules
-//! that nginx does not bring. In both, the first row that fits a name holds, and a `*` ends a
-//! pattern. A row says the directive's class, the values with which it asks for nothing, and the
-//! directive that it belongs to (column `of`): a setting of `fastcgi_pass` means nothing where
-//! `fastcgi_pass` is absent, and where it is present, that is the directive to complain about. So
-//! a directive with an `of` is never an error itself. `modules.tsv` has the names of files of
-//! modules that nginx does not bring, for `load_module`.
+//! that are not part of nginx. In both, the first row that fits a name applies, and a `*` ends a
+//! pattern. A row has the directive's class, the values that make it inactive, and the directive
+//! that it belongs to (column `of`): a setting of `fastcgi_pass` has no effect without
+//! `fastcgi_pass`, and with `fastcgi_pass`, that directive is the one to report. So a directive
+//! with an `of` is never an error itself. `modules.tsv` has the file names of modules that are not
+//! part of nginx, for `load_module`.
 //!
-//! Deliberately absent: which directives Weir has. Only what no feature takes is looked up here.
+//! Deliberately absent: a list of Weir's directives. Only names that no feature accepts are looked
+//! up here.
 
 mod arguments;
 mod load;
@@ -26,38 +27,38 @@ use crate::known::KnownDirective;
 /// The purpose of a directive, as far as it matters when it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It decides who may see something.
+    /// It decides about access.
     Protection,
     /// It answers all requests of its location.
     Handler,
-    /// It turns what is read into what a client may see.
+    /// It turns stored or received content into the content for clients.
     Source,
     /// It opens a block of its own with servers in it.
     Block,
-    /// It gives variables their values.
+    /// It sets variables.
     Variable,
-    /// It changes what clients or backends get.
+    /// It changes replies to clients or requests to backends.
     Behavior,
     /// It saves time, memory or bandwidth, and changes nothing else.
     Performance,
     /// It counts, traces or logs.
     Metadata,
-    /// It does nothing by itself.
+    /// It has no effect by itself.
     Nothing,
 }
 
 /// The consequence of a missing directive, most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consequence {
-    /// Somebody could see or do what they may not.
+    /// Someone could see or do something that is forbidden.
     Security,
-    /// Something is not served.
+    /// Some content is not served.
     Content,
-    /// Clients, backends or logs get something else.
+    /// Clients, backends or logs get different data.
     Behavior,
-    /// It costs more.
+    /// More resources are used.
     Performance,
-    /// None.
+    /// No consequence.
     Nothing,
 }
 
@@ -77,7 +78,7 @@ impl Class {
         all.into_iter().find(|(_, name)| *name == word).map(|(class, _)| class)
     }
 
-    /// What follows.
+    /// The consequence of its absence.
     pub fn consequence(self) -> Consequence {
         match self {
             Self::Protection => Consequence::Security,
@@ -93,7 +94,7 @@ impl Class {
         matches!(self, Self::Protection | Self::Handler | Self::Source)
     }
 
-    /// What a lenient Weir does instead.
+    /// What a lenient Weir does in its place.
     pub fn instead(self) -> &'static str {
         match self {
             Self::Protection => "requests it would protect are answered with 403",
@@ -108,23 +109,23 @@ impl Class {
     }
 }
 
-/// Something in a configuration that this version does not have.
+/// A part of a configuration that this version does not support.
 #[derive(Clone, Debug)]
 pub struct Lack {
-    /// The directive, or what it says that is not there: `listen ... ssl`.
+    /// The directive, or the part of it that is not supported: `listen ... ssl`.
     pub what: Box<str>,
-    /// The module that has it; empty: not known.
+    /// The module that has it; empty if unknown.
     pub module: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub class: Class,
-    /// Whether it asks for anything: it does not have a value such as `off`, and is no setting of
-    /// another directive.
+    /// Whether it has an effect: it has no value such as `off`, and is not a setting of another
+    /// directive.
     pub active: bool,
-    /// The directive whose setting it is; empty if there is none.
+    /// The directive that it is a setting of; empty if there is none.
     pub of: &'static str,
-    /// What a lenient Weir does instead.
+    /// What a lenient Weir does in its place.
     pub instead: &'static str,
-    /// Where it stands.
+    /// The place of the directive.
     pub at: Span,
 }
 
@@ -135,18 +136,19 @@ pub struct LackingRow {
     pub module: &'static str,
     /// The directive, or a pattern.
     pub name: &'static str,
-    /// What the directive is for.
+    /// The purpose of the directive.
     pub class: Class,
-    /// The values with which it asks for nothing.
+    /// The values that make it inactive.
     inert: &'static str,
-    /// What activates it: a directive, a directive's value, or a variable; empty: itself.
+    /// The directive, value of a directive, or variable that activates it; empty if it is active by
+    /// itself.
     pub of: &'static str,
     /// The variables that it defines: numbers of arguments, `block`, or names with their `$`.
     defines: &'static str,
 }
 
 impl LackingRow {
-    /// Whether a directive with these arguments asks for nothing.
+    /// Whether a directive with these arguments is inactive.
     fn is_inert(&self, args: &[crate::Word]) -> bool {
         let value = |word: &str| match args {
             [only] => only.text.eq_ignore_ascii_case(word.as_bytes()),
@@ -155,7 +157,7 @@ impl LackingRow {
         self.inert.split(' ').any(|word| !word.is_empty() && value(word))
     }
 
-    /// How many bytes of the name stand in the table, if the row has that variable.
+    /// The length of the longest pattern for this variable in the row, if it has one.
     fn variable(&self, name: &str) -> Option<usize> {
         let names = self.defines.split(',').filter_map(|word| word.strip_prefix('$'));
         names.filter(|pattern| fits(pattern, name)).map(str::len).max()
@@ -173,7 +175,7 @@ pub fn third_party(name: &[u8]) -> Option<&'static LackingRow> {
     THIRD_PARTY.iter().find(|row| fits(row.name, name))
 }
 
-/// The row of the module that has a variable of that name by itself.
+/// The row of the module that defines a variable of that name.
 pub fn of_variable(name: &[u8]) -> Option<&'static LackingRow> {
     let name = std::str::from_utf8(name).ok()?;
     let rows = OWN.iter().chain(THIRD_PARTY.iter());
@@ -181,13 +183,13 @@ pub fn of_variable(name: &[u8]) -> Option<&'static LackingRow> {
     rows.min_by_key(|(length, _)| Reverse(*length)).map(|(_, row)| row)
 }
 
-/// Whether a module that nginx does not bring has this name as a file: `ngx_http_lua_module`. The
+/// Whether a module that is not part of nginx has this file name: `ngx_http_lua_module`. The
 /// directives of such a module have rows here.
 pub fn is_module_file(name: &str) -> bool {
     module_files().any(|(file, _)| file == name)
 }
 
-/// The names of files, each with its module as `third_party.tsv` calls it.
+/// The file names, each with its module's name in `third_party.tsv`.
 fn module_files() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = include_str!("../../modules.tsv").lines().skip(1);
     lines.map(|line| line.split_once('\t').expect("the table has two columns"))

@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::{Directive, Error, ErrorLevel, Load, MemoryFiles, Sources, known};
 
-/// What becomes of the last line of a block, the ones before it being its neighbours.
+/// The results for the last line of a block; the lines before it are its neighbours.
 struct Met {
     error: Option<Error>,
     warnings: Vec<Error>,
@@ -36,7 +36,7 @@ fn refusal(lines: &str, context: &str) -> (String, String) {
 }
 
 #[test]
-fn unknown_misplaced_and_missing_are_told_apart() {
+fn unknown_misplaced_and_unsupported_directives_are_distinguished() {
     let (text, help) = refusal("add_header A max-age=1; includeSubDomains;", "server");
     assert_eq!(text, r#"unknown directive "includeSubDomains""#);
     assert_eq!(help, r#"if it belongs to "add_header", quote the value: it contains ";""#);
@@ -57,7 +57,7 @@ fn unknown_misplaced_and_missing_are_told_apart() {
 }
 
 #[test]
-fn a_directive_of_another_module_is_said_to_be_that() {
+fn a_third_party_directive_names_its_module() {
     let (text, help) = refusal("brotli on;", "http");
     let belongs = "belongs to ngx_brotli, which this version of weir does not support";
     assert_eq!(text, format!("directive \"brotli\" {belongs}"));
@@ -68,7 +68,7 @@ fn a_directive_of_another_module_is_said_to_be_that() {
 }
 
 #[test]
-fn a_check_where_no_request_is_cannot_be_enforced_and_is_refused() {
+fn protection_in_a_block_without_requests_is_refused_even_leniently() {
     for (line, context) in [("auth_jwt a;", "if-in-server"), ("modsecurity on;", "main")] {
         let error = leniently(line, context).error.unwrap();
         assert!(error.message.ends_with("directive is not allowed here"), "{}", error.message);
@@ -77,7 +77,7 @@ fn a_check_where_no_request_is_cannot_be_enforced_and_is_refused() {
 }
 
 #[test]
-fn leniency_passes_over_what_is_missing_and_nothing_else() {
+fn lenient_mode_ignores_only_unsupported_directives() {
     let met = leniently("grpc_pass a;", "location");
     assert!(met.error.is_none() && met.lack.unwrap().class == Class::Handler);
     assert_eq!(met.warnings[0].level, ErrorLevel::Warn);
@@ -90,7 +90,7 @@ fn leniency_passes_over_what_is_missing_and_nothing_else() {
 }
 
 #[test]
-fn what_nginx_ignores_is_ignored_in_its_words() {
+fn obsolete_directives_are_ignored_with_nginxs_warning() {
     for lenient in [false, true] {
         let met = meet_as("http2_push on;", "location", |load| load.lenient = lenient);
         assert!(met.error.is_none() && met.lack.is_none());
@@ -99,7 +99,7 @@ fn what_nginx_ignores_is_ignored_in_its_words() {
 }
 
 #[test]
-fn what_asks_for_nothing_is_no_error_and_not_worth_a_word() {
+fn inactive_directives_are_ignored_silently() {
     let lines = [
         ("proxy_cache off;", "location"),
         ("proxy_cache_bypass $http_upgrade;", "location"),
@@ -130,7 +130,7 @@ fn what_asks_for_nothing_is_no_error_and_not_worth_a_word() {
 }
 
 #[test]
-fn the_directive_to_blame_is_the_one_that_asks() {
+fn the_activating_directive_is_the_error() {
     for (line, context) in [
         ("proxy_cache zone;", "location"),
         ("ssi on;", "http"),
@@ -265,7 +265,7 @@ fn files_of_modules_have_rows_for_their_directives() {
     for (file, module) in module_files() {
         assert!(known::all().iter().all(|known| known.module != file), "{file} is nginx's");
         assert_eq!(module_files().filter(|(other, _)| *other == file).count(), 1, "{file}");
-        // The kit is there for other modules.
+        // The kit only supports other modules.
         let has_rows = THIRD_PARTY.iter().any(|row| row.module == module);
         assert!(has_rows || module == "ngx_devel_kit", "{module}");
     }
@@ -273,7 +273,7 @@ fn files_of_modules_have_rows_for_their_directives() {
 }
 
 #[test]
-fn variables_lead_to_their_modules() {
+fn variables_name_their_modules() {
     let module = |name: &str| of_variable(name.as_bytes()).map(|row| row.module);
     assert_eq!(module("geoip_country_code"), Some("ngx_http_geoip_module"));
     assert_eq!(module("ssl_preread_servername"), None, "all of TLS is here");
@@ -282,7 +282,7 @@ fn variables_lead_to_their_modules() {
 }
 
 #[test]
-fn a_whole_check_goes_on_after_an_error() {
+fn a_whole_check_continues_after_an_error() {
     let mut files = MemoryFiles::default();
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));
     assert!(load.tolerate::<()>(Err(Error::bare("no"))).is_err());

@@ -10,7 +10,7 @@ fn message(text: impl AsRef<[u8]>) -> String {
     parsed(text).error.map_or_else(|| "ok".into(), |error| error.message)
 }
 
-/// The lengths were tried with nginx 1.22.1.
+/// The lengths were measured with nginx 1.22.1.
 #[test]
 fn a_parameter_may_have_as_many_bytes_as_in_nginx() {
     let a = |count| "a".repeat(count);
@@ -61,7 +61,7 @@ fn the_text_may_end_without_a_line_feed() {
 }
 
 #[test]
-fn what_stood_before_an_error_stays() {
+fn directives_before_an_error_stay_in_the_tree() {
     let ParsedConfig { tree, error, .. } = parsed("a; b { c d; e { f; } g");
     assert!(error.is_some());
     let [a, b] = &tree.root[..] else { panic!("{tree:?}") };
@@ -111,7 +111,7 @@ fn blocks_may_nest_to_their_limit_and_words_may_be_many() {
 }
 
 #[test]
-fn a_main_file_that_is_not_there_has_no_line() {
+fn a_missing_main_file_has_no_line() {
     let parsed = parse(b"/c/none", b"/c/", None, &mut MemoryFiles::default());
     let error = parsed.error.unwrap();
     let expected = r#"open() "/c/none" failed (2: No such file or directory)"#;
@@ -119,7 +119,7 @@ fn a_main_file_that_is_not_there_has_no_line() {
 }
 
 #[test]
-fn a_folder_is_no_file() {
+fn a_folder_is_not_a_file() {
     let folder = std::env::temp_dir();
     let folder = folder.to_str().unwrap();
     let error = parse(folder.as_bytes(), b"/", None, &mut crate::Disk).error.unwrap();

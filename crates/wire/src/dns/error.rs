@@ -4,23 +4,23 @@ use core::fmt;
 
 use super::{NameError, RecordType};
 
-/// Aliases in one response.
+/// The most aliases in one response.
 pub const ALIASES_MAX: usize = 50;
 
-/// How a name server says that it has no answer: its number on the wire.
+/// The error code of a name server: its number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rcode(pub u8);
 
 impl Rcode {
-    /// The query cannot be understood.
+    /// The name server does not understand the query.
     pub const FORMERR: Self = Self(1);
-    /// The name server could not find out.
+    /// The name server failed to find an answer.
     pub const SERVFAIL: Self = Self(2);
-    /// There is no such name.
+    /// The name does not exist.
     pub const NXDOMAIN: Self = Self(3);
-    /// The name server does not do this.
+    /// The name server does not support this kind of query.
     pub const NOTIMP: Self = Self(4);
-    /// The name server does not want to.
+    /// The name server refuses to answer.
     pub const REFUSED: Self = Self(5);
 }
 
@@ -38,11 +38,11 @@ impl fmt::Display for Rcode {
     }
 }
 
-/// Why a message is not the answer, in nginx's words if it has any. The caller continues to wait:
-/// anyone can send invalid messages, and the answer may still come.
+/// Why a message is not the answer, in nginx's words where it has any. The caller continues to
+/// wait: anyone can send invalid messages, and the answer may still come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseError {
-    /// It ends too early.
+    /// The message ends too early.
     Short,
     /// Not the response to a standard query.
     Flags(u16),
@@ -53,19 +53,20 @@ pub enum ResponseError {
         /// Of the query.
         expected: u16,
     },
-    /// The name server did not understand, or says something unknown: there may be no question.
+    /// The name server did not understand the query, or its error is unknown; the question may be
+    /// missing.
     Server(Rcode),
-    /// Not one question.
+    /// The number of questions is not 1.
     Questions(u16),
-    /// Not the question that was sent.
+    /// The question differs from the one that was sent.
     Question,
-    /// Something is wrong with a name.
+    /// A name is invalid.
     Name(NameError),
     /// A record of another class than IN.
     Class(u16),
     /// A record whose data do not have the form of its type.
     Data(RecordType),
-    /// The same of an alias.
+    /// A CNAME record whose data are not a name.
     Alias,
     /// More than [`ALIASES_MAX`] aliases.
     Aliases,

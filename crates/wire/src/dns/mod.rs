@@ -17,9 +17,9 @@ pub use name::{DomainName, InvalidName, LABEL_BYTES_MAX, NAME_BYTES_MAX, NameErr
 pub use question::{DnsQuestion, QUERY_BYTES_MAX, RecordType};
 pub use response::{DnsAnswer, RecordData, Response, Service, id_of, parse};
 
-/// Bytes of a message before its question.
+/// The length of a message's header.
 const HEADER_BYTES: usize = 12;
-/// The class of the Internet; nobody asks for another.
+/// The class of the Internet, the only one in use.
 const CLASS_IN: u16 = 1;
 
 /// Reads two bytes.

@@ -7,12 +7,12 @@ use core::net::IpAddr;
 
 use super::HEADER_BYTES;
 
-/// Bytes of a label.
+/// The most bytes of a label.
 pub const LABEL_BYTES_MAX: usize = 63;
-/// Bytes of a name on the wire, with the root's zero. RFC 1035 says 255, which is a text of 253;
-/// nginx asks for texts of 255 and believes them, and so do its tests.
+/// The most bytes of a name on the wire, including the root's zero. RFC 1035 allows 255, which is a
+/// text of 253. nginx accepts texts of 255 in queries and responses, and its tests rely on it.
 pub const NAME_BYTES_MAX: usize = 257;
-/// Pointers followed within one name. So many are enough for one of 255 bytes.
+/// The most pointers followed within one name. 128 are enough for a name of 255 bytes.
 pub const POINTERS_MAX: usize = 128;
 
 /// A domain name in lower case, with at least one label.
@@ -22,20 +22,20 @@ pub struct DomainName {
     labels: Box<[u8]>,
 }
 
-/// Text that is no domain name: it has an empty label, or one that is too long, or too many.
+/// Text that is not a domain name: a label is empty or too long, or the name is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidName;
 
 /// Why a name inside a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// It goes past the end.
+    /// The name extends past the end of the message.
     Short,
-    /// A length that is neither one nor a pointer.
+    /// A byte that is neither a length nor a pointer.
     LabelType,
-    /// Pointers that do not lead back, or too many.
+    /// A pointer that does not point backwards, or too many pointers.
     Pointers,
-    /// Longer than [`NAME_BYTES_MAX`], or the root, which has no records that are asked for.
+    /// Longer than [`NAME_BYTES_MAX`], or the root, which is never looked up.
     Length,
 }
 
@@ -56,8 +56,8 @@ impl DomainName {
         Ok(Self { labels: labels.into() })
     }
 
-    /// The name that an address's own name is asked by: `1.2.0.192.in-addr.arpa` (RFC 1035 section
-    /// 3.5), or in `ip6.arpa` (RFC 3596 section 2.5).
+    /// The name under which the name of an address is looked up: `1.2.0.192.in-addr.arpa` (RFC 1035
+    /// section 3.5), or in `ip6.arpa` (RFC 3596 section 2.5).
     pub fn reverse(address: IpAddr) -> Self {
         let mut text = Vec::with_capacity(72);
         match address {
@@ -75,7 +75,7 @@ impl DomainName {
         Self::from_text(&text).expect("every address has a reverse name")
     }
 
-    /// Reads the name at `at` of a message, and where it ends there.
+    /// Reads the name at offset `at` of a message. Returns the name and the offset after it.
     pub(super) fn read(message: &[u8], at: usize) -> Result<(Self, usize), NameError> {
         let mut labels = Vec::new();
         let end = walk(message, at, |label| push_label(&mut labels, label))?;
@@ -97,7 +97,7 @@ impl DomainName {
         end.is_ok() && same && rest.is_empty()
     }
 
-    /// Appends it as it is written in a message.
+    /// Appends the name in its form on the wire.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.labels);
         out.push(0);
@@ -119,7 +119,8 @@ fn push_label(labels: &mut Vec<u8>, label: &[u8]) {
     labels.extend(label.iter().map(u8::to_ascii_lowercase));
 }
 
-/// Checks the name at `at` of a message, shows its labels, and answers where it ends there.
+/// Checks the name at offset `at` of a message, passes its labels to `see`, and returns the offset
+/// after it.
 pub(super) fn walk<'a>(
     message: &'a [u8],
     at: usize,
@@ -147,7 +148,7 @@ pub(super) fn walk<'a>(
                 let target = (first & 0x3f) << 8 | low;
                 end = end.or(Some(at + 2));
                 pointers += 1;
-                // Each leads further back than the one before, so there is no loop.
+                // Each pointer points further back than the one before, so there is no loop.
                 if !(HEADER_BYTES..start).contains(&target) || pointers > POINTERS_MAX {
                     return Err(NameError::Pointers);
                 }
@@ -158,8 +159,8 @@ pub(super) fn walk<'a>(
     }
 }
 
-/// As in master files (RFC 1035 section 5.1): a dot within a label is `\.`, what is not printable
-/// is `\DDD`; so two names never look the same, and none spoils a log line.
+/// As in master files (RFC 1035 section 5.1), a dot within a label is `\.` and an unprintable byte
+/// is `\DDD`. So different names never look the same, and no name breaks a log line.
 impl fmt::Display for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, label) in self.labels().enumerate() {
@@ -195,7 +196,7 @@ impl fmt::Display for NameError {
     }
 }
 
-/// Bytes that are formatted into.
+/// Appends formatted text to bytes.
 struct NameText<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for NameText<'_> {

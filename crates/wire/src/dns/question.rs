@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 
 use super::{CLASS_IN, DomainName, HEADER_BYTES, NAME_BYTES_MAX};
 
-/// Bytes of the longest query.
+/// The most bytes of a query.
 pub const QUERY_BYTES_MAX: usize = HEADER_BYTES + NAME_BYTES_MAX + 4;
 
-/// "Recursion desired": the name server is to find out.
+/// "Recursion desired": the name server is to do the whole lookup.
 const RECURSION_DESIRED: u16 = 0x0100;
 
-/// The types of record that are asked for.
+/// The types of record that are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordType {
     /// IPv4 addresses.
@@ -19,12 +19,11 @@ pub enum RecordType {
     Ptr = 12,
     /// IPv6 addresses (RFC 3596).
     Aaaa = 28,
-    /// Where a service is (RFC 2782).
+    /// The host and port of a service (RFC 2782).
     Srv = 33,
 }
 
 impl RecordType {
-    /// The type's own name.
     pub fn name(self) -> &'static str {
         match self {
             Self::A => "A",
@@ -38,14 +37,13 @@ impl RecordType {
 /// One question, of class IN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DnsQuestion {
-    /// The name asked about.
     pub name: DomainName,
-    /// What is asked about it.
+    /// The type of the requested records.
     pub kind: RecordType,
 }
 
 impl DnsQuestion {
-    /// Appends the query that asks it.
+    /// Appends the query for this question.
     pub fn write(&self, id: u16, out: &mut Vec<u8>) {
         for word in [id, RECURSION_DESIRED, 1, 0, 0, 0] {
             out.extend_from_slice(&word.to_be_bytes());

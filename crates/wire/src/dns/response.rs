@@ -10,7 +10,7 @@ use super::{
     u16_at,
 };
 
-/// "This is a response", and the kind of query it answers, which is 0.
+/// The bit of a response, and the kind of query, which is 0.
 const QR_AND_OPCODE: u16 = 0xf800;
 const QR: u16 = 0x8000;
 const TRUNCATED: u16 = 0x0200;
@@ -19,7 +19,7 @@ const RCODE: u16 = 0x000f;
 const CNAME: u16 = 5;
 /// Priority, weight and port, before the target.
 const SERVICE_NUMBERS_BYTES: usize = 6;
-/// A TTL above this counts as none (RFC 2181 section 8).
+/// A larger TTL counts as 0 (RFC 2181 section 8).
 const TTL_S_MAX: u32 = i32::MAX as u32;
 
 type Result<T> = core::result::Result<T, ResponseError>;
@@ -29,55 +29,50 @@ type Result<T> = core::result::Result<T, ResponseError>;
 pub enum Response {
     /// The answer is too long for a datagram and must be requested over TCP.
     Truncated,
-    /// There is no answer.
+    /// The name server reports an error.
     Failed(Rcode),
-    /// There is one, though it may have no records.
+    /// An answer, which may have no records.
     Answer(DnsAnswer),
 }
 
 /// The records that answer a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsAnswer {
-    /// The records, in their order.
     pub records: Vec<RecordData>,
-    /// Where there are none: the name that the asked one is an alias of, to be asked about next.
+    /// Without records: the name that the question's name is an alias of, to be looked up next.
     pub alias: Option<DomainName>,
-    /// How long all of it holds; 0 where nothing was found.
+    /// How long the answer is valid; 0 without records and alias.
     pub ttl_s: u32,
 }
 
-/// What a record says.
+/// The data of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordData {
     /// A and AAAA: an address.
     Address(IpAddr),
-    /// SRV: where a service is.
+    /// SRV: the host and port of a service.
     Service(Service),
     /// PTR: the name of an address.
     Pointer(DomainName),
 }
 
-/// Where a service is (RFC 2782).
+/// The host and port of a service (RFC 2782).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Lower ones are used first.
+    /// Services with lower numbers are used first.
     pub priority: u16,
-    /// Its part of the load among those of its priority.
+    /// Its share of the load among the services of the same priority.
     pub weight: u16,
-    /// The port.
     pub port: u16,
-    /// The host.
     pub target: DomainName,
 }
 
 impl DnsAnswer {
-    /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.alias.is_none()
     }
 }
 
-/// The id of a message.
 pub fn id_of(message: &[u8]) -> Option<u16> {
     u16_at(message, 0)
 }
@@ -86,7 +81,7 @@ pub fn id_of(message: &[u8]) -> Option<u16> {
 pub fn parse(message: &[u8], question: &DnsQuestion, id: u16) -> Result<Response> {
     let flags = check_header(message, id)?;
     let rcode = Rcode((flags & RCODE) as u8);
-    // A name server that did not understand has no question to repeat.
+    // A name server that did not understand the query may repeat no question.
     if rcode == Rcode::FORMERR || rcode.0 > Rcode::REFUSED.0 {
         return Err(ResponseError::Server(rcode));
     }
@@ -116,7 +111,7 @@ fn check_header(message: &[u8], id: u16) -> Result<u16> {
     }
 }
 
-/// The question must be the one that was asked; answers where it ends.
+/// Checks that the question is the one that was sent. Returns the offset after it.
 fn check_question(message: &[u8], question: &DnsQuestion) -> Result<usize> {
     match u16_at(message, 4).ok_or(ResponseError::Short)? {
         1 => {}
@@ -168,7 +163,7 @@ impl Records<'_> {
     }
 }
 
-/// The records that may matter. Others (DNAME, signatures) are passed over.
+/// The records that may matter. Others (DNAME, signatures) are skipped.
 #[derive(Default)]
 struct RelevantRecords {
     aliases: Vec<Raw>,
@@ -196,7 +191,7 @@ impl RelevantRecords {
     fn answer(self, message: &[u8], question: &DnsQuestion) -> Result<Response> {
         let mut alias: Option<DomainName> = None;
         let mut ttl_s = u32::MAX;
-        // An alias of itself is followed as often as there are aliases.
+        // An alias may point to itself: the number of aliases limits the steps.
         for _ in 0..self.aliases.len() {
             let name = alias.as_ref().unwrap_or(&question.name);
             let Some(raw) = self.aliases.iter().find(|raw| name.is_at(message, raw.owner)) else {
@@ -222,13 +217,13 @@ impl RelevantRecords {
     }
 }
 
-/// A service at the root is decidedly not available (RFC 2782).
+/// A target at the root means that the service is not available (RFC 2782).
 fn is_unavailable(raw: &Raw, message: &[u8]) -> bool {
     let target = raw.data.start + SERVICE_NUMBERS_BYTES;
     raw.kind == RecordType::Srv as u16 && target + 1 == raw.data.end && message[target] == 0
 }
 
-/// `None` where the data do not have the form of their type.
+/// Reads a record's data; `None` if they do not have the form of their type.
 fn read_data(message: &[u8], data: &Range<usize>, kind: RecordType) -> Result<Option<RecordData>> {
     let bytes = &message[data.clone()];
     Ok(match kind {
@@ -251,7 +246,7 @@ fn service(message: &[u8], data: &Range<usize>) -> Result<Option<Service>> {
     Ok(target.map(|target| Service { priority, weight, port, target }))
 }
 
-/// The name that fills the data; `None` where it does not end with them.
+/// The name that fills the data; `None` if it does not end with them.
 fn name_of(message: &[u8], data: &Range<usize>) -> Result<Option<DomainName>> {
     let (name, end) = DomainName::read(message, data.start)?;
     Ok((end == data.end).then_some(name))

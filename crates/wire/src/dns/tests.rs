@@ -86,7 +86,7 @@ fn names_from_text() {
 }
 
 #[test]
-fn names_that_look_the_same_are_shown_apart() {
+fn names_that_look_alike_are_displayed_differently() {
     let message = [&[0; 12][..], &[3, b'a', b'.', b'B', 2, b'\\', b'\n', 0]].concat();
     let (name, end) = DomainName::read(&message, 12).unwrap();
     assert_eq!(name.to_string(), "a\\.b.\\\\\\010");
@@ -118,7 +118,7 @@ fn compressed_names_end_where_their_pointer_does() {
 }
 
 #[test]
-fn names_that_lead_nowhere() {
+fn invalid_names_are_refused() {
     let read = |tail: &[u8]| {
         let message = [&[0; 12][..], tail].concat();
         DomainName::read(&message, 12).map(|(name, _)| name.to_string())
@@ -139,7 +139,7 @@ fn names_that_lead_nowhere() {
 }
 
 #[test]
-fn a_chain_of_pointers_has_an_end() {
+fn too_many_pointers_are_refused() {
     let chain = |pointers: usize| {
         let mut message = vec![0; 12];
         message.extend_from_slice(&[1, b'a', 0, 0]);
@@ -161,7 +161,7 @@ fn a_query() {
 }
 
 #[test]
-fn addresses_of_the_asked_name() {
+fn addresses_of_the_requested_name() {
     let a = question("example.net", RecordType::A);
     let message = Message::to(&a, OK)
         .record(ASKED, RecordType::A as u16, 300, &[127, 0, 0, 1])
@@ -178,7 +178,7 @@ fn addresses_of_the_asked_name() {
 }
 
 #[test]
-fn nothing_that_was_not_asked_for_is_believed() {
+fn unrequested_records_are_ignored() {
     let a = question("example.net", RecordType::A);
     let message = Message::to(&a, OK)
         .record(&wire("other.net"), RecordType::A as u16, 300, &[10, 0, 0, 1])
@@ -213,7 +213,7 @@ fn aliases_are_followed_in_any_order() {
 }
 
 #[test]
-fn an_alias_without_records_is_to_be_asked_about() {
+fn an_alias_without_records_is_returned() {
     let a = question("a.net", RecordType::A);
     let message = Message::to(&a, OK).record(ASKED, CNAME, 7, &wire("b.net")).record(
         &wire("b.net"),
@@ -239,7 +239,7 @@ fn an_alias_without_records_is_to_be_asked_about() {
 }
 
 #[test]
-fn other_types_are_passed_over() {
+fn other_types_are_skipped() {
     // As in nginx's tests: example.com is example.net, so alias.example.com is alias.example.net.
     let a = question("alias.example.com", RecordType::A);
     let message = Message::to(&a, OK).record(&[0xc0, 18], DNAME, 3600, &wire("example.net"));
@@ -296,7 +296,7 @@ fn failures_and_truncation() {
 }
 
 #[test]
-fn what_is_no_answer_to_the_query() {
+fn invalid_responses_are_refused() {
     let a = question("a.net", RecordType::A);
     assert_eq!(Message::to(&a, 0x0180).parse(&a), Err(ResponseError::Flags(0x0180)), "a query");
     assert_eq!(Message::to(&a, 0xa180).parse(&a), Err(ResponseError::Flags(0xa180)), "a notify");
@@ -323,7 +323,7 @@ fn what_is_no_answer_to_the_query() {
 }
 
 #[test]
-fn a_record_cut_off_anywhere_is_no_answer() {
+fn a_truncated_record_is_refused() {
     let a = question("a.net", RecordType::A);
     let message = Message::to(&a, OK).record(ASKED, RecordType::A as u16, 60, &[127, 0, 0, 1]).0;
     let start = Message::to(&a, OK).0.len();

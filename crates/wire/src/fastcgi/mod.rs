@@ -1,9 +1,9 @@
-//! FastCGI 1.0 as a web server speaks it: one request per connection at a time, role "responder".
+//! FastCGI 1.0 as a web server uses it: one request at a time per connection, role "responder".
 //!
-//! [`RecordDecoder`] finds the output of an application in the records it sends; it hands out
-//! ranges of its input and keeps no bytes but those of a record's head. [`request`] writes the
-//! records of a request. Deliberately absent: several requests at once on a connection, other
-//! roles, management records; nginx refuses them, and so does Weir.
+//! [`RecordDecoder`] finds the output of an application in its records; it returns ranges of its
+//! input and stores only the head of a record. [`request`] writes the records of a request.
+//! Deliberately absent: several requests at once on a connection, other roles, management records.
+//! Like nginx, Weir refuses them.
 //!
 //! ```text
 //! Head -+-> Data -> Padding -+-> Head
@@ -18,10 +18,9 @@ mod tests;
 use core::fmt;
 use core::ops::Range;
 
-/// Bytes of what begins a record.
 pub const RECORD_HEAD_BYTES: usize = 8;
 
-/// The only version.
+/// The only version of the protocol.
 const VERSION: u8 = 1;
 
 /// Types of records.
@@ -32,15 +31,15 @@ const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-/// The number of the request on its connection: there is one.
+/// The id of every request: a connection has one at a time.
 const REQUEST_ID: u8 = 1;
 
-/// What [`RecordDecoder::decode`] came to.
+/// The result of [`RecordDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordDecoded {
-    /// Bytes of the output lie there in the input, which is consumed up to their end.
+    /// Range of output bytes in the input. Input is consumed up to its end.
     Stdout(Range<usize>),
-    /// The same of what the application says to the error log.
+    /// Like [`Stdout`](Self::Stdout), for text that is meant for the error log.
     Stderr(Range<usize>),
     /// The output is complete; the input is consumed up to this offset.
     StdoutEnd(usize),
@@ -48,7 +47,7 @@ pub enum RecordDecoded {
     EndRequest(usize),
     /// That record is complete. Input after this offset belongs to no request.
     Done(usize),
-    /// All of the input is consumed, and records follow.
+    /// All of the input is consumed; more records follow.
     More,
 }
 
@@ -57,7 +56,7 @@ pub enum RecordDecoded {
 pub struct RecordDecoder {
     expect: RecordState,
     head: [u8; RECORD_HEAD_BYTES],
-    /// Bytes of the head, or of the record's data or padding that are still to come.
+    /// Bytes of the head received so far.
     filled: usize,
     data_left: u16,
     padding_left: u8,
@@ -72,21 +71,21 @@ enum RecordState {
     Done,
 }
 
-/// A record that cannot be an answer. The words are nginx's, which puts "upstream sent" first.
+/// A record that is invalid in a reply. The words are nginx's, which puts "upstream sent" first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// Of another version.
+    /// The version is unknown.
     Version(u8),
-    /// Of a type that an application does not send.
+    /// Applications do not send this type.
     Type(u8),
-    /// For another request: the high byte of its number.
+    /// The record is for another request: the high byte of its id.
     RequestIdHigh(u8),
-    /// The same: the low byte.
+    /// The record is for another request: the low byte of its id.
     RequestIdLow(u8),
 }
 
 impl RecordDecoder {
-    /// Decodes from the start of `input`, which follows what was consumed before.
+    /// Decodes from the start of `input`, which follows the bytes consumed before.
     pub fn decode(&mut self, input: &[u8]) -> Result<RecordDecoded, RecordError> {
         let mut at = 0;
         loop {
@@ -120,12 +119,12 @@ impl RecordDecoder {
         }
     }
 
-    /// Whether the request has been ended.
+    /// Whether the application has ended the request.
     pub fn is_done(&self) -> bool {
         self.expect == RecordState::Done
     }
 
-    /// A byte of a head, which is consumed up to `at`.
+    /// Takes a byte of a head; the input is consumed up to `at`.
     fn take_head(&mut self, byte: u8, at: usize) -> Result<Option<RecordDecoded>, RecordError> {
         match self.filled {
             0 if byte != VERSION => return Err(RecordError::Version(byte)),
@@ -152,7 +151,8 @@ impl RecordDecoder {
         })
     }
 
-    /// Data of a record from `at` on. Where it ends, and what it is to the caller.
+    /// Takes data of a record from `at` on. Returns the offset of its end, and the result for the
+    /// caller.
     fn take_data(&mut self, at: usize, input_end: usize) -> (usize, Option<RecordDecoded>) {
         let end = at + usize::from(self.data_left).min(input_end - at);
         self.data_left -= (end - at) as u16;
@@ -163,7 +163,7 @@ impl RecordDecoder {
             _ if at == end => None,
             STDOUT => Some(RecordDecoded::Stdout(at..end)),
             STDERR => Some(RecordDecoded::Stderr(at..end)),
-            // Its status is the application's own; nginx does not look at it either.
+            // The application's status is ignored, as in nginx.
             _ => None,
         };
         (end, decoded)
@@ -183,12 +183,12 @@ impl fmt::Display for RecordError {
     }
 }
 
-/// What an application said to the error log, as nginx logs it: without the end of its last line.
-/// The first byte stays, whatever it is.
+/// An application's text as nginx logs it: without trailing line ends, dots and spaces. The first
+/// byte is always kept.
 pub fn trim_stderr(text: &[u8]) -> &[u8] {
     let last = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r' | b'.' | b' '));
     &text[..text.len().min(last.unwrap_or(0) + 1)]
 }
 
-/// The type of END_REQUEST, as nginx's message about one that comes too early says it.
+/// The type of END_REQUEST, for nginx's message about one that comes too early.
 pub const END_REQUEST_TYPE: u8 = END_REQUEST;

@@ -1,36 +1,36 @@
-//! The records of a request: BEGIN_REQUEST, PARAMS, and what frames a body as STDIN.
+//! The records of a request: BEGIN_REQUEST, PARAMS, and the heads of STDIN records for a body.
 //!
-//! A record's data is padded to a multiple of eight bytes, as nginx does it and as the
-//! specification recommends.
+//! A record's data is padded to a multiple of eight bytes, as in nginx and as the specification
+//! recommends.
 
 use alloc::vec::Vec;
 
 use super::{BEGIN_REQUEST, PARAMS, RECORD_HEAD_BYTES, REQUEST_ID, STDIN, VERSION};
 use crate::cgi::{InvalidVariable, Pairs};
 
-/// Bytes of a record's data at most: its length has 16 bits.
+/// The most bytes of a record's data: the length has 16 bits.
 pub const RECORD_BYTES_MAX: usize = 65_535;
 
-/// Bytes of a body that nginx puts into one record.
+/// The most bytes of a body that nginx puts into one record.
 pub const STDIN_BYTES_MAX: usize = 32 * 1024;
 
-/// What ends a body, or stands for one that is empty.
+/// The record that ends a body; an empty body consists of it alone.
 pub const STDIN_END: [u8; RECORD_HEAD_BYTES] = record_head(STDIN, 0);
 
-/// Variables that do not fit into one record. nginx writes no second one.
+/// The variables do not fit into one record, and nginx writes only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooBig(pub usize);
 
 /// A request being written.
 #[derive(Debug)]
 pub struct FastcgiRequest {
-    /// Where the variables begin.
+    /// The offset of the variables.
     params: usize,
 }
 
 impl FastcgiRequest {
-    /// Writes what comes before the variables. `keep_conn`: the application leaves the connection
-    /// open when it has answered.
+    /// Writes the records before the variables. `keep_conn`: the application leaves the connection
+    /// open after its reply.
     pub fn begin(keep_conn: bool, out: &mut Vec<u8>) -> Self {
         const RESPONDER: u8 = 1;
         out.extend_from_slice(&record_head(BEGIN_REQUEST, 8));
@@ -39,7 +39,7 @@ impl FastcgiRequest {
         Self { params: out.len() }
     }
 
-    /// The variables have been written: completes their record.
+    /// Completes the record of the variables.
     pub fn end_params(self, out: &mut Vec<u8>) -> Result<(), TooBig> {
         let length = out.len() - self.params;
         if length > RECORD_BYTES_MAX {
@@ -48,19 +48,20 @@ impl FastcgiRequest {
         let start = self.params - RECORD_HEAD_BYTES;
         out[start..self.params].copy_from_slice(&record_head(PARAMS, length as u16));
         out.extend_from_slice(padding(length));
-        // nginx writes this also where there are no variables, and the record above is one already.
+        // As in nginx, it is written even without variables, when the record above is already
+        // empty.
         out.extend_from_slice(&record_head(PARAMS, 0));
         Ok(())
     }
 }
 
-/// What comes before so many bytes of a body, at most [`RECORD_BYTES_MAX`].
+/// The record head before `length` bytes of a body, at most [`RECORD_BYTES_MAX`].
 pub fn stdin_head(length: usize) -> [u8; RECORD_HEAD_BYTES] {
     debug_assert!(length <= RECORD_BYTES_MAX);
     record_head(STDIN, length as u16)
 }
 
-/// What comes after the data of a record of that length.
+/// The padding after `length` bytes of data.
 pub fn padding(length: usize) -> &'static [u8] {
     &[0; 7][..length.wrapping_neg() % 8]
 }
@@ -71,7 +72,7 @@ const fn record_head(kind: u8, length: u16) -> [u8; RECORD_HEAD_BYTES] {
     [VERSION, kind, 0, REQUEST_ID, high, low, padding as u8, 0]
 }
 
-/// Both lengths, each in one byte or in four, then name and value.
+/// A variable is two lengths, each of one byte or four, then its name and value.
 #[derive(Clone, Copy, Debug)]
 pub struct LengthPairs;
 
@@ -84,7 +85,7 @@ impl Pairs for LengthPairs {
             length @ 0..=SHORT_MAX => out.push(length as u8),
             length => out.extend_from_slice(&long(length)),
         }
-        // Made longer where the value turns out long.
+        // `close` extends it if the value is long.
         out.push(0);
         out.extend_from_slice(name);
         out.len()
@@ -101,7 +102,7 @@ impl Pairs for LengthPairs {
     }
 }
 
-/// The longest name or value that 31 bits can tell.
+/// The longest name or value: a length has 31 bits.
 const MAX: usize = i32::MAX as usize;
 
 fn long(length: usize) -> [u8; 4] {

@@ -13,7 +13,8 @@ fn record(kind: u8, data: &[u8], padding: usize) -> Vec<u8> {
     [&head[..], data, &vec![b'!'; padding]].concat()
 }
 
-/// What comes out of records that arrive in pieces ending there: each kind of output together.
+/// Decodes records that arrive in pieces with these ends. Returns both kinds of output,
+/// concatenated.
 fn decoded(input: &[u8], ends: &[usize]) -> Result<[String; 2], RecordError> {
     let mut decoder = RecordDecoder::default();
     let (mut out, mut errors, mut at) = (String::new(), String::new(), 0);
@@ -53,7 +54,7 @@ fn decoded(input: &[u8], ends: &[usize]) -> Result<[String; 2], RecordError> {
 }
 
 #[test]
-fn records_mean_the_same_in_any_split() {
+fn records_decode_alike_in_any_split() {
     let input = [
         record(STDERR, b"careful\n", 0),
         record(STDOUT, b"Status: 200\r\n", 3),
@@ -75,7 +76,7 @@ fn records_mean_the_same_in_any_split() {
 }
 
 #[test]
-fn records_that_are_none() {
+fn invalid_records_are_refused() {
     let table: [(&[u8], RecordError, &str); 6] = [
         (b"\x02", RecordError::Version(2), "unsupported FastCGI protocol version: 2"),
         (b"HTTP", RecordError::Version(72), "unsupported FastCGI protocol version: 72"),
@@ -150,7 +151,7 @@ fn data_is_padded() {
 }
 
 #[test]
-fn what_is_said_to_the_error_log_loses_its_end() {
+fn error_log_text_loses_its_line_end() {
     for (text, kept) in [("PHP Warning. \r\n", "PHP Warning"), ("a", "a"), ("\n\n", "\n"), ("", "")]
     {
         assert_eq!(trim_stderr(text.as_bytes()), kept.as_bytes());

@@ -32,7 +32,7 @@ pub struct FieldLimits {
 }
 
 impl FieldLimits {
-    /// No limits, but the one of a `usize`.
+    /// No limits but those of `usize`.
     pub const NONE: FieldLimits =
         FieldLimits { fields_max: usize::MAX, string_bytes_max: usize::MAX, bytes_max: usize::MAX };
 }
@@ -40,7 +40,7 @@ impl FieldLimits {
 /// Decodes the blocks that a peer sends.
 pub struct Decoder {
     pub(super) table: DynamicTable,
-    /// How large the peer may make the table.
+    /// The largest table that the peer may set.
     table_bytes_max: usize,
     /// Names and values of one field that do not appear literally in the block.
     text: Vec<u8>,
@@ -175,7 +175,7 @@ fn indexed(table: &DynamicTable, index: usize) -> Result<(&[u8], &[u8]), HpackEr
     FIELDS.get(place).copied().ok_or(HpackError::InvalidIndex)
 }
 
-/// Where a name or value is.
+/// The place of a name or value.
 enum FieldText<'a> {
     /// In the block, or in the static table.
     InBlock(&'a [u8]),
@@ -200,7 +200,7 @@ struct Admission {
 }
 
 impl Admission {
-    /// Counts a field; whether it is within the limits.
+    /// Counts a field. Returns whether it is within the limits.
     #[inline]
     fn admits(&mut self, name: &[u8], value: &[u8]) -> Result<bool, HpackError> {
         self.fields += 1;

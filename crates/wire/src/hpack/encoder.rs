@@ -21,7 +21,7 @@ pub struct Encoder {
     pub(super) table: DynamicTable,
     /// The maximum size of our table, even if the peer allows more.
     own_bytes_max: usize,
-    /// The size that the peer knows of differs: the smallest one since then.
+    /// The smallest size since the last block, if the peer does not know the present size yet.
     smallest_unsent: Option<usize>,
     /// The number of each list's newest entry. Numbers of evicted entries stay.
     newest: [u32; LISTS],

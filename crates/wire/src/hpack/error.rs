@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Why a block was refused; [`HpackError::ends_connection`] says what follows from it.
+/// Why a block was refused; [`HpackError::ends_connection`] tells the consequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// The block ends within a field.
@@ -21,7 +21,7 @@ pub enum HpackError {
     TooManySizeUpdates,
     /// A name or value longer than [`super::FieldLimits::string_bytes_max`].
     StringTooLong,
-    /// The fields have many times [`super::FieldLimits::bytes_max`].
+    /// The fields are many times larger than [`super::FieldLimits::bytes_max`].
     Excessive,
     /// More fields than [`super::FieldLimits::fields_max`].
     TooManyFields,

@@ -50,7 +50,7 @@ struct CodeGroup {
     symbols_at: u32,
 }
 
-/// What the next bits hold.
+/// The symbols in the next bits.
 #[derive(Clone, Copy)]
 struct CodePrefix {
     symbols: [u8; 2],

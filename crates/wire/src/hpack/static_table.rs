@@ -68,7 +68,7 @@ pub(super) static FIELDS: [(&[u8], &[u8]); 61] = [
     (b"www-authenticate", b""),
 ];
 
-/// The index of the first field with this name, whatever the name's case.
+/// The index of the first field with this name, ignoring case.
 pub(super) fn name_index(name: &[u8]) -> Option<u8> {
     match name.len() {
         3 => find(name, [(b"age", 21), (b"via", 60)]),
@@ -169,7 +169,7 @@ pub(super) mod index {
     pub(in crate::hpack) const SET_COOKIE: u8 = 55;
 }
 
-/// The candidate that is `name`, whatever its case.
+/// The candidate that is `name`, ignoring case.
 #[inline(always)]
 fn find<const N: usize, const COUNT: usize>(
     name: &[u8],

@@ -1,9 +1,10 @@
 //! The dynamic table (RFC 7541, 2.3.2): fields in the order of their insertion, the oldest ones
 //! evicted first.
 //!
-//! Names and values stand one after the other in one buffer, new ones at its end. Once at least
-//! half of the buffer is evicted, the rest moves to the front; so every byte moves at most once on
-//! average, no entry is ever divided, and the buffer is at most twice as large as the table.
+//! Names and values are stored one after the other in one buffer, new ones at its end. Once at
+//! least half of the buffer is evicted, the rest moves to the front; so every byte moves at most
+//! once on average, no entry is ever divided, and the buffer is at most twice as large as the
+//! table.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,7 +16,7 @@ const BUFFER_BYTES_MIN: usize = 256;
 /// The dynamic table of one direction.
 pub(super) struct DynamicTable {
     buffer: Vec<u8>,
-    /// What [`TableEntry::at`] is at the front of `buffer`.
+    /// The value of [`TableEntry::at`] at the front of `buffer`.
     front: u32,
     entries: VecDeque<TableEntry>,
     bytes: usize,
@@ -33,7 +34,7 @@ struct TableEntry {
     earlier: u32,
 }
 
-/// An entry as it is found in the table.
+/// The result of a lookup in the table.
 pub(super) struct FoundEntry<'a> {
     pub(super) name: &'a [u8],
     pub(super) value: &'a [u8],
@@ -100,8 +101,8 @@ impl DynamicTable {
         self.entries.is_empty()
     }
 
-    /// Moves the entries to memory that is no larger than they need. Shrinking in place would leave
-    /// a small piece behind in the middle of memory that is free now.
+    /// Moves the entries to memory of the size they need. Shrinking in place would leave a small
+    /// piece behind in the middle of free memory.
     pub(super) fn shrink(&mut self) {
         let live = self.bytes - self.entries.len() * ENTRY_OVERHEAD_BYTES;
         let evicted = self.buffer.len() - live;

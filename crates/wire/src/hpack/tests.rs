@@ -188,10 +188,10 @@ fn the_encoder_writes_the_requests_of_appendix_c4() {
 }
 
 #[test]
-fn every_symbol_comes_back_from_its_code() {
+fn every_symbol_survives_coding() {
     for byte in 0..=u8::MAX {
         for before in 0..8 {
-            // Each length of the text before it puts the code at another bit.
+            // A longer text puts the code at another bit.
             let text = [vec![b'0'; before], vec![byte, b'z']].concat();
             let (mut code, mut decoded) = (Vec::new(), Vec::new());
             huffman::encode(&text, &mut code);
@@ -268,7 +268,7 @@ fn a_block_above_the_limits_still_changes_the_table() {
     }
 }
 
-/// As in nginx, where `large_client_header_buffers` limits what is received.
+/// As in nginx, where `large_client_header_buffers` limits the encoded bytes.
 #[test]
 fn a_string_is_as_long_as_its_code() {
     let limits = FieldLimits { string_bytes_max: 5, ..WIDE };
@@ -361,7 +361,7 @@ fn values_that_alternate_are_found_among_the_earlier_ones() {
 }
 
 #[test]
-fn fields_that_differ_each_time_enter_no_table() {
+fn fields_that_always_differ_are_not_indexed() {
     let mut encoder = Encoder::new(4096);
     let fields = [("content-length", "1024"), ("etag", "\"5-1\""), ("set-cookie", "a=b")];
     let first = encode(&mut encoder, &fields);
@@ -394,7 +394,7 @@ fn statuses() {
 }
 
 #[test]
-fn the_table_shrinks_as_the_peer_wants_it() {
+fn the_table_shrinks_to_the_peers_size() {
     let mut encoder = Encoder::new(4096);
     encode(&mut encoder, &[("server", "weir")]);
     encoder.set_table_size(0);

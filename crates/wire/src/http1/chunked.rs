@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112, section 7.1): an incremental decoder, and chunk heads.
 //!
-//! The decoder hands out ranges of its input and keeps no bytes. Extensions are skipped up to a
+//! The decoder returns ranges of its input and stores no bytes. Extensions are skipped up to a
 //! limit, and so are trailer fields unless the caller reads them. It is strict, because a backend
 //! may read the same bytes: lines end with CRLF, and a chunk size is followed by nothing, or by
 //! spaces and ";".
@@ -14,37 +14,37 @@
 
 use core::ops::Range;
 
-/// Bytes of a line that begins a chunk: its size, with leading zeros, and its extensions.
+/// The most bytes of a chunk's line: its size, with leading zeros, and its extensions.
 pub const CHUNK_LINE_MAX: u32 = 4096;
 
-/// Bytes of all trailer lines.
+/// The most bytes of all trailer lines.
 pub const TRAILERS_MAX: u32 = 8192;
 
 /// A chunk is at most an `off_t`, as in nginx.
 pub const CHUNK_SIZE_MAX: u64 = i64::MAX as u64 - 9;
 
-/// The last chunk, and no trailers.
+/// The last chunk, without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The body is not chunked as it should be: answer 400 and close. nginx logs
-/// [`InvalidChunked::MESSAGE`] at info.
+/// The chunked coding is invalid: answer 400 and close. nginx logs [`InvalidChunked::MESSAGE`] at
+/// info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidChunked;
 
 impl InvalidChunked {
-    /// nginx's words.
+    /// nginx's log message.
     pub const MESSAGE: &str = "client sent invalid chunked body";
 }
 
 /// The result of [`ChunkedDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkDecoded {
-    /// Bytes of the body lie there in the input, which is consumed up to their end.
+    /// Range of body bytes in the input. Input is consumed up to its end.
     Data(Range<usize>),
     /// All of the input is consumed; the body continues.
     More,
-    /// The last chunk's line ends at the given offset: fields follow, and an empty line. Only of
-    /// [`ChunkedDecoder::before_trailers`].
+    /// The last chunk's line ends at the given offset; trailer fields and an empty line follow.
+    /// Only with [`ChunkedDecoder::before_trailers`].
     Trailers(usize),
     /// The body is complete. Input after the given offset belongs to the next request.
     End(usize),
@@ -54,7 +54,7 @@ pub enum ChunkDecoded {
 #[derive(Clone, Debug, Default)]
 pub struct ChunkedDecoder {
     expect: ChunkState,
-    /// The size as read so far, then what is left of the chunk.
+    /// The size read so far, then the rest of the chunk.
     size: u64,
     /// Bytes of the current chunk line, or of the trailers.
     line: u32,
@@ -81,12 +81,12 @@ enum ChunkState {
 }
 
 impl ChunkedDecoder {
-    /// A decoder that is done before the fields after the last chunk.
+    /// A decoder that stops before the fields after the last chunk.
     pub fn before_trailers() -> Self {
         Self { stops_before_trailers: true, ..Self::default() }
     }
 
-    /// Bytes of the current chunk that are still to come, as far as its size has been read.
+    /// The number of missing bytes of the current chunk, as far as its size was read.
     pub fn chunk_left(&self) -> u64 {
         self.size
     }
@@ -96,7 +96,7 @@ impl ChunkedDecoder {
         self.expect == ChunkState::Done
     }
 
-    /// Decodes from the start of `input`, which follows what was consumed before.
+    /// Decodes from the start of `input`, which follows the bytes consumed before.
     pub fn decode(&mut self, input: &[u8]) -> Result<ChunkDecoded, InvalidChunked> {
         let mut at = 0;
         while self.expect != ChunkState::Done {
@@ -158,7 +158,7 @@ impl ChunkedDecoder {
 
     fn digit(&mut self, byte: u8) -> Result<ChunkState, InvalidChunked> {
         let digit = crate::uri::hex(byte).ok_or(InvalidChunked)?;
-        // What is checked so cannot overflow below.
+        // This check prevents an overflow below.
         if self.size > CHUNK_SIZE_MAX >> 4 {
             return Err(InvalidChunked);
         }
@@ -213,7 +213,8 @@ mod tests {
 
     use super::*;
 
-    /// The body and the offset of its end, fed in pieces of `size`; `None` while it goes on.
+    /// The body and the offset of its end, decoded in pieces of `size` bytes; `None` if it is
+    /// incomplete.
     fn decode(input: &[u8], size: usize) -> Result<Option<(Vec<u8>, usize)>, InvalidChunked> {
         let mut decoder = ChunkedDecoder::default();
         let mut body = Vec::new();
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_chunk() {
+    fn chunk_left_counts_the_missing_bytes() {
         let mut decoder = ChunkedDecoder::default();
         for (input, left) in [("1", 1), ("0", 16), ("\r\n", 16), ("abc", 13), ("d", 12)] {
             decoder.decode(input.as_bytes()).expect("valid");
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_refused() {
+    fn invalid_bodies_are_refused() {
         for input in [
             "\r\n",
             "g\r\n",
@@ -330,14 +331,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_stays_the_end() {
+    fn a_finished_decoder_consumes_nothing() {
         let mut decoder = ChunkedDecoder::default();
         assert_eq!(decoder.decode(LAST_CHUNK), Ok(ChunkDecoded::End(5)));
         assert_eq!(decoder.decode(b"x"), Ok(ChunkDecoded::End(0)));
     }
 
     #[test]
-    fn trailers_may_be_left_to_others() {
+    fn trailers_may_be_left_to_the_caller() {
         let input = b"3\r\nabc\r\n0;x\r\nA: b\r\n\r\n";
         let mut decoder = ChunkedDecoder::before_trailers();
         assert_eq!(decoder.decode(input), Ok(ChunkDecoded::Data(3..6)));

@@ -1,8 +1,8 @@
-//! Framing: what a complete head says about the bytes after it, that is the body's length and
-//! whether another request can follow on the connection.
+//! Framing: the length of the body after a complete head, and whether another request can follow on
+//! the connection.
 //!
-//! Wherever two parsers could disagree about the length the request is refused (RFC 9112, section
-//! 6.3). Nothing of this concerns HTTP/2 and HTTP/3, which have frames.
+//! Where two parsers could disagree about the length, the request is refused (RFC 9112, section
+//! 6.3). HTTP/2 and HTTP/3 have frames and need none of this.
 
 use crate::http1::request::HeadError;
 use crate::request::RequestHead;
@@ -25,7 +25,6 @@ pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 /// The data after a request head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestFraming {
-    /// The body.
     pub body: BodyLength,
     /// The client is willing to send another request.
     pub keep_alive: bool,
@@ -34,8 +33,8 @@ pub struct RequestFraming {
 }
 
 impl RequestFraming {
-    /// Reads the framing of a complete `head`, whose bytes are `input`. `allow_connect` is that of
-    /// the server: CONNECT is refused without.
+    /// Reads the framing of a complete `head`, whose bytes are `input`. Without the server's
+    /// `allow_connect`, CONNECT is refused.
     pub fn of(
         head: &RequestHead,
         input: &[u8],
@@ -62,7 +61,7 @@ impl RequestFraming {
     }
 }
 
-/// The fields that have a say.
+/// The fields that determine the framing.
 const FRAMING: u64 = Known::ContentLength.bit()
     | Known::TransferEncoding.bit()
     | Known::Connection.bit()
@@ -91,7 +90,7 @@ fn body(head: &RequestHead, input: &[u8]) -> Result<BodyLength, HeadError> {
     }
 }
 
-/// Digits only, at least one: no sign, no list, no space.
+/// Digits only, at least one: no sign, list or space.
 pub(super) fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_refused() {
+    fn invalid_framing_is_refused() {
         let table: &[(&str, &str, u16)] = &[
             ("GET / HTTP/1.1", "", 400),
             ("GET / HTTP/1.5", "", 400),

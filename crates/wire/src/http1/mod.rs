@@ -1,5 +1,4 @@
-//! HTTP/1 as a server reads it, and as a client does (RFC 9112), with nginx's choices where the RFC
-//! leaves one.
+//! HTTP/1 (RFC 9112) for servers and clients, with nginx's choices where the RFC leaves one.
 
 pub mod chunked;
 pub mod framing;

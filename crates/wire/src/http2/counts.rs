@@ -1,6 +1,6 @@
-//! Counts of what a peer did, for those who watch the limits.
+//! Counts of a peer's actions, for monitoring the limits.
 
-/// Something that a peer does, or that happens because of it.
+/// An action of a peer, or a consequence of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http2Count {
     /// Streams that the peer opened.
@@ -34,12 +34,12 @@ pub enum Http2Count {
     /// Times that a window stayed closed because the connection held too much unread data. Counted
     /// by the driver.
     HeldWindows,
-    /// Times that nothing more was read because the peer did not read. Counted by the driver.
+    /// Times that reading stopped because the peer did not read. Counted by the driver.
     PausedReads,
 }
 
 impl Http2Count {
-    /// How many there are.
+    /// The number of counts.
     pub const COUNT: usize = Self::PausedReads as usize + 1;
 }
 
@@ -48,13 +48,11 @@ impl Http2Count {
 pub struct Http2Counts([u64; Http2Count::COUNT]);
 
 impl Http2Counts {
-    /// Adds to a count.
     #[inline]
     pub fn add(&mut self, count: Http2Count, more: u64) {
         self.0[count as usize] += more;
     }
 
-    /// One count.
     pub fn get(&self, count: Http2Count) -> u64 {
         self.0[count as usize]
     }

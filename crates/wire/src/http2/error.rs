@@ -1,4 +1,4 @@
-//! What ends a stream or a connection.
+//! Errors that end a stream or a connection.
 
 use super::limits::Http2Limit;
 
@@ -34,7 +34,7 @@ impl Http2Code {
 pub struct Http2Error {
     /// The code in GOAWAY.
     pub code: Http2Code,
-    /// What the peer did, in nginx's words, to be read after "client " or "server ".
+    /// The peer's fault, in nginx's words, to be read after "client " or "server ".
     pub what: &'static str,
     /// The limit that the peer exceeded, if that is the reason.
     pub limit: Option<Http2Limit>,

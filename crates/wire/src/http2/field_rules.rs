@@ -1,6 +1,6 @@
-//! What fields of requests, of replies and of trailers must not be (RFC 9113, section 8.2).
+//! Rules for the fields of requests, replies and trailers (RFC 9113, section 8.2).
 
-/// A name in lower case and a value on one line; otherwise what the peer did.
+/// Requires a name in lower case and a value on one line. The error says what the peer did.
 pub(super) fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     let plain = name.strip_prefix(b":").unwrap_or(name);
     let is_invalid = |byte: &u8| matches!(byte, 0..=b' ' | b':' | b'A'..=b'Z' | 0x7f);
@@ -13,7 +13,7 @@ pub(super) fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str>
     Ok(())
 }
 
-/// Fields that speak of the connection belong to HTTP/1 (section 8.2.2).
+/// Refuses fields about the connection, which belong to HTTP/1 (section 8.2.2).
 pub(super) fn check_scope(name: &[u8]) -> Result<(), &'static str> {
     Err(match name {
         b"connection" => "sent \"Connection\" header",
@@ -25,7 +25,7 @@ pub(super) fn check_scope(name: &[u8]) -> Result<(), &'static str> {
     })
 }
 
-/// Takes a `content-length`, unless there was one.
+/// Reads `content-length`, which may occur once.
 pub(super) fn take_length(length: &mut Option<u64>, digits: &[u8]) -> Result<(), &'static str> {
     if length.is_some() {
         return Err("sent duplicate \"Content-Length\" header");
@@ -34,7 +34,7 @@ pub(super) fn take_length(length: &mut Option<u64>, digits: &[u8]) -> Result<(),
     length.map(drop).ok_or("sent invalid \"Content-Length\" header")
 }
 
-/// Digits alone, and no more than a length can be.
+/// Digits only, up to the largest length.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::Slice;
 
-/// How much memory is reused for the next block.
+/// The most memory that is reused for the next block.
 const TEXT_KEPT_MAX: usize = 16 * 1024;
 
 /// Names and values in the order in which they were received. Reused for every block of a
@@ -28,12 +28,10 @@ impl FieldBlock {
         self.iter().find(|field| field.0 == name).map(|field| field.1)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }

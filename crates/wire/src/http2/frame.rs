@@ -17,7 +17,7 @@ pub const FRAME_PAYLOAD_MAX: u32 = (1 << 24) - 1;
 pub const DATA: u8 = 0;
 /// Begins a header block.
 pub const HEADERS: u8 = 1;
-/// Deprecated.
+/// Priority of a stream, deprecated.
 pub const PRIORITY: u8 = 2;
 /// Ends a stream.
 pub const RST_STREAM: u8 = 3;
@@ -45,21 +45,18 @@ pub const PADDED: u8 = 0x8;
 /// Flag of HEADERS: the payload begins with five bytes of priority.
 pub const HAS_PRIORITY: u8 = 0x20;
 
-/// The head of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameHead {
     /// Bytes of the payload.
     pub length: u32,
-    /// The frame type.
     pub kind: u8,
     /// Flags; their meaning depends on the type.
     pub flags: u8,
-    /// The stream's number; 0 stands for the connection.
+    /// The stream's number; 0 is the connection.
     pub stream: u32,
 }
 
 impl FrameHead {
-    /// Reads a head.
     pub fn parse(bytes: &[u8; FRAME_HEAD_BYTES]) -> Self {
         let [a, b, c, kind, flags, stream @ ..] = *bytes;
         Self {
@@ -70,14 +67,12 @@ impl FrameHead {
         }
     }
 
-    /// The head as bytes.
     pub fn bytes(&self) -> [u8; FRAME_HEAD_BYTES] {
         let [_, a, b, c] = self.length.to_be_bytes();
         let [s, t, u, v] = self.stream.to_be_bytes();
         [a, b, c, self.kind, self.flags, s, t, u, v]
     }
 
-    /// Whether this flag is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

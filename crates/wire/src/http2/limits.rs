@@ -2,7 +2,7 @@
 //!
 //! Each kind of frame that is cheap to send and costs the receiver work has a [`FloodLimit`]: a
 //! burst, and a rate at which the budget is restored. The driver has the clock and calls
-//! [`Http2Endpoint::replenish`]. Useful work restores budgets, too: a stream that ends normally
+//! [`Http2Endpoint::replenish`]. Useful work also restores budgets: a stream that ends normally
 //! gives back a reset, and data gives back window updates.
 //!
 //! [`Http2Endpoint::replenish`]: super::Http2Endpoint::replenish
@@ -10,9 +10,7 @@
 /// How many frames of a kind a peer may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloodLimit {
-    /// How many at once.
     pub burst: u32,
-    /// How many more each second.
     pub per_second: u32,
 }
 
@@ -20,7 +18,7 @@ pub struct FloodLimit {
 #[derive(Clone, Copy, Debug)]
 pub struct Http2Limits {
     /// Streams that a client resets before they have ended ("rapid reset", CVE-2023-44487). A
-    /// server resets streams that we have opened, so it cannot cause more than we ask for.
+    /// server can only reset streams that we have opened, so there is no limit for servers.
     pub peer_resets: FloodLimit,
     /// Streams that we have to reset because of what the peer sent ("made you reset",
     /// CVE-2025-8671).
@@ -33,10 +31,10 @@ pub struct Http2Limits {
     pub priorities: FloodLimit,
     /// DATA frames without data that do not end their stream (CVE-2019-9518).
     pub empty_data: FloodLimit,
-    /// WINDOW_UPDATE frames, beyond those that data sent has earned (CVE-2019-9511).
+    /// WINDOW_UPDATE frames, beyond the number earned by sent data (CVE-2019-9511).
     pub window_updates: FloodLimit,
-    /// Frames without effect: of unknown types, answers and GOAWAY that nobody asked for, and those
-    /// on streams that were reset, beyond what can have been under way.
+    /// Frames without effect: of unknown types, unsolicited answers and GOAWAY, and frames on reset
+    /// streams beyond those that may have been in flight.
     pub unknown_frames: FloodLimit,
     /// CONTINUATION frames of one header block (CVE-2024-27316).
     pub continuation_frames_max: u32,
@@ -106,10 +104,10 @@ pub enum Http2Limit {
 }
 
 impl Http2Limit {
-    /// How many there are.
+    /// The number of limits.
     pub const COUNT: usize = Self::AnswerBytes as usize + 1;
 
-    /// What a peer does that exceeds it, to be read after "client " or "server ".
+    /// The peer's excess, to be read after "client " or "server ".
     pub const fn what(self) -> &'static str {
         match self {
             Self::PeerResets => "sent too many RST_STREAM frames",
@@ -128,7 +126,7 @@ impl Http2Limit {
     }
 }
 
-/// What is left of a [`FloodLimit`].
+/// The rest of a [`FloodLimit`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FloodBudget {
     name: Http2Limit,
@@ -147,7 +145,7 @@ impl FloodBudget {
         Ok(())
     }
 
-    /// Restores what useful work has earned.
+    /// Restores frames for useful work.
     pub(super) fn earn(&mut self, count: u32) {
         self.left = self.left.saturating_add(count).min(self.limit.burst);
     }

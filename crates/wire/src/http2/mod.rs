@@ -42,5 +42,5 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The largest flow-control window.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// A window before settings say otherwise.
+/// The size of a window without SETTINGS_INITIAL_WINDOW_SIZE.
 pub const WINDOW_DEFAULT: u32 = 65_535;

@@ -1,11 +1,11 @@
-//! Whether the fields of a header block make a reply (RFC 9113, sections 8.2 and 8.3.2).
+//! Whether the fields of a header block are a valid reply (RFC 9113, sections 8.2 and 8.3.2).
 //!
-//! Left to the caller: what the values mean beyond their form.
+//! Left to the caller: the meaning of the values.
 
 use super::FieldBlock;
 use super::field_rules::{check_field, check_scope, take_length};
 
-/// What the head of a reply says.
+/// The values in the head of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Http2Reply {
     /// `:status`, from 100 to 999, but not 101.
@@ -14,11 +14,11 @@ pub struct Http2Reply {
     pub content_length: Option<u64>,
 }
 
-/// Why fields make no reply: what the server did, to be read after "server ".
+/// Why fields are not a valid reply: what the server did, to be read after "server ".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidReply(pub &'static str);
 
-/// Looks at the fields of a reply's head, or of an interim reply.
+/// Parses the fields of a reply's head, or of an interim reply.
 pub fn parse(block: &FieldBlock) -> Result<Http2Reply, InvalidReply> {
     let mut fields = block.iter();
     let status = match fields.next() {
@@ -55,7 +55,7 @@ impl Http2Reply {
             b":status" => Err("sent duplicate :status header"),
             [b':', ..] => Err("sent unknown pseudo-header"),
             b"content-length" => take_length(&mut self.content_length, value),
-            // A field of requests alone.
+            // Only requests may have this field.
             b"te" => Err("sent \"TE\" header"),
             _ => check_scope(name),
         }

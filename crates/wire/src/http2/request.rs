@@ -1,12 +1,12 @@
-//! Whether the fields of a header block make a request (RFC 9113, sections 8.2 and 8.3).
+//! Whether the fields of a header block are a valid request (RFC 9113, sections 8.2 and 8.3).
 //!
-//! Left to the caller: what the values mean beyond their form. The path, the method and the host
-//! are checked where a head is built of them (`RequestHead::build`).
+//! Left to the caller: the meaning of the values. The path, the method and the host are checked
+//! when a head is built from them (`RequestHead::build`).
 
 use super::FieldBlock;
 use super::field_rules::{check_field, check_scope, take_length};
 
-/// What a request's head says. Each value is part of the block.
+/// The values in a request's head. Each is part of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestFields<'b> {
     /// `:method`.
@@ -19,19 +19,19 @@ pub struct RequestFields<'b> {
     pub authority: Option<&'b [u8]>,
     /// `content-length`.
     pub content_length: Option<u64>,
-    /// How many `cookie` fields there are; a client may split the cookies into several.
+    /// The number of `cookie` fields; a client may split the cookies into several.
     pub cookies: usize,
-    /// How many pseudo-header fields come before the others.
+    /// The number of pseudo-header fields, which come before the others.
     pub pseudo_count: usize,
     /// Whether there is a `te`.
     has_te: bool,
 }
 
-/// Why fields make no request: what the client did, as nginx says it.
+/// Why fields are not a valid request: what the client did, in nginx's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidRequest(pub &'static str);
 
-/// Looks at the fields of a request's head.
+/// Parses the fields of a request's head.
 pub fn parse(block: &FieldBlock) -> Result<RequestFields<'_>, InvalidRequest> {
     let mut request = RequestFields::default();
     let mut is_past_pseudo = false;
@@ -57,8 +57,8 @@ pub fn parse(block: &FieldBlock) -> Result<RequestFields<'_>, InvalidRequest> {
     Err(InvalidRequest(missing))
 }
 
-/// Looks at trailers: they hold neither pseudo-header fields nor fields that speak of the message
-/// or its connection (RFC 9113, section 8.1; RFC 9110, section 6.5.1).
+/// Checks trailers: they have neither pseudo-header fields nor fields about the message or its
+/// connection (RFC 9113, section 8.1; RFC 9110, section 6.5.1).
 pub(super) fn check_trailers(block: &FieldBlock) -> Result<(), &'static str> {
     for (name, value) in block.iter() {
         match name {
@@ -115,7 +115,7 @@ impl<'b> RequestFields<'b> {
         match name {
             b"cookie" => self.cookies += 1,
             b"content-length" => take_length(&mut self.content_length, value)?,
-            // As in nginx, even one that is repeated.
+            // As in nginx, a second `te` is invalid even with this value.
             b"te" if self.has_te || !value.eq_ignore_ascii_case(b"trailers") => {
                 return Err("sent invalid \"TE\" header");
             }

@@ -1,4 +1,4 @@
-//! SETTINGS: what each end tells the other (RFC 9113, section 6.5.2).
+//! SETTINGS: the parameters that each end announces to the other (RFC 9113, section 6.5.2).
 
 use super::frame::{FRAME_PAYLOAD_DEFAULT, FRAME_PAYLOAD_MAX};
 use super::limits::Http2Limits;
@@ -11,29 +11,29 @@ pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 pub(super) const MAX_FRAME_SIZE: u16 = 5;
 
-/// The largest HPACK table that we keep for what we send: a peer cannot make us keep more.
+/// The largest HPACK table for sending; a peer cannot make us keep more.
 pub(super) const ENCODER_TABLE_MAX: usize = 4096;
 
-/// Which end of a connection.
+/// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http2Role {
-    /// Opens streams.
+    /// It opens streams.
     Client,
-    /// Answers on them.
+    /// It answers on them.
     Server,
 }
 
-/// What this end of a connection tells the other, and its limits.
+/// The settings that this end announces, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Http2Config {
     /// Streams that the peer may have open.
     pub max_concurrent_streams: u32,
-    /// The window of a new stream for what the peer sends.
+    /// The window of a new stream for data from the peer.
     pub stream_window: u32,
     /// The longest payload that we accept. Announced only if it differs from the protocol's
     /// default.
     pub max_frame_size: u32,
-    /// Bounds on what a peer may ask for.
+    /// Limits on what the peer can cause.
     pub limits: Http2Limits,
 }
 
@@ -48,14 +48,14 @@ impl Default for Http2Config {
     }
 }
 
-/// What the peer has told.
+/// The settings that the peer has announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerSettings {
     /// Streams that we may have open.
     pub max_concurrent_streams: u32,
-    /// The window of a new stream for what we send.
+    /// The window of a new stream for data to the peer.
     pub initial_window_size: u32,
-    /// The longest payload that the peer takes.
+    /// The longest payload that the peer accepts.
     pub max_frame_size: u32,
     /// The size of the table with which the peer decodes.
     pub header_table_size: u32,
@@ -73,7 +73,7 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes a parameter. Those that are not known mean nothing.
+    /// Applies a parameter. Unknown ones are ignored.
     pub(super) fn apply(&mut self, role: Http2Role, parameter: [u8; 6]) -> Result<(), Http2Error> {
         let [i, d, value @ ..] = parameter;
         let value = u32::from_be_bytes(value);

@@ -159,7 +159,7 @@ impl StreamTable {
         self.ended_next = (self.ended_next + 1) % ENDED_MAX;
     }
 
-    /// The peer knows by now that this end reset the stream.
+    /// Records that the peer has learned of the reset.
     pub(super) fn forget_reset(&mut self, id: u32) {
         if let Some(ended) = self.ended.iter_mut().find(|ended| ended.0 == id) {
             ended.1 = StreamEnd::Closed;

@@ -1,4 +1,4 @@
-//! A header as it was read, and why it could not be.
+//! A parsed header, and the errors of parsing.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,15 +7,15 @@ use core::fmt::{self, Write};
 /// The longest header of version 1, end of line included.
 pub const V1_MAX: usize = 107;
 
-/// The longest header of version 2 that is read.
+/// The longest header of version 2 that is accepted.
 pub const V2_MAX: usize = 4096;
 
 /// The contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Who connected to the proxy.
+    /// The client's address.
     pub source: ProxyEndpoint,
-    /// Where it connected to.
+    /// The address that the client connected to.
     pub destination: ProxyEndpoint,
     /// The extra values of version 2; see [`Header::tlv`].
     pub(super) tlvs: Box<[u8]>,
@@ -24,41 +24,39 @@ pub struct Header {
 /// One end of the connection to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyEndpoint {
-    /// The address as text. Version 1's is as it came: hexadecimal digits, dots, colons.
+    /// The address as text. In version 1 it is as sent: hexadecimal digits, dots, colons.
     pub address: Box<[u8]>,
-    /// The port.
     pub port: u16,
 }
 
-/// How far reading came.
+/// The result of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
     /// More bytes are needed.
     Partial,
     /// The header is the first `len` bytes.
     Complete {
-        /// Where it ends.
         len: usize,
-        /// What it says; `None` where it says that nothing is known.
+        /// The contents; `None` if the header has no addresses.
         header: Option<Header>,
     },
 }
 
-/// Why there is no header.
+/// Why a header is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// It is none, or none of version 1 to its end.
+    /// Not a header, or an invalid one of version 1.
     Broken,
     /// A version other than 1 and 2.
     UnknownVersion(u8),
-    /// It is longer than [`V2_MAX`].
+    /// The header is longer than [`V2_MAX`].
     TooLarge,
-    /// Version 2, with less room than its addresses take.
+    /// Version 2, with less space than its addresses need.
     TooSmall,
 }
 
 impl HeaderError {
-    /// nginx's words for the log. `input` is what was read.
+    /// Appends nginx's log message. `input` is the input that was read.
     pub fn write_message(self, input: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Broken => {
@@ -72,7 +70,7 @@ impl HeaderError {
                 write(out, format_args!("{version}"));
             }
             Self::TooLarge => out.extend_from_slice(b"header is too large"),
-            // nginx says nothing here.
+            // nginx has no message for this.
             Self::TooSmall => out.extend_from_slice(b"header is too small"),
         }
     }
@@ -90,7 +88,7 @@ pub(super) fn write(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     VecWriter(out).write_fmt(text).expect("a vector takes everything");
 }
 
-/// Whether the input, as far as it goes, is the signature.
+/// Whether the input begins with the signature, as far as the input goes.
 pub(super) fn begins_as(input: &[u8], signature: &[u8]) -> bool {
     let length = input.len().min(signature.len());
     input[..length] == signature[..length]

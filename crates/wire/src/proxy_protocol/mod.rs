@@ -16,7 +16,8 @@ pub use v2::{TlsValues, write_v2, write_v2_datagram};
 
 use header::begins_as;
 
-/// Reads the beginning of a connection. It is asked again with more bytes after [`Read::Partial`].
+/// Reads the header at the beginning of a connection. After [`Read::Partial`], call it again with
+/// more bytes.
 pub fn read(input: &[u8]) -> Result<Read, HeaderError> {
     if begins_as(input, v2::SIGNATURE) && !input.is_empty() {
         return v2::read(input);

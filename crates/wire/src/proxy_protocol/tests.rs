@@ -1,4 +1,4 @@
-//! Both versions, whole and in pieces, and what is refused.
+//! Both versions, whole and in pieces, and invalid headers.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +10,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a header comes to: where it ends and what it says, or the message.
+/// The result of reading a header, as text: its length and contents, or the message.
 fn shown(input: &[u8]) -> String {
     match read(input) {
         Ok(Read::Partial) => "partial".into(),
@@ -50,7 +50,7 @@ fn version_1() {
         ("PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r", "partial"),
         ("PROXY UNK", "partial"),
         ("PROXY TC", "partial"),
-        // Nothing can become of these.
+        // These lines cannot become valid.
         ("PROXY INVALID", "broken header: \"PROXY INVALID\""),
         ("PROXY TCP5", "broken header: \"PROXY TCP5\""),
         ("PROXY TCP4 192.0.2.1 host", "broken header: \"PROXY TCP4 192.0.2.1 host\""),
@@ -135,14 +135,14 @@ fn values_by_name_and_number() {
 }
 
 #[test]
-fn values_that_cannot_be_had() {
+fn values_that_are_not_available() {
     let table = [
         ("cn", Err(TlvError::UnknownName)),
         ("", Err(TlvError::UnknownName)),
         ("0x", Err(TlvError::InvalidName)),
         ("0xg", Err(TlvError::InvalidName)),
         ("0xfffffffffffffffff", Err(TlvError::InvalidName)),
-        // Without anything about TLS nobody asks what the name means.
+        // Without values about TLS, the name is not checked.
         ("ssl_foo", Ok(None)),
     ];
     for (name, expected) in table {
@@ -158,7 +158,7 @@ fn values_that_cannot_be_had() {
 }
 
 #[test]
-fn what_is_written_can_be_read() {
+fn a_written_version_1_header_can_be_read() {
     let table = [
         (Some("192.0.2.1:1"), Some("[::1]:2"), "PROXY TCP4 192.0.2.1 ::1 1 2\r\n"),
         (Some("[::1]:65535"), Some("[::2]:80"), "PROXY TCP6 ::1 ::2 65535 80\r\n"),
@@ -175,7 +175,7 @@ fn what_is_written_can_be_read() {
 }
 
 #[test]
-fn version_2_that_is_written_can_be_read() {
+fn a_written_version_2_header_can_be_read() {
     let table = [
         (Some("192.0.2.1:1"), Some("192.0.2.2:2"), 12 + 7, Some(("192.0.2.1", 1, "192.0.2.2", 2))),
         (Some("[::1]:65535"), Some("[::2]:80"), 36 + 7, Some(("::1", 65535, "::2", 80))),
@@ -208,7 +208,7 @@ fn version_2_that_is_written_can_be_read() {
 }
 
 #[test]
-fn version_2_says_what_is_known_of_tls() {
+fn version_2_contains_the_tls_values() {
     let address = "192.0.2.1:1".parse().ok();
     let said = |tls: &TlsValues<'_>| {
         let mut bytes = Vec::new();
@@ -242,7 +242,7 @@ fn version_2_says_what_is_known_of_tls() {
 }
 
 #[test]
-fn version_2_says_whether_it_is_about_datagrams() {
+fn version_2_distinguishes_streams_and_datagrams() {
     for (address, stream, datagram) in [("192.0.2.1:1", 0x11, 0x12), ("[::1]:1", 0x21, 0x22)] {
         let address = address.parse().ok();
         let (mut of_stream, mut of_datagram) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The extra values of version 2: by type, with those about TLS nested in one of them.
+//! The extra values of version 2, by type; those about TLS are nested in one of them.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,8 @@ use super::header::{Header, write};
 
 /// The type of the value that holds those about TLS.
 const SSL: u8 = 0x20;
-/// What stands before the values inside it: one byte of flags, four of the verification's result.
+/// The length of the flags (one byte) and of the verification's result (four) before the nested
+/// values.
 const SSL_HEAD: usize = 5;
 
 const NAMES: [(&[u8], u8); 5] =
@@ -14,7 +15,7 @@ const NAMES: [(&[u8], u8); 5] =
 const SSL_NAMES: [(&[u8], u8); 5] =
     [(b"version", 0x21), (b"cn", 0x22), (b"cipher", 0x23), (b"sig_alg", 0x24), (b"key_alg", 0x25)];
 
-/// The name of a value, as variables are called after it: `alpn`, `0x01`, `ssl_cn`, `ssl_0x22`.
+/// The name of a value, as in the names of variables: `alpn`, `0x01`, `ssl_cn`, `ssl_0x22`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlvName {
     within_ssl: bool,
@@ -26,7 +27,7 @@ enum Wanted {
     Type(u8),
     /// `ssl_verify`
     Verify,
-    /// A number that is no type.
+    /// A number that is not a type.
     Nothing,
     Unknown,
     Invalid,
@@ -35,7 +36,7 @@ enum Wanted {
 /// Why a value is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
-    /// A value reaches past the end.
+    /// A value extends past the end.
     Broken,
     /// No type has that name.
     UnknownName,
@@ -44,7 +45,6 @@ pub enum TlvError {
 }
 
 impl TlvName {
-    /// Reads a name.
     pub fn parse(name: &[u8]) -> Self {
         match name.strip_prefix(b"ssl_") {
             Some(b"verify") => Self { within_ssl: true, wanted: Wanted::Verify },
@@ -78,7 +78,7 @@ impl Wanted {
 }
 
 impl Header {
-    /// Appends the first value of that name; whether there is one.
+    /// Appends the first value of that name. Returns whether there is one.
     pub fn tlv(&self, name: TlvName, out: &mut Vec<u8>) -> Result<bool, TlvError> {
         let mut within = &self.tlvs[..];
         let mut verify = [0; 4];
@@ -102,7 +102,7 @@ impl Header {
     }
 }
 
-/// Sees that all is well although nothing can be found.
+/// Checks the values although none can match.
 fn find_none(tlvs: &[u8]) -> Result<bool, TlvError> {
     values(tlvs).try_fold(false, |_, value| value.map(|_| false))
 }

@@ -7,7 +7,7 @@ use super::header::{Header, HeaderError, ProxyEndpoint, Read, V1_MAX, begins_as,
 
 pub(super) const SIGNATURE: &[u8] = b"PROXY ";
 
-/// Reads a line that begins as one of version 1, as far as it goes.
+/// Reads a header of version 1, which may be incomplete.
 pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
     let within = &input[..input.len().min(V1_MAX)];
     match within.windows(2).position(|pair| pair == b"\r\n") {
@@ -23,7 +23,8 @@ pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
     }
 }
 
-/// Whether more bytes can make a line of this text: nobody waits for the end of another one.
+/// Whether more bytes can complete a line with this text. If not, the end of the line is not
+/// awaited.
 fn may_become_line(text: &[u8]) -> bool {
     const PROTOCOL_BYTES: usize = b"TCP4 ".len();
     if begins_as(text, b"UNKNOWN") {
@@ -64,7 +65,7 @@ fn port(text: &[u8]) -> Option<u16> {
 }
 
 /// Appends the line for a connection from `source` that came in at `destination`. Without both
-/// addresses (Unix sockets have none) it says that nothing is known.
+/// addresses (Unix sockets have none) it is `PROXY UNKNOWN`.
 pub fn write_v1(source: Option<SocketAddr>, destination: Option<SocketAddr>, out: &mut Vec<u8>) {
     let (Some(source), Some(destination)) = (source, destination) else {
         return out.extend_from_slice(b"PROXY UNKNOWN\r\n");

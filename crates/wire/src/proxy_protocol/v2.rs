@@ -18,7 +18,7 @@ const INET: usize = 12;
 /// The length of IPv6's.
 const INET6: usize = 36;
 
-/// Version 2, and what the sender says: that it speaks for somebody, or only for itself.
+/// Version 2 and the command: the connection is a client's, or the sender's own.
 const PROXY: u8 = 0x21;
 const LOCAL: u8 = 0x20;
 
@@ -28,7 +28,7 @@ const INET6_FAMILY: u8 = 0x20;
 const STREAM: u8 = 1;
 const DATAGRAM: u8 = 2;
 
-// Types of extra values. That of TLS has others inside it.
+// Types of extra values. The value of TLS contains others.
 const TLV_ALPN: u8 = 1;
 const TLV_AUTHORITY: u8 = 2;
 const TLV_CRC32C: u8 = 3;
@@ -37,16 +37,16 @@ const TLV_SSL_VERSION: u8 = 0x21;
 const TLV_SSL_CN: u8 = 0x22;
 const TLV_SSL_CIPHER: u8 = 0x23;
 
-// What the client has done, in the value of TLS: it speaks TLS, and it has shown a certificate on
-// this connection, and in this session.
+// Flags in the value of TLS: the client uses TLS; it has sent a certificate on this connection; it
+// has sent one in this session.
 const CLIENT_SSL: u8 = 1;
 const CLIENT_CERT_CONN: u8 = 2;
 const CLIENT_CERT_SESS: u8 = 4;
 
-/// A value that is longer is left out: together they stay below [`V2_MAX`].
+/// Longer values are left out, so that all together stay below [`V2_MAX`].
 const VALUE_MAX: usize = 512;
 
-/// What a header says of the client's TLS. What is empty is not mentioned.
+/// The client's TLS values in a header. Empty ones are left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TlsValues<'a> {
     /// The name that the client sent (SNI).
@@ -57,16 +57,17 @@ pub struct TlsValues<'a> {
     pub version: &'a [u8],
     /// The cipher suite, by OpenSSL's name.
     pub cipher: &'a [u8],
-    /// What came of the client's certificate, by OpenSSL's numbers; `None`: it has shown none.
+    /// The result of verifying the client's certificate, in OpenSSL's numbers; `None` without a
+    /// certificate.
     pub verification: Option<u32>,
-    /// The common name in it.
+    /// The common name in the certificate.
     pub common_name: &'a [u8],
-    /// Whether an earlier session was resumed: the certificate is that one's.
+    /// Whether a session was resumed; the certificate is then that of the earlier connection.
     pub is_resumed: bool,
 }
 
 /// Appends the header for a connection from `source` that came in at `destination`, with its
-/// checksum. Without both addresses (Unix sockets have none) it says that nothing is known of them.
+/// checksum. Without both addresses (Unix sockets have none) the header has none.
 pub fn write_v2(
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
@@ -76,7 +77,7 @@ pub fn write_v2(
     write_header(source, destination, STREAM, tls, out);
 }
 
-/// The same for datagrams.
+/// Like [`write_v2`], for datagrams.
 pub fn write_v2_datagram(
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
@@ -139,7 +140,7 @@ fn write_value(kind: u8, value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// As in nginx, one address of IPv6 makes both so.
+/// As in nginx, one IPv6 address makes both IPv6.
 fn write_addresses(source: SocketAddr, destination: SocketAddr, transport: u8, out: &mut Vec<u8>) {
     let v4 = |ip: IpAddr| match ip.to_canonical() {
         IpAddr::V4(v4) => Some(v4),
@@ -166,7 +167,7 @@ fn write_addresses(source: SocketAddr, destination: SocketAddr, transport: u8, o
     out.extend_from_slice(&destination.port().to_be_bytes());
 }
 
-/// The checksum of RFC 3720, appendix B.4. A header is short, so it goes bit by bit.
+/// The checksum of RFC 3720, appendix B.4, computed bit by bit: a header is short.
 pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let step = |crc: u32, byte: &u8| {
@@ -177,7 +178,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, step)
 }
 
-/// Reads what begins as a header of version 2, as far as it goes.
+/// Reads a header of version 2, which may be incomplete.
 pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
     let Some((head, rest)) = input.split_first_chunk::<HEAD>() else { return Ok(Read::Partial) };
     let [.., version_command, family_transport, high, low] = *head;
@@ -189,7 +190,7 @@ pub(super) fn read(input: &[u8]) -> Result<Read, HeaderError> {
         return Err(HeaderError::TooLarge);
     }
     let Some(rest) = rest.get(..len - HEAD) else { return Ok(Read::Partial) };
-    // As in nginx, what is not a proxied stream over IP says nothing.
+    // As in nginx, only a proxied stream over IP has addresses.
     let header = match (version_command & 0x0f, family_transport) {
         (1, 0x11) => Some(inet(rest).ok_or(HeaderError::TooSmall)?),
         (1, 0x21) => Some(inet6(rest).ok_or(HeaderError::TooSmall)?),

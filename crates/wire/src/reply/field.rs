@@ -7,18 +7,18 @@ use crate::Slice;
 use crate::field_line::FieldLine;
 use crate::words::find_name_end;
 
-/// Whether CR or NUL stands within a line.
+/// Whether CR or NUL occurs within a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Odd(pub(super) bool);
 
 impl Odd {
-    /// Whether CR stands within that line.
+    /// Whether CR occurs within that line.
     pub(crate) fn has_cr(self, line: Slice, input: &[u8]) -> bool {
         self.0 && memchr(b'\r', line.of(input)).is_some()
     }
 }
 
-/// The field of a line in its usual form, if what is before its colon is a name.
+/// The field of a line in its usual form, if the bytes before its colon are a name.
 #[inline(always)]
 pub(super) fn usual(text: &[u8], line: &FieldLine) -> Option<ReplyField> {
     let sent = &text[line.name.clone()];
@@ -30,7 +30,7 @@ pub(super) fn usual(text: &[u8], line: &FieldLine) -> Option<ReplyField> {
     Some(ReplyField { name, value, id })
 }
 
-/// Parses `line`, which has no LF. Without a colon it is a name without a value, as nginx has it.
+/// Parses `line`, which has no LF. As in nginx, a line without a colon is a name without a value.
 #[inline]
 pub(super) fn parse(input: &[u8], line: Slice, odd: Odd) -> Result<ReplyField, ReplyFieldError> {
     let text = line.of(input);

@@ -1,4 +1,4 @@
-//! Header lines, and which of the well-known names are among them.
+//! Header lines, and the set of the well-known names among them.
 
 use alloc::vec::Vec;
 use core::ops::Deref;
@@ -6,18 +6,17 @@ use core::slice::Iter;
 
 use super::ReplyField;
 
-/// Header lines in order. What is asked for most, whether a name is there, is a test of a bit.
+/// Header lines in order. Whether a name occurs, the most frequent query, is the test of a bit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReplyFieldList {
     fields: Vec<ReplyField>,
-    /// Names as bits: those that are there.
+    /// The names that occur, as bits.
     seen: u32,
-    /// Those that are there more than once.
+    /// The names that occur more than once, as bits.
     repeated: u32,
 }
 
 impl ReplyFieldList {
-    /// Appends a line.
     #[inline]
     pub fn push(&mut self, field: ReplyField) {
         let bit = field.id.bit();
@@ -26,23 +25,22 @@ impl ReplyFieldList {
         self.fields.push(field);
     }
 
-    /// Forgets the lines and keeps their memory.
+    /// Removes the lines and keeps their memory.
     pub fn clear(&mut self) {
         self.fields.clear();
         (self.seen, self.repeated) = (0, 0);
     }
 
-    /// Gives memory back that no line needs.
+    /// Frees the memory that no line needs.
     pub fn shrink_to_fit(&mut self) {
         self.fields.shrink_to_fit();
     }
 
-    /// How many lines there is memory for.
     pub fn capacity(&self) -> usize {
         self.fields.capacity()
     }
 
-    /// Whether any of these names is there, which are bits: [`ReplyName::bit`].
+    /// Whether any of these names, given as bits ([`ReplyName::bit`]), occurs.
     ///
     /// [`ReplyName::bit`]: super::ReplyName::bit
     #[inline]
@@ -50,7 +48,7 @@ impl ReplyFieldList {
         self.seen & names != 0
     }
 
-    /// Whether any of these names is there more than once.
+    /// Whether any of these names occurs more than once.
     #[inline]
     pub fn repeats_any(&self, names: u32) -> bool {
         self.repeated & names != 0

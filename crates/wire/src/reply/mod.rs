@@ -1,9 +1,9 @@
-//! The head of a reply, whatever protocol it came in: a status and header lines, as offsets into
-//! bytes that the caller owns.
+//! The head of a reply of any protocol: a status and header lines, as offsets into bytes that the
+//! caller owns.
 //!
-//! [`FieldParser`] reads header lines as HTTP/1 and CGI have them. It is as lenient as nginx where
-//! that is harmless, since backends are what they are: a lone LF ends a line, a line may lack its
-//! colon. It looks at no byte twice.
+//! [`FieldParser`] reads header lines in the form of HTTP/1 and CGI. Like nginx, it is lenient
+//! where that is harmless, because real backends deviate from the standards: a lone LF ends a line,
+//! and a line may lack its colon. It reads no byte twice.
 
 mod field;
 mod list;
@@ -15,7 +15,7 @@ pub use list::ReplyFieldList;
 pub use name::ReplyName;
 pub use parser::FieldParser;
 
-/// Fields of one head, of trailers too.
+/// The most fields of a head, and of trailers.
 pub const FIELDS_MAX: usize = 1000;
 
 /// A header line of a reply.
@@ -41,7 +41,7 @@ pub struct ReplyHead {
 }
 
 impl ReplyHead {
-    /// Forgets the reply and keeps the memory of `fields`.
+    /// Clears the reply and keeps the memory of `fields`.
     pub fn reset(&mut self) {
         self.status = 0;
         self.status_line = Slice::default();
@@ -59,7 +59,7 @@ impl ReplyHead {
 /// Why header lines are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyFieldError {
-    /// A byte that may not be there follows this part of a line.
+    /// An invalid byte follows this part of a line.
     Invalid(Slice, u8),
     /// More than [`FIELDS_MAX`] lines.
     TooMany,

@@ -38,7 +38,7 @@ pub enum ReplyName {
 }
 
 impl ReplyName {
-    /// The id of `name`, whatever its case.
+    /// The id of `name`, ignoring case.
     #[inline]
     pub fn of(name: &[u8]) -> Self {
         NAMES.find(name).unwrap_or(ReplyName::Other)

@@ -11,21 +11,21 @@ use crate::words::find_control;
 /// Reads header lines up to the empty line that ends them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FieldParser {
-    /// Where the next line begins.
+    /// The offset of the next line.
     start: u32,
-    /// Up to where its end was looked for.
+    /// The end of the bytes searched for the line's end.
     searched: u32,
 }
 
 impl FieldParser {
-    /// For lines that begin at an offset.
+    /// A parser for lines from this offset on.
     pub fn new(start: u32) -> Self {
         Self { start, searched: start }
     }
 
-    /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
-    /// that arrived since. `Some`: how many of them are the lines, and what was before them. Not to
-    /// be called again after that.
+    /// Continues from where the last call stopped: `input` is the same bytes as before, and those
+    /// that arrived since. Returns the end of the lines once they are complete; it is not to be
+    /// called again after that.
     pub fn parse(
         &mut self,
         fields: &mut ReplyFieldList,
@@ -47,9 +47,9 @@ impl FieldParser {
         }
     }
 
-    /// Parses lines in their usual form, with which nothing can be wrong, up to the first in
-    /// another form. A line that was searched in vain before is not tried again. Whether the empty
-    /// line that ends them was there.
+    /// Parses lines in their usual form, which cannot be invalid, up to the first in another form.
+    /// A line whose end was searched for before is not tried again. Returns whether the empty line
+    /// that ends them was found.
     #[inline(always)]
     fn parse_usual(&mut self, fields: &mut ReplyFieldList, input: &[u8]) -> bool {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
@@ -70,18 +70,18 @@ impl FieldParser {
         is_end
     }
 
-    /// Whether nothing was searched.
+    /// Whether nothing was searched yet.
     pub(crate) fn is_new(&self) -> bool {
         self.searched == 0
     }
 
-    /// Where the next line begins, or what follows the last.
+    /// The offset of the next line, or the end of the last.
     pub fn parsed_to(&self) -> usize {
         self.start as usize
     }
 
-    /// The next line without its end, and whether a byte stands in it that may not. One search
-    /// stops at its end and at such bytes (and at other control characters, which it passes).
+    /// The next line without its end, and whether it contains CR or NUL. One search stops at the
+    /// line's end and at these bytes (and at other control characters, which it passes).
     #[inline(always)]
     pub(crate) fn next_line(&mut self, input: &[u8]) -> Option<(Slice, Odd)> {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
@@ -98,13 +98,13 @@ impl FieldParser {
         None
     }
 
-    /// The same where there is NUL, or CR that is not followed by LF, so far.
+    /// Finds the end of a line with NUL, or with CR that is not followed by LF, so far, at `at`.
     #[cold]
     fn next_odd_line(&mut self, input: &[u8], at: usize) -> Option<(Slice, Odd)> {
         self.searched = at as u32;
         let lf = at + memchr(b'\n', &input[at..])?;
         let mut end = lf;
-        // nginx takes any number of CR before LF.
+        // nginx accepts any number of CR before LF.
         while end > at && input[end - 1] == b'\r' {
             end -= 1;
         }

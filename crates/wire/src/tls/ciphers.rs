@@ -1,8 +1,8 @@
 //! OpenSSL's language of cipher strings (`ssl_ciphers`), as `ciphers(1)` describes it.
 //!
 //! A string is a list of steps that add, remove or move suites. It is evaluated over the suites of
-//! TLS 1.2 that exist here. A name of anything else selects nothing, as in OpenSSL, where it may
-//! have been compiled out. The suites of TLS 1.3 are not part of the language.
+//! TLS 1.2 that exist here. Other names select nothing, as in an OpenSSL that was compiled without
+//! them. The suites of TLS 1.3 are not part of the language.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,16 +14,16 @@ use super::TlsSuite;
 pub struct CipherList {
     /// Suites of TLS 1.2, the preferred one first. Never empty.
     pub suites: Vec<TlsSuite>,
-    /// The level of `@SECLEVEL=`, 0 to 5. Suites with shorter keys are gone already.
+    /// The level of `@SECLEVEL=`, 0 to 5. Suites with shorter keys are already removed.
     pub security_level: Option<u8>,
 }
 
 /// Why a cipher string selects nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherListError {
-    /// There is neither a name nor a command at this offset.
+    /// Neither a name nor a command begins at this offset.
     Command(usize),
-    /// All suites it selects are suites that do not exist here.
+    /// None of the selected suites exists here.
     NoMatch,
 }
 
@@ -92,8 +92,8 @@ const CHACHA20: u8 = 0b00_11_00;
 const AES128: u8 = 0b11_00_00;
 const ALL: u8 = ECDSA | RSA;
 
-/// Names of sets. Those that are not here contain nothing that exists: `MEDIUM`, `aNULL`, `kRSA`,
-/// `DHE`, `SHA256` (CBC suites with that MAC; the AEAD suites have none) and many more.
+/// Names of sets. Sets without any existing suite are not listed: `MEDIUM`, `aNULL`, `kRSA`, `DHE`,
+/// `SHA256` (CBC suites with that MAC; the AEAD suites have none) and many more.
 const ALIASES: [(&str, u8); 17] = [
     ("ALL", ALL),
     ("HIGH", ALL),
@@ -114,7 +114,7 @@ const ALIASES: [(&str, u8); 17] = [
     ("CHACHA20", CHACHA20),
 ];
 
-/// What a name at the very beginning stands for, and what follows it.
+/// Expands a name at the very beginning. Returns the expansion and the rest of the text.
 fn expand_prefix(text: &[u8]) -> (&'static [u8], &[u8]) {
     const B128: &[u8] = b"ECDHE-ECDSA-AES128-GCM-SHA256";
     const B192: &[u8] = b"ECDHE-ECDSA-AES256-GCM-SHA384";
@@ -133,12 +133,12 @@ fn expand_prefix(text: &[u8]) -> (&'static [u8], &[u8]) {
     }
 }
 
-/// The steps that were taken so far, as OpenSSL takes them: over one list of all suites, of which
-/// some are active.
+/// The state after the steps so far. As in OpenSSL, there is one list of all suites, of which some
+/// are active.
 struct Rules {
-    /// Selected, in order.
+    /// The selected suites, in order.
     active: Vec<TlsSuite>,
-    /// Not selected, in the order in which a step would add them.
+    /// The other suites, in the order in which a step would add them.
     inactive: Vec<TlsSuite>,
     security_level: Option<u8>,
 }
@@ -161,7 +161,7 @@ impl Rules {
         Ok(())
     }
 
-    /// One word and what stands before it. Where it ends.
+    /// Runs a word with the sign before it. Returns the end of the word.
     fn step(&mut self, action: u8, text: &[u8], at: usize) -> Result<usize, CipherListError> {
         let (set, end) = read_set(text, at)?;
         match action {
@@ -183,7 +183,7 @@ impl Rules {
         Ok(end)
     }
 
-    /// `@STRENGTH` or `@SECLEVEL=n`. Where it ends.
+    /// Runs `@STRENGTH` or `@SECLEVEL=n`. Returns its end.
     fn command(&mut self, text: &[u8], at: usize) -> Result<usize, CipherListError> {
         let end = word_end(text, at);
         let word = &text[at..end];
@@ -204,7 +204,7 @@ impl Rules {
     }
 }
 
-/// The suites that all names joined by `+` have in common, and where the names end.
+/// The suites common to all names joined by `+`, and the end of the names.
 fn read_set(text: &[u8], mut at: usize) -> Result<(u8, usize), CipherListError> {
     let mut set = ALL;
     loop {
@@ -220,7 +220,7 @@ fn read_set(text: &[u8], mut at: usize) -> Result<(u8, usize), CipherListError> 
     }
 }
 
-/// The suites that a name stands for.
+/// The suites of a name.
 fn named(name: &[u8]) -> u8 {
     let is_name = |suite: &TlsSuite| {
         suite.name().as_bytes() == name || suite.standard_name().as_bytes() == name

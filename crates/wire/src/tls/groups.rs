@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// A group in which two ends agree on keys.
+/// A group for key exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 #[allow(missing_docs)] // Their names are their documentation.
@@ -16,26 +16,26 @@ pub enum TlsGroup {
     MlKem768 = 0x0201,
 }
 
-/// What a list of groups says.
+/// The contents of a list of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupList {
     /// `auto`: the default.
     Auto,
     /// Groups in order of preference, never empty.
     Groups {
-        /// Those that exist here.
+        /// The groups that exist here.
         groups: Vec<TlsGroup>,
         /// Offsets of the names that OpenSSL knows but that do not exist here.
         lacking: Vec<(usize, usize)>,
     },
 }
 
-/// Why a list selects no group. Offsets of the name.
+/// Why a list selects no group. The offsets are those of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupListError {
-    /// No such group is known.
+    /// The group is unknown.
     Unknown(usize, usize),
-    /// All groups of the list are groups that do not exist here.
+    /// None of the list's groups exists here.
     NoneLeft,
 }
 
@@ -97,7 +97,7 @@ impl GroupList {
         Ok(Self::Groups { groups, lacking })
     }
 
-    /// The names of groups.
+    /// The names of all groups.
     pub fn names() -> impl Iterator<Item = &'static str> {
         KNOWN.into_iter().flat_map(|(names, _)| names).copied()
     }
@@ -117,7 +117,7 @@ impl fmt::Display for GroupListError {
 
 enum Found {
     Groups(&'static [TlsGroup]),
-    /// OpenSSL's, but not ours.
+    /// OpenSSL has the group, but it does not exist here.
     Lacking,
 }
 
@@ -160,6 +160,6 @@ const LACKING: [&str; 8] = [
     "X25519Kyber768Draft00",
 ];
 
-/// How the names of further ones begin.
+/// Prefixes of the names of further ones.
 const LACKING_FAMILIES: [&str; 10] =
     ["ffdhe", "brainpool", "sect", "secp1", "secp2", "secp5", "K-", "B-", "prime19", "prime23"];

@@ -1,4 +1,4 @@
-//! What configurations say about TLS, in OpenSSL's words: cipher suites and groups.
+//! TLS settings in OpenSSL's notation: cipher suites and groups.
 //!
 //! Deliberately absent: the protocol itself and all cryptography; `net::tls` has them. Only the
 //! suites and groups that it implements have names here: AEAD ciphers with ephemeral keys. TLS 1.0

@@ -31,7 +31,7 @@ impl TlsSuite {
         Self::EcdheRsaAes128GcmSha256,
     ];
 
-    /// Whether the server's key is an RSA key, which suites of TLS 1.3 leave open.
+    /// Whether the server's key must be an RSA key; suites of TLS 1.3 leave that open.
     pub const fn has_rsa(self) -> bool {
         matches!(
             self,

@@ -3,8 +3,8 @@ use alloc::vec::Vec;
 
 use super::{CipherList, CipherListError, GroupList, GroupListError, TlsGroup, TlsSuite};
 
-/// The lists that Mozilla's generator of configurations publishes: `intermediate` and `old` of
-/// version 5.7, and `modern` of version 4, the last one that names suites of TLS 1.2.
+/// The lists that Mozilla's configuration generator publishes: `intermediate` and `old` of version
+/// 5.7, and `modern` of version 4, the last one that names suites of TLS 1.2.
 const MOZILLA: [(&str, &str); 3] = [
     (
         "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
@@ -32,8 +32,8 @@ const MOZILLA: [(&str, &str); 3] = [
     ),
 ];
 
-/// Cipher strings, and what `openssl ciphers` (3.0) selects of the suites that exist here, in short
-/// names: `E2` is ECDHE-ECDSA-AES256-GCM-SHA384, `RC` is ECDHE-RSA-CHACHA20-POLY1305.
+/// Cipher strings, and the existing suites that `openssl ciphers` (3.0) selects, in short names:
+/// `E2` is ECDHE-ECDSA-AES256-GCM-SHA384, `RC` is ECDHE-RSA-CHACHA20-POLY1305.
 const STRINGS: [(&str, &str); 51] = [
     ("DEFAULT", "E2 R2 EC RC E1 R1"),
     ("HIGH:!aNULL:!MD5", "E2 R2 EC RC E1 R1"),
@@ -101,7 +101,7 @@ const STRINGS: [(&str, &str); 51] = [
 ];
 
 #[test]
-fn cipher_strings_mean_what_they_mean_to_openssl() {
+fn cipher_strings_select_the_same_suites_as_in_openssl() {
     for (text, expected) in MOZILLA.into_iter().chain(STRINGS) {
         let selected = match CipherList::parse(text.as_bytes()) {
             Ok(list) => short_names(&list.suites),

@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-/// Which bytes are escaped.
+/// The bytes to escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EscapeSet {
     /// Bytes not allowed in a path: "?" and "#" are escaped, "/" is not.
     Uri = 1,
-    /// Bytes not allowed in an argument: "&", "+" and ";" too.
+    /// Bytes not allowed in an argument: also "&", "+" and ";".
     Args = 2,
     /// All but RFC 3986's unreserved characters.
     UriComponent = 4,
@@ -20,7 +20,7 @@ pub enum EscapeSet {
     Memcached = 32,
 }
 
-/// Appends `text` with what `kind` names as "%XX".
+/// Appends `text` with the bytes of `kind` as "%XX".
 pub fn escape(kind: EscapeSet, text: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.reserve(text.len());

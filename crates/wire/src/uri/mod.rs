@@ -1,7 +1,7 @@
 //! Request targets and paths: finding their parts, normalising, escaping.
 //!
-//! Works on bytes and appends to the caller's buffer. Knows nothing of hosts (see `host`), nor of
-//! files: a normal path has no way above its root, which is not yet a promise about a file system
+//! Works on bytes and appends to the caller's buffer. Deliberately absent: hosts (see `host`) and
+//! files. A normal path does not lead above its root, but that is no guarantee for a file system
 //! with symbolic links.
 
 mod escape;

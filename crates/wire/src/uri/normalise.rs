@@ -1,7 +1,7 @@
 //! The normal form of a path: decoded, without "." and "..", optionally without empty segments.
 //!
 //! Decoding comes first, so that an escaped dot or slash counts as one, as in nginx. The result
-//! begins with "/" and has no segment "." or ".."; NUL never gets through.
+//! begins with "/", has no segment "." or "..", and no NUL.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::uri::{Unescape, hex, unescape};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPath;
 
-/// What the normalisation found.
+/// The characters found by normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Normal {
     /// Something was escaped.
@@ -21,7 +21,7 @@ pub struct Normal {
 }
 
 /// Appends the normal form of `path`, which is as sent and without "?" and "#". After an error
-/// `out` is as before.
+/// `out` is unchanged.
 pub fn normalise(
     path: &[u8],
     merge_slashes: bool,
@@ -85,8 +85,8 @@ fn slash(merge_slashes: bool, root: usize, out: &mut Vec<u8>) -> Result<(), Inva
     Ok(())
 }
 
-/// Removes the last segment if it is "."; with the one before it if it is "..". What is left ends
-/// with "/" then.
+/// Removes the last segment if it is ".", and also the one before it if it is "..". The rest then
+/// ends with "/".
 fn end_segment(root: usize, out: &mut Vec<u8>) -> Result<bool, InvalidPath> {
     let path = &out[root..];
     let kept = if path.ends_with(b"/.") {
@@ -101,7 +101,8 @@ fn end_segment(root: usize, out: &mut Vec<u8>) -> Result<bool, InvalidPath> {
     Ok(true)
 }
 
-/// Splits a location that a backend, a subrequest or a `Destination` names into path and arguments.
+/// Splits a location from a backend, a subrequest or a `Destination` header into path and
+/// arguments.
 ///
 /// Appends the path, unescaped, and returns the arguments; `None` when the path is unsafe: empty,
 /// with NUL, or with a segment "..", before or after unescaping. nginx overlooks `/..?`.
@@ -195,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_refused() {
+    fn invalid_paths_are_refused() {
         for path in [
             "", "a", "%2f", "/..", "/../", "/../a", "/a/../..", "/./..", "//../..", "/%2e%2e",
             "/%", "/%4", "/%4g", "/%g4", "/%00", "/a%00b", "/% 4",
         ] {
             assert_eq!(normal(path, true), None, "{path}");
         }
-        // Without merging, the empty segment is one to go up from.
+        // Without merging, ".." removes the empty segment.
         assert_eq!(normal("//..", false).as_deref(), Some("/"));
     }
 

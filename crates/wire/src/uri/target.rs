@@ -3,14 +3,14 @@
 use crate::Slice;
 use crate::words::find_target_end;
 
-/// Where the parts of a target are, as offsets in the text it was parsed from.
+/// The parts of a target, as offsets in its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UriTarget {
     /// The path as sent, up to "?" or "#".
     pub path: Slice,
-    /// What follows "?" up to "#"; `None` without "?".
+    /// The text after "?" up to "#"; `None` without "?".
     pub args: Option<Slice>,
-    /// The whole target, with a fragment, which nothing else has.
+    /// The whole target. Only it includes the fragment.
     pub whole: Slice,
     /// The path has "%", "//" or "/." and so may not be its own normal form.
     pub needs_normalising: bool,
@@ -21,7 +21,7 @@ pub struct UriTarget {
 }
 
 impl UriTarget {
-    /// Parses up to the first space or the end of `text`; `None` when a control character is there.
+    /// Parses up to the first space or the end of `text`; `None` if there is a control character.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<UriTarget> {
         let (mut seen, mut odd, mut after) = (0, 0, 0);
@@ -55,11 +55,11 @@ impl UriTarget {
 }
 
 const SLASH: u8 = 1;
-/// What makes a path differ from its normal form when it follows a slash: "/" and ".".
+/// After a slash, "/" and "." make a path differ from its normal form.
 const ODD: u8 = SLASH << 1;
 const QUOTE: u8 = 4;
 const PLUS: u8 = 8;
-/// What ends a path: "?", "#", a space, and the control characters, which may not be there.
+/// The ends of a path: "?", "#", a space, and the control characters, which are invalid.
 const END: u8 = 16;
 
 const CLASS: [u8; 256] = {

@@ -1,20 +1,20 @@
 //! Lenient decoding of "%XX", for text that is not a request path.
 //!
-//! What is not an escape loses its "%" and keeps the byte after it, or loses all three, as in
+//! An invalid escape loses its "%" and keeps the byte after it, or loses all three bytes, as in
 //! nginx: configurations see the results in `$arg_*` and rewrites.
 
 use alloc::vec::Vec;
 
 use super::hex;
 
-/// How much to decode.
+/// The extent of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unescape {
     /// Everything.
     All,
     /// Up to the first "?", escaped or not; the rest stays as it is.
     Uri,
-    /// As `Uri`, and only what may stand unescaped in a redirect: bytes above "%" and below DEL.
+    /// As `Uri`, but only bytes that may be unescaped in a redirect: above "%" and below DEL.
     Redirect,
 }
 

@@ -1,6 +1,6 @@
-//! OpenSSL's short names of the attributes that stand in distinguished names.
+//! OpenSSL's short names of the attributes in distinguished names.
 
-/// The name of an object identifier, if it is an attribute's that OpenSSL has a name for.
+/// OpenSSL's name of the attribute with this object identifier, if it has one.
 pub(super) fn short_name(oid: &[u8]) -> Option<&'static str> {
     let (last, family) = oid.split_last()?;
     let names = FAMILIES.iter().find(|(prefix, _)| *prefix == family)?.1;
@@ -10,7 +10,7 @@ pub(super) fn short_name(oid: &[u8]) -> Option<&'static str> {
 /// An attribute's last number, and its name.
 type Attribute = (u8, &'static str);
 
-/// All but the last number, and what it says.
+/// All but the last number of an identifier, and the names by the last number.
 const FAMILIES: [(&[u8], &[Attribute]); 6] = [
     // 2.5.4
     (&[0x55, 0x04], &X520),

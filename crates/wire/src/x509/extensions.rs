@@ -7,10 +7,10 @@ use super::{
 };
 use crate::der::{DerReader, Element, InvalidDer, tag};
 
-/// Extensions in a certificate, at most.
+/// The most extensions of a certificate.
 const EXTENSIONS_MAX: usize = 100;
 
-/// Critical extensions that are heeded, or that say nothing which matters here: policies.
+/// Critical extensions that verification processes, or that have no effect here: policies.
 const HEEDED: [&[u8]; 10] = [
     BASIC_CONSTRAINTS,
     KEY_USAGE,
@@ -38,8 +38,8 @@ impl<'a> X509<'a> {
         has_critical(self.extensions, &HEEDED)
     }
 
-    /// Whether an extension that verification heeds is broken, or one stands there twice: it could
-    /// be read in two ways.
+    /// Whether an extension that verification uses is broken, or occurs twice: it could be read in
+    /// two ways.
     pub fn has_invalid_extension(&self) -> bool {
         let mut seen: [&[u8]; EXTENSIONS_MAX] = [&[]; EXTENSIONS_MAX];
         let mut count = 0;
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_a_form_that_its_kind_cannot_have_is_broken() {
+    fn a_name_in_the_wrong_form_is_broken() {
         let alt_name = |name: &[u8]| {
             let der = [&[0x30, name.len() as u8], name].concat();
             is_sound(SUBJECT_ALT_NAME, &der)

@@ -1,4 +1,4 @@
-//! Whether a certificate is a host's, as OpenSSL's `X509_check_host` decides it.
+//! Whether a certificate belongs to a host, by the rules of OpenSSL's `X509_check_host`.
 
 use core::iter::from_fn;
 
@@ -9,11 +9,10 @@ use crate::der::{DerReader, tag};
 const DNS_NAME: u8 = tag::primitive(2);
 
 impl X509<'_> {
-    /// Whether one of its names is the host's. Common names count only where there is no name of
-    /// the DNS beside them.
+    /// Whether one of its names is the host's. Common names count only without DNS names.
     ///
-    /// A `*` stands for a whole first label, and at least two labels follow it. Unlike OpenSSL, one
-    /// within a label stands for itself.
+    /// A `*` matches a whole first label, and at least two labels must follow it. Unlike in
+    /// OpenSSL, a `*` within a label matches only itself.
     pub fn is_of_host(&self, host: &[u8]) -> bool {
         if host.is_empty() {
             return false;
@@ -21,7 +20,7 @@ impl X509<'_> {
         self.host_names().any(|name| matches(name, host))
     }
 
-    /// The names that its hosts may have: those of the DNS, or else the common names.
+    /// The names of its hosts: the DNS names, or else the common names.
     pub fn host_names(&self) -> impl Iterator<Item = &[u8]> {
         let has_names = self.dns_names().next().is_some();
         self.dns_names().chain(self.subject.common_names().filter(move |_| !has_names))
@@ -35,7 +34,7 @@ impl X509<'_> {
     }
 }
 
-/// Whether a pattern in a certificate stands for the host.
+/// Whether a pattern in a certificate matches the host.
 fn matches(pattern: &[u8], host: &[u8]) -> bool {
     if pattern.eq_ignore_ascii_case(host) {
         return true;
@@ -51,7 +50,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn a_star_stands_for_a_label() {
+    fn a_star_matches_one_label() {
         for (pattern, host, expected) in [
             ("example.com", "Example.COM", true),
             ("*.example.com", "foo.example.com", true),

@@ -1,4 +1,4 @@
-//! Whether a certificate is the one that another names as its issuer's.
+//! Whether a certificate is the issuer that another names.
 
 use super::{AUTHORITY_KEY_ID, SUBJECT_KEY_ID, X509};
 use crate::der::{DerReader, InvalidDer, tag};
@@ -7,14 +7,14 @@ use crate::der::{DerReader, InvalidDer, tag};
 const DIRECTORY_NAME: u8 = tag::constructed(4);
 
 impl X509<'_> {
-    /// Whether the other bears the name of its issuer, and the identifier and number where these
-    /// are given too (RFC 5280, section 4.2.1.1).
+    /// Whether `other` has the name of its issuer, and, if given, the key identifier and serial
+    /// number (RFC 5280, section 4.2.1.1).
     pub fn names_issuer(&self, other: &X509<'_>) -> bool {
         self.issuer.der == other.subject.der
             && self.extension(AUTHORITY_KEY_ID).is_none_or(|der| is_named(der, other) == Ok(true))
     }
 
-    /// Whether it names itself as its issuer's.
+    /// Whether it names itself as its issuer.
     pub fn is_own_issuer(&self) -> bool {
         self.names_issuer(self)
     }

@@ -1,6 +1,7 @@
-//! X.509 certificates (RFC 5280), as far as variables, OCSP and logs need them.
+//! X.509 certificates and revocation lists (RFC 5280): their parts, and checks of single
+//! certificates.
 //!
-//! Deliberately absent: whether a certificate is to be trusted; rustls verifies.
+//! Deliberately absent: signatures and chains; `net::tls` verifies them.
 
 mod attributes;
 mod extensions;
@@ -26,36 +27,31 @@ use crate::der::{DerReader, Element, InvalidDer, tag};
 /// The parts of a certificate.
 #[derive(Clone, Debug)]
 pub struct X509<'a> {
-    /// All of it, as DER.
+    /// The whole certificate as DER.
     pub der: &'a [u8],
     /// The version: 1, 2 or 3.
     pub version: u32,
-    /// The number that its issuer gave it, as a signed integer of any length.
+    /// The serial number from its issuer, as a signed integer of any length.
     pub serial: &'a [u8],
-    /// Who signed it.
     pub issuer: DistinguishedName<'a>,
-    /// Whose key it has.
+    /// The owner of the key.
     pub subject: DistinguishedName<'a>,
-    /// When it begins to be valid.
     pub not_before: CertificateTime,
-    /// When it ends to be valid.
     pub not_after: CertificateTime,
-    /// Its key.
     pub public_key: PublicKeyInfo<'a>,
     /// `Extensions`, if there are any.
     extensions: &'a [u8],
-    /// What was signed.
+    /// The signed bytes.
     pub signed: &'a [u8],
-    /// How it was signed.
     pub signature: Signature<'a>,
-    /// How it was signed, as what was signed says.
+    /// The signature's algorithm, as given in the signed bytes.
     signed_algorithm: &'a [u8],
 }
 
 /// A public key and its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKeyInfo<'a> {
-    /// All of it, as DER.
+    /// The whole structure as DER.
     pub der: &'a [u8],
     /// The contents of its `AlgorithmIdentifier`.
     pub algorithm: &'a [u8],
@@ -89,7 +85,7 @@ const NAME_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x1e];
 const DISTRIBUTION_POINTS: &[u8] = &[0x55, 0x1d, 0x1f];
 const SUBJECT_KEY_ID: &[u8] = &[0x55, 0x1d, 0x0e];
 const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 0x23];
-/// Netscape's.
+/// Netscape's certificate type.
 const CERTIFICATE_TYPE: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x86, 0xf8, 0x42, 1, 1];
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 
@@ -142,7 +138,7 @@ impl<'a> X509<'a> {
 
     /// The serial number in hexadecimal, as OpenSSL's `i2a_ASN1_INTEGER` writes it.
     pub fn write_serial(&self, out: &mut Vec<u8>) {
-        /// Bytes in a line.
+        /// The bytes in a line.
         const LINE: usize = 35;
         let is_negative = self.serial.first().is_some_and(|byte| *byte >= 0x80);
         let mut magnitude = self.serial.to_vec();
@@ -163,7 +159,7 @@ impl<'a> X509<'a> {
         }
     }
 
-    /// Whole days until it ends to be valid; none is left on the last.
+    /// Whole days until it expires; 0 on the last one.
     pub fn days_left(&self, now_seconds: i64) -> i64 {
         (self.not_after.seconds().saturating_sub(now_seconds) / 86400).max(0)
     }
@@ -189,7 +185,7 @@ impl<'a> X509<'a> {
         self.signature.algorithm == self.signed_algorithm
     }
 
-    /// Whether it says who issued itself.
+    /// Whether subject and issuer are the same.
     pub fn is_self_issued(&self) -> bool {
         self.subject.der == self.issuer.der
     }
@@ -210,7 +206,7 @@ impl<'a> PublicKeyInfo<'a> {
     }
 }
 
-/// The two's complement.
+/// Negates a number in two's complement.
 fn negate(bytes: &mut [u8]) {
     let mut carry = true;
     for byte in bytes.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! Distinguished names, in the two forms that nginx has of them.
+//! Distinguished names, in nginx's two forms.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -9,12 +9,12 @@ use crate::der::{DerReader, Element, InvalidDer, tag};
 /// A sequence of sets of attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DistinguishedName<'a> {
-    /// The sequence with its tag, which is what is compared and hashed.
+    /// The sequence with its tag, which is compared and hashed.
     pub der: &'a [u8],
     contents: &'a [u8],
 }
 
-/// Attributes in a name that are written, at most.
+/// The most attributes of a name.
 const ATTRIBUTES_MAX: usize = 200;
 
 /// Tags of strings that have no other use here.
@@ -28,7 +28,7 @@ const BMP_STRING: u8 = 30;
 
 /// One attribute of a name.
 struct NameAttribute<'a> {
-    /// Which of the name's sets it is in.
+    /// The index of its set in the name.
     set: usize,
     oid: &'a [u8],
     value: Element<'a>,
@@ -40,7 +40,7 @@ impl<'a> DistinguishedName<'a> {
     }
 
     /// Appends the form of RFC 2253, as OpenSSL's `XN_FLAG_RFC2253` writes it: the last attribute
-    /// first. Nothing, if the name is broken.
+    /// first. Appends nothing if the name is broken.
     pub fn write_rfc2253(&self, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
         let start = out.len();
         let mut last_set = None;
@@ -71,12 +71,12 @@ impl<'a> DistinguishedName<'a> {
         Ok(())
     }
 
-    /// The common names in it.
+    /// The encoded common names.
     pub(super) fn common_names(&self) -> impl Iterator<Item = &'a [u8]> {
         self.common_name_attributes().map(|attribute| attribute.value.contents)
     }
 
-    /// Appends the first common name in UTF-8; `false`: it has none.
+    /// Appends the first common name in UTF-8. Returns `false` without one.
     pub fn write_common_name(&self, out: &mut Vec<u8>) -> bool {
         let first = self.common_name_attributes().next();
         first.is_some_and(|attribute| attribute.write_text(out).unwrap_or(false))
@@ -95,7 +95,7 @@ impl<'a> DistinguishedName<'a> {
         texts.collect()
     }
 
-    /// The addresses for mail.
+    /// The email addresses.
     pub(super) fn mail_addresses(&self) -> Result<Vec<&'a [u8]>, InvalidDer> {
         const MAIL_ADDRESS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1];
         let mut addresses = Vec::new();
@@ -135,13 +135,13 @@ impl<'a> DistinguishedName<'a> {
     }
 }
 
-/// Whether the first sets of a name are those of the base (RFC 5280, section 7.1).
+/// Whether a name begins with the sets of the base (RFC 5280, section 7.1).
 pub(super) fn is_below(name: &[u8], base: &[u8]) -> Result<bool, InvalidDer> {
     let (name, base) = (comparable(name)?, comparable(base)?);
     Ok(name.starts_with(&base))
 }
 
-/// Its sets, each with its attributes in an order of their own, and texts as OpenSSL compares them.
+/// The name's sets, each with its attributes sorted, and texts as OpenSSL compares them.
 fn comparable(der: &[u8]) -> Result<Vec<Vec<ComparableAttribute<'_>>>, InvalidDer> {
     let mut reader = DerReader::new(der);
     let name = DistinguishedName::new(reader.element(tag::SEQUENCE)?);
@@ -158,11 +158,12 @@ fn comparable(der: &[u8]) -> Result<Vec<Vec<ComparableAttribute<'_>>>, InvalidDe
     Ok(sets)
 }
 
-/// Its type and value.
+/// The type and value of an attribute.
 type ComparableAttribute<'a> = (&'a [u8], Vec<u8>);
 
 impl NameAttribute<'_> {
-    /// A text without its kind, its case and spaces that do not matter; of others, all.
+    /// A text without its string type, in lower case and with single spaces; other values
+    /// unchanged.
     fn comparable_value(&self) -> Result<Vec<u8>, InvalidDer> {
         let is_text =
             !matches!(self.value.tag, NUMERIC_STRING | tag::UTC_TIME | tag::GENERALIZED_TIME);
@@ -196,7 +197,7 @@ impl NameAttribute<'_> {
         Ok(())
     }
 
-    /// Appends the value in UTF-8; `false`: it is no text.
+    /// Appends the value in UTF-8. Returns `false` if it is not text.
     fn write_text(&self, out: &mut Vec<u8>) -> Result<bool, InvalidDer> {
         let bytes = self.value.contents;
         let width = match self.value.tag {
@@ -239,8 +240,8 @@ impl NameAttribute<'_> {
     }
 }
 
-/// Appends text with RFC 2253's escapes, and with those of control characters and of all that is
-/// not ASCII.
+/// Appends text with RFC 2253's escapes, and with control characters and bytes beyond ASCII
+/// escaped.
 fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     for (at, byte) in text.iter().enumerate() {
         let is_last = at + 1 == text.len();
@@ -259,7 +260,7 @@ fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a character as OpenSSL does: surrogates too, up to 31 bits.
+/// Appends a character as OpenSSL does: up to 31 bits, including surrogates.
 fn push_utf8(code: u32, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
     let (first, more) = match code {
         0..0x80 => (code, 0),
@@ -273,13 +274,13 @@ fn push_utf8(code: u32, out: &mut Vec<u8>) -> Result<(), InvalidDer> {
     Ok(())
 }
 
-/// Appends an object identifier as numbers with dots.
+/// Appends an object identifier as numbers separated by dots.
 fn write_oid(oid: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidDer> {
     if oid.last().is_none_or(|byte| *byte >= 0x80) {
         return Err(InvalidDer);
     }
     for (at, number) in oid.split_inclusive(|byte| *byte < 0x80).enumerate() {
-        /// Bytes of a number, at most: 128 bits, as in an identifier made of a UUID.
+        /// The most bytes of a number: 128 bits, as in an identifier made of a UUID.
         const BYTES_MAX: usize = 19;
         if number.len() > BYTES_MAX || number.len() == BYTES_MAX && number[0] > 0x83 {
             return Err(InvalidDer);

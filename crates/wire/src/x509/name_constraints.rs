@@ -1,7 +1,8 @@
-//! Names that an authority may issue certificates for (RFC 5280, section 4.2.1.10).
+//! Constraints on the names that an authority may issue certificates for (RFC 5280, section
+//! 4.2.1.10).
 //!
-//! As in OpenSSL, they are heeded whether they are critical or not. A name of a kind that is not
-//! known here is refused where a constraint is about that kind.
+//! As in OpenSSL, they apply whether they are critical or not. A name of an unknown kind is refused
+//! if a constraint concerns that kind.
 
 use alloc::vec::Vec;
 
@@ -14,11 +15,11 @@ const DNS: u8 = tag::primitive(2);
 const DIRECTORY: u8 = tag::constructed(4);
 const URI: u8 = tag::primitive(6);
 const IP: u8 = tag::primitive(7);
-/// One that can be an address for mail in UTF-8 (RFC 8398), which constraints on mail concern.
+/// The kind of email addresses in UTF-8 (RFC 8398), which constraints on email concern.
 const OTHER: u8 = tag::constructed(0);
 const UTF8_MAILBOX: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 8, 9];
 
-/// Comparisons for one chain, at most.
+/// The most comparisons for one chain.
 pub const NAME_COMPARISONS_MAX: usize = 1 << 18;
 
 /// Why a name is refused.
@@ -26,7 +27,7 @@ pub const NAME_COMPARISONS_MAX: usize = 1 << 18;
 pub enum NameFault {
     /// There are constraints on its kind, and none permits it.
     NotPermitted,
-    /// It is excluded.
+    /// A constraint excludes it.
     Excluded,
     /// A constraint has a minimum or maximum.
     BoundedConstraint,
@@ -53,7 +54,7 @@ struct Subtree<'a> {
     is_bounded: bool,
 }
 
-/// How a name is compared.
+/// The purpose of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SubtreeUse {
     Permits,
@@ -61,9 +62,9 @@ enum SubtreeUse {
 }
 
 impl X509<'_> {
-    /// Whether its names keep to the constraints of an issuer. `is_first`: it is the peer's own,
-    /// whose common name counts as a host's if it has no other. `comparisons` is what may still be
-    /// spent.
+    /// Whether its names obey the constraints of an issuer. `is_first`: it is the peer's own
+    /// certificate, whose common names count as hosts if it has no DNS name. `comparisons` is the
+    /// number of comparisons left.
     pub fn keeps_to(
         &self,
         issuer: &X509<'_>,
@@ -136,7 +137,7 @@ impl<'a> NameConstraints<'a> {
     }
 }
 
-/// Whether it has the tag of a kind of `GeneralName`: one of another form is none of them.
+/// Whether the element's tag is that of a kind of `GeneralName`, in the right form.
 pub(super) fn is_general_name(item: Element<'_>) -> bool {
     let is_constructed = item.tag & tag::constructed(0) == tag::constructed(0);
     match item.tag & 0x1f {
@@ -167,7 +168,7 @@ impl<'a> Subtree<'a> {
         Ok(subtrees)
     }
 
-    /// Whether a name is in it; `None`: it is about other kinds of names.
+    /// Whether a name is in the subtree; `None` if the subtree concerns other kinds of names.
     fn holds(&self, name: Element<'_>, used: SubtreeUse) -> Result<Option<bool>, NameFault> {
         let is_mailbox = name.tag == OTHER && other_kind(name) == Ok(UTF8_MAILBOX);
         if is_mailbox && self.base.tag == EMAIL {
@@ -198,8 +199,8 @@ fn other_kind(name: Element<'_>) -> Result<&[u8], InvalidDer> {
     DerReader::new(name.contents).contents(tag::OBJECT_IDENTIFIER)
 }
 
-/// Whether a host is the base or below it; a base with a dot first has only what is below. A
-/// wildcard is excluded with each name that it stands for, which OpenSSL does not do.
+/// Whether a host is the base or below it; a base with a leading dot contains only the hosts below
+/// it. A wildcard is excluded with each name that it matches, which OpenSSL does not do.
 fn is_host_below(host: &[u8], base: &[u8], used: SubtreeUse) -> bool {
     if used == SubtreeUse::Excludes
         && let Some(parent) = host.strip_prefix(b"*")
@@ -212,8 +213,8 @@ fn is_host_below(host: &[u8], base: &[u8], used: SubtreeUse) -> bool {
     base.is_empty() || base[0] == b'.' || above.last().is_none_or(|byte| *byte == b'.')
 }
 
-/// Whether an address for mail is the base, at the host that is the base, or, if the base begins
-/// with a dot, at a host below it.
+/// Whether an email address is the base, or at the host of the base, or, if the base begins with a
+/// dot, at a host below it.
 fn is_mail_below(address: &[u8], base: &[u8]) -> Result<bool, NameFault> {
     let split = |text: &[u8]| text.iter().rposition(|byte| *byte == b'@');
     let at = split(address).ok_or(NameFault::InvalidName)?;
@@ -228,7 +229,7 @@ fn is_mail_below(address: &[u8], base: &[u8]) -> Result<bool, NameFault> {
     })
 }
 
-/// Whether a URI's host is the base, or below one with a dot first.
+/// Whether a URI's host is the base, or below a base with a leading dot.
 fn is_uri_below(uri: &[u8], base: &[u8]) -> Result<bool, NameFault> {
     let colon = uri.iter().position(|byte| *byte == b':').ok_or(NameFault::InvalidName)?;
     let rest = uri[colon + 1..].strip_prefix(b"//").ok_or(NameFault::InvalidName)?;

@@ -1,4 +1,4 @@
-//! What a certificate's key may be used for, as OpenSSL's `X509_check_purpose` decides it.
+//! The permitted uses of a certificate's key, by the rules of OpenSSL's `X509_check_purpose`.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ const KEY_AGREEMENT: u8 = 0x08;
 const KEY_CERT_SIGN: u8 = 0x04;
 const CRL_SIGN: u8 = 0x02;
 
-/// Bits of Netscape's certificate type, which OpenSSL heeds.
+/// Bits of Netscape's certificate type, which OpenSSL checks.
 const SSL_CLIENT: u8 = 0x80;
 const SSL_SERVER: u8 = 0x40;
 const SSL_CA: u8 = 0x04;
@@ -21,19 +21,19 @@ const SSL_CA: u8 = 0x04;
 const SERVER_AUTH: u8 = 1;
 
 impl<'a> X509<'a> {
-    /// Whether its issuer lets it sign OCSP responses (RFC 6960, section 4.2.2.2).
+    /// Whether its issuer allows it to sign OCSP responses (RFC 6960, section 4.2.2.2).
     pub fn may_sign_ocsp(&self) -> bool {
         self.extended_key_usage().is_some_and(|purposes| purposes.contains(&OCSP_SIGNING))
     }
 
-    /// Whether it may be used for this purpose, the last number of `id-kp`, or may issue
-    /// certificates that are. As in OpenSSL, `anyExtendedKeyUsage` names no purpose.
+    /// Whether it may be used for this purpose (the last number of `id-kp`), or may issue
+    /// certificates for it. As in OpenSSL, `anyExtendedKeyUsage` names no purpose.
     pub fn has_purpose(&self, purpose: u8) -> bool {
         let is = |oid: &&[u8]| oid.split_last() == Some((&purpose, PURPOSES));
         self.extended_key_usage().is_none_or(|purposes| purposes.iter().any(is))
     }
 
-    /// Whether its key may do what that of a client or of a server does in a handshake.
+    /// Whether its key may be used in the handshake of a client or of a server.
     pub fn may_shake_hands(&self, purpose: u8) -> bool {
         let (usage, kind) = match purpose {
             SERVER_AUTH => (DIGITAL_SIGNATURE | KEY_ENCIPHERMENT | KEY_AGREEMENT, SSL_SERVER),
@@ -42,8 +42,8 @@ impl<'a> X509<'a> {
         self.has_bit(KEY_USAGE, usage) && self.has_bit(CERTIFICATE_TYPE, kind)
     }
 
-    /// Whether it may issue certificates, with so many issuers between it and the last one (RFC
-    /// 5280, sections 4.2.1.9 and 4.2.1.3).
+    /// Whether it may issue certificates, with `below` issuers between it and the last certificate
+    /// (RFC 5280, sections 4.2.1.9 and 4.2.1.3).
     pub fn may_issue(&self, below: usize) -> bool {
         let Some(constraints) = self.basic_constraints() else { return false };
         let is_short = constraints.path_max.is_none_or(|most| below <= most as usize);
@@ -53,12 +53,12 @@ impl<'a> X509<'a> {
             && self.has_bit(CERTIFICATE_TYPE, SSL_CA)
     }
 
-    /// Whether its key may sign lists of revoked certificates.
+    /// Whether its key may sign revocation lists.
     pub fn may_sign_revocations(&self) -> bool {
         self.has_bit(KEY_USAGE, CRL_SIGN)
     }
 
-    /// Whether the string of bits in an extension has one of these; without the extension, too.
+    /// Whether the bit string in an extension has one of these bits, or the extension is missing.
     fn has_bit(&self, oid: &[u8], bits: u8) -> bool {
         let Some(contents) = self.extension(oid) else { return true };
         match DerReader::new(contents).contents(tag::BIT_STRING) {
@@ -67,7 +67,7 @@ impl<'a> X509<'a> {
         }
     }
 
-    /// The purposes it is limited to.
+    /// The purposes that it is limited to, if it is.
     fn extended_key_usage(&self) -> Option<Vec<&'a [u8]>> {
         let mut reader = DerReader::new(self.extension(EXTENDED_KEY_USAGE)?);
         let mut purposes = Vec::new();

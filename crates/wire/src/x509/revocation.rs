@@ -7,36 +7,35 @@ use crate::der::{DerReader, Element, InvalidDer, tag};
 const ISSUING_DISTRIBUTION_POINT: &[u8] = &[0x55, 0x1d, 0x1c];
 const DELTA_INDICATOR: &[u8] = &[0x55, 0x1d, 0x1b];
 const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 0x23];
-/// Critical extensions that are heeded.
+/// Critical extensions that are processed.
 const HEEDED: [&[u8]; 3] = [ISSUING_DISTRIBUTION_POINT, DELTA_INDICATOR, AUTHORITY_KEY_ID];
 
 /// The parts of a list.
 #[derive(Clone, Debug)]
 pub struct RevocationListParts<'a> {
-    /// Whose certificates they are, and who signed the list.
+    /// The issuer of the certificates and of the list.
     pub issuer: DistinguishedName<'a>,
     /// When it was issued.
     pub this_update: CertificateTime,
-    /// When there is to be a newer one.
+    /// When a newer list is due.
     pub next_update: Option<CertificateTime>,
-    /// What was signed.
+    /// The signed bytes.
     pub signed: &'a [u8],
-    /// How it was signed.
     pub signature: Signature<'a>,
     revoked: &'a [u8],
     extensions: &'a [u8],
 }
 
-/// The status of a certificate in a revocation list.
+/// How far a revocation list applies to a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListScope {
-    /// Whether it is revoked.
+    /// The list applies: it determines whether the certificate is revoked.
     All,
-    /// Nothing: the list is about others.
+    /// The list is about other certificates.
     Others,
-    /// Nothing that can be relied on: the list is a part of one, or of several authorities.
+    /// The list is incomplete, or of several authorities, so it cannot be relied on.
     Partial,
-    /// Something has to be understood that is unknown here.
+    /// The list has an unknown critical extension.
     Unknown,
 }
 
@@ -48,7 +47,7 @@ struct IssuingDistributionPoint<'a> {
     only_users: bool,
     only_authorities: bool,
     only_attributes: bool,
-    /// Whether it has only some reasons, or is not of one authority.
+    /// Whether the list covers only some reasons, or several authorities.
     is_partial: bool,
 }
 
@@ -78,7 +77,8 @@ impl<'a> RevocationListParts<'a> {
         Ok(Self { issuer, this_update, next_update, signed, signature, revoked, extensions })
     }
 
-    /// Whether the certificate with this number was revoked. A broken list revokes everything.
+    /// Whether the certificate with this serial number is revoked. A broken list revokes
+    /// everything.
     pub fn revokes(&self, serial: &[u8]) -> bool {
         let mut entries = DerReader::new(self.revoked);
         while !entries.is_empty() {
@@ -91,7 +91,7 @@ impl<'a> RevocationListParts<'a> {
         false
     }
 
-    /// What it says about a certificate of its issuer (RFC 5280, sections 5.2 and 6.3.3).
+    /// How far it applies to a certificate of its issuer (RFC 5280, sections 5.2 and 6.3.3).
     pub fn scope_of(&self, certificate: &X509<'_>) -> ListScope {
         let Ok(point) = self.issuing_point() else { return ListScope::Partial };
         let is_ca = certificate.basic_constraints().is_some_and(|constraints| constraints.is_ca);
@@ -123,7 +123,7 @@ impl<'a> RevocationListParts<'a> {
             .map(|(_, contents)| contents)
     }
 
-    /// Whether an entry has an extension that has to be understood.
+    /// Whether an entry is broken or has a critical extension.
     fn has_critical_entry(&self) -> bool {
         let mut entries = DerReader::new(self.revoked);
         while let Ok(mut entry) = entries.inside(tag::SEQUENCE) {
@@ -155,13 +155,14 @@ impl<'a> IssuingDistributionPoint<'a> {
 }
 
 impl X509<'_> {
-    /// Whether it names one of the places of a `DistributionPointName` for the list that it is in.
+    /// Whether one of its distribution points is among the names of a list's
+    /// `DistributionPointName`.
     fn is_listed_at(&self, point: &[u8]) -> bool {
         let Some(points) = self.extension(DISTRIBUTION_POINTS) else { return false };
         let Ok(mut points) = DerReader::sequence(points) else { return false };
         while let Ok(mut own) = points.inside(tag::SEQUENCE) {
             let place = own.optional(tag::constructed(0)).ok().flatten();
-            // With only some reasons, or a list of another issuer, it is no place of this list.
+            // A point with only some reasons, or for a list of another issuer, does not count.
             let place = place.filter(|_| own.is_empty());
             if place.is_some_and(|place| {
                 full_names(place.contents).any(|name| full_names(point).any(|other| other == name))
@@ -173,7 +174,7 @@ impl X509<'_> {
     }
 }
 
-/// The names of a `DistributionPointName`. One that is relative to an issuer has none here.
+/// The full names of a `DistributionPointName`. A name relative to an issuer has none.
 fn full_names(point: &[u8]) -> impl Iterator<Item = &[u8]> {
     let names = DerReader::new(point).contents(tag::constructed(0)).unwrap_or_default();
     let mut reader = DerReader::new(names);

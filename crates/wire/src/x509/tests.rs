@@ -5,7 +5,7 @@ use super::name::push_hex;
 use super::*;
 use crate::pem::PemSections;
 
-/// Names as DER, and what OpenSSL 3.0 makes of them (`openssl x509 -nameopt RFC2253` and
+/// Names as DER, and OpenSSL 3.0's output for them (`openssl x509 -nameopt RFC2253` and
 /// `-nameopt compat`).
 const NAMES: [(&str, &str, &str); 15] = [
     ("3000", "", ""),
@@ -88,7 +88,7 @@ const NAMES: [(&str, &str, &str); 15] = [
     ),
 ];
 
-/// Serial numbers, and what `openssl x509 -serial` makes of them.
+/// Serial numbers, and the output of `openssl x509 -serial`.
 const SERIALS: [(&str, &str); 12] = [
     ("01", "01"),
     ("00", "00"),
@@ -112,7 +112,7 @@ const SERIALS: [(&str, &str); 12] = [
     ("ff00", "-0100"),
 ];
 
-/// Times by tag, and what `openssl x509 -startdate` makes of them.
+/// Times by tag, and the output of `openssl x509 -startdate`.
 const TIMES: [(u8, &str, &str); 8] = [
     (23, "260101000000Z", "Jan  1 00:00:00 2026 GMT"),
     (23, "491231235959Z", "Dec 31 23:59:59 2049 GMT"),

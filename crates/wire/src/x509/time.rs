@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::date;
 use crate::der::{Element, InvalidDer, tag};
 
-/// A time of UTC, to the second.
+/// A time in UTC, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertificateTime {
     year: i64,

@@ -3,7 +3,7 @@
 use super::{ANY_PURPOSE, PURPOSES};
 use crate::der::{DerReader, InvalidDer, tag};
 
-/// What a certificate is trusted for, besides what it says itself.
+/// The purposes that a certificate is trusted for, or rejected for, besides its own extensions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrustSettings<'a> {
     /// Object identifiers of purposes.
@@ -11,19 +11,19 @@ pub struct TrustSettings<'a> {
     rejected: Option<&'a [u8]>,
 }
 
-/// What the settings say about one purpose.
+/// The trust in a certificate for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurposeTrust {
-    /// Nothing.
+    /// The settings do not limit trust.
     Unspecified,
-    /// The certificate is trusted, whoever has issued it.
+    /// The certificate is trusted, whatever its issuer.
     Trusted,
     /// The certificate is not trusted.
     Rejected,
 }
 
 impl<'a> TrustSettings<'a> {
-    /// The certificate at the beginning of a section, as DER, and the settings behind it.
+    /// Splits a section into the certificate, as DER, and the settings after it.
     pub fn split(section: &'a [u8]) -> Result<(&'a [u8], Self), InvalidDer> {
         let mut reader = DerReader::new(section);
         let certificate = reader.element(tag::SEQUENCE)?.whole;
@@ -37,7 +37,7 @@ impl<'a> TrustSettings<'a> {
         Ok((certificate, Self { trusted, rejected }))
     }
 
-    /// What they say about a purpose, the last number of `id-kp`.
+    /// The trust for a purpose, the last number of `id-kp`.
     pub fn of(&self, purpose: u8) -> PurposeTrust {
         if self.rejected.is_some_and(|purposes| names(purposes, purpose)) {
             return PurposeTrust::Rejected;

@@ -1,4 +1,4 @@
-//! Why a head is refused: the status and the words of nginx, which logs all of these at info.
+//! Why a head is refused, with nginx's status and message. nginx logs all of these at info.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ pub enum HeadError {
     InvalidMethod09,
     TooLongUri,
     InvalidHostInLine,
-    /// The line up to the byte that is wrong; that byte follows the slice.
+    /// The line up to the invalid byte, which follows the slice.
     InvalidFieldLine(Slice),
     TooLongFieldLine(Slice),
     TooLargeRequest,
@@ -28,7 +28,7 @@ pub enum HeadError {
         previous: Field,
     },
     InvalidHost,
-    // What `framing` finds once the head is complete.
+    // Found by `framing` once the head is complete.
     NoHost,
     InvalidContentLength,
     TransferEncodingInHttp10,
@@ -55,7 +55,7 @@ impl From<FieldError> for HeadError {
     }
 }
 
-/// Bytes of a line that is too long which are shown: nginx's NGX_MAX_ERROR_STR - 300.
+/// The most bytes shown of a line that is too long: nginx's NGX_MAX_ERROR_STR - 300.
 const SHOWN_MAX: usize = 1748;
 
 impl HeadError {
@@ -79,7 +79,7 @@ impl HeadError {
         }
     }
 
-    /// Appends nginx's message. `input` is what was parsed.
+    /// Appends nginx's message. `input` is the parsed input.
     pub fn write_message(&self, input: &[u8], out: &mut Vec<u8>) {
         use HeadError::*;
         out.extend_from_slice(self.text());

@@ -6,7 +6,7 @@ use crate::request::{Field, HeadLimits, RequestHead};
 use crate::words::find_name_end;
 use crate::{Known, Slice};
 
-/// The field of a line in its usual form, if its name is one without odd characters.
+/// The field of a line in its usual form, if its name has no odd characters.
 #[inline(always)]
 pub(super) fn usual(text: &[u8], line: &FieldLine) -> Option<Field> {
     let sent = &text[line.name.clone()];
@@ -41,7 +41,7 @@ pub(super) fn parse(
 }
 
 /// The offset of the colon in `text`, the text of the line. A name may have neither controls nor
-/// spaces: a space before the colon is how requests are smuggled.
+/// spaces: a space before the colon enables request smuggling.
 #[inline]
 pub(super) fn find_colon(line: Slice, text: &[u8]) -> Result<usize, HeadError> {
     match find_name_end(text) {
@@ -51,13 +51,13 @@ pub(super) fn find_colon(line: Slice, text: &[u8]) -> Result<usize, HeadError> {
     }
 }
 
-/// Whether the configuration does not let such a name through.
+/// Whether the configuration refuses such a name.
 fn is_odd(name: &[u8], limits: &HeadLimits) -> bool {
     let odd = class_of(name);
     odd & ODD != 0 || odd & UNDERSCORE != 0 && !limits.underscores_in_headers
 }
 
-/// Which kinds of odd characters a name has.
+/// The kinds of odd characters in a name.
 fn class_of(name: &[u8]) -> u8 {
     name.iter().fold(0, |class, &byte| class | CLASS[usize::from(byte)])
 }
@@ -66,7 +66,7 @@ fn invalid(line: Slice, at: usize) -> HeadError {
     HeadError::InvalidFieldLine(Slice { start: line.start, end: line.start + at as u32 })
 }
 
-/// nginx trims spaces and no tabs.
+/// nginx trims spaces but not tabs.
 #[inline]
 fn cut(text: &[u8], base: u32, colon: usize) -> Field {
     let (mut start, mut end) = (colon + 1, text.len());

@@ -5,7 +5,7 @@ use crate::request::RequestHead;
 use crate::uri::UriTarget;
 use crate::{Method, Slice, Version, host};
 
-/// Parses `line`, which is without its end.
+/// Parses `line`, without its end.
 pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result<(), HeadError> {
     let base = line.start as usize;
     let mut reader = RequestLineReader { line: line.of(input), at: 0, base };
@@ -15,7 +15,7 @@ pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result
         (Method::Connect, _) => reader.connect(head)?,
         (_, Some(b'/')) => reader.target(head)?,
         (_, Some(byte)) if byte.is_ascii_alphabetic() => reader.absolute(head)?,
-        // nginx knows no asterisk form.
+        // nginx does not support the asterisk form.
         _ => return Err(HeadError::InvalidRequest),
     }
     reader.version(head)?;
@@ -26,17 +26,17 @@ pub(super) fn parse(head: &mut RequestHead, input: &[u8], line: Slice) -> Result
     Ok(())
 }
 
-/// A request line as nearly all are: `GET /path HTTP/1.1`, and CR LF.
+/// A request line in the usual form: `GET /path HTTP/1.1`, and CR LF.
 pub(super) struct UsualLine {
     method: Method,
     /// The target; offsets count from `target_start`.
     target: UriTarget,
     target_start: usize,
-    /// Where the CR is.
+    /// The offset of the CR.
     pub(super) end: usize,
 }
 
-/// The line that begins at `start`, if it is usual and all there.
+/// The line that begins at `start`, if it is complete and has the usual form.
 #[inline(always)]
 pub(super) fn usual(input: &[u8], start: usize) -> Option<UsualLine> {
     const VERSION: &[u8] = b" HTTP/1.1";
@@ -118,7 +118,7 @@ impl RequestLineReader<'_> {
         Ok(())
     }
 
-    /// `scheme://host:port` and what follows it (RFC 9112, section 3.2.2).
+    /// `scheme://host:port`, then path and arguments (RFC 9112, section 3.2.2).
     fn absolute(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
         let start = self.at;
         self.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
@@ -131,7 +131,8 @@ impl RequestLineReader<'_> {
         self.authority(head)?;
         match self.peek() {
             Some(b'/') => self.target(head),
-            // An absent path is the first slash of "://", which needs no byte of its own.
+            // The first slash of "://" is used as an absent path, so that it needs no byte of its
+            // own.
             Some(b'?') => {
                 self.target(head)?;
                 head.path = self.slice(slash, slash + 1);
@@ -147,7 +148,7 @@ impl RequestLineReader<'_> {
         }
     }
 
-    /// `host:port`, both obligatory (RFC 9112, section 3.2.3). The path is the "/" of the version.
+    /// `host:port`, both required (RFC 9112, section 3.2.3). The path is the "/" of the version.
     fn connect(&mut self, head: &mut RequestHead) -> Result<(), HeadError> {
         let colon = self.authority(head)?;
         if self.at <= colon + 1 || self.peek() != Some(b' ') {
@@ -183,7 +184,7 @@ impl RequestLineReader<'_> {
         self.spaces();
         let start = self.at;
         if self.peek() == Some(b'H') {
-            // Not a protocol yet, but nginx's $server_protocol is there from here on.
+            // The version may still be invalid, but nginx's $server_protocol begins here.
             head.protocol = self.slice(start, start);
         }
         head.version = match &self.line[start..] {
@@ -203,8 +204,8 @@ impl RequestLineReader<'_> {
     }
 }
 
-/// `HTTP/1.n`, n up to three digits, spaces after it; the major version says whether it is merely
-/// not supported or no version at all.
+/// `HTTP/1.n` with up to three digits and spaces after them. The major version decides between the
+/// errors: an unsupported version, or no version at all.
 fn unusual_version(text: &[u8]) -> Result<Version, HeadError> {
     let number = text.strip_prefix(b"HTTP/").ok_or(HeadError::InvalidRequest)?;
     match number {

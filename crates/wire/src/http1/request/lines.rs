@@ -1,32 +1,32 @@
-//! Finds the lines of a head, each byte looked at once.
+//! Finds the lines of a head; each byte is searched once.
 //!
-//! A search stops at control characters: at LF, at the two that are never allowed, NUL and CR
-//! without LF, and at others, after which it goes on.
+//! A search stops at LF, and at NUL or CR without LF, which are never allowed. It passes other
+//! control characters.
 
 use crate::Slice;
 use crate::words::find_control;
 
-/// Where the next line begins, and up to where its end was looked for in vain.
+/// The offset of the next line, and the end of the bytes searched for the line's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineScanner {
     pub(super) start: usize,
     searched: usize,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub(super) enum LineSearch {
     /// A line, without its end.
     Line(Slice),
-    /// Not yet the end of the line.
+    /// The line is incomplete.
     Nothing,
     /// NUL, or CR without LF, at that offset.
     Invalid(usize),
 }
 
 impl LineScanner {
-    /// The next line, and the offset of the byte that decided: its LF, the NUL, what follows the
-    /// CR, or the end of what was searched.
+    /// The next line, and the offset of the byte that decided: its LF, the NUL, the byte after the
+    /// CR, or the end of the searched input.
     #[inline]
     pub(super) fn next(&mut self, input: &[u8]) -> (LineSearch, usize) {
         let input = &input[..input.len().min(Slice::BUFFER_MAX)];
@@ -64,7 +64,7 @@ impl LineScanner {
         self.searched == self.start
     }
 
-    /// The next line begins at that offset.
+    /// Continues with the line at that offset.
     pub(super) fn skip_to(&mut self, start: usize) {
         self.start = start;
         self.searched = start;

@@ -1,9 +1,9 @@
 //! An incremental request-head parser over one contiguous buffer that the caller owns.
 //!
-//! It hands out offsets, never copies, and allocates only until its lists are warm. A line is
-//! parsed once, when all of it is there; bytes searched for its end are not searched again, so a
-//! head that arrives byte by byte costs as much as one that arrives whole. It does not decide what
-//! the head means for the body (see `framing`), nor decode the path (see `uri`).
+//! It returns offsets, never copies, and allocates only while its lists grow. A line is parsed
+//! once, when it is complete; bytes searched for its end are not searched again, so a head that
+//! arrives byte by byte costs as much as one that arrives whole. Deliberately absent: the meaning
+//! of the head for the body (see `framing`), and decoding of the path (see `uri`).
 //!
 //! ```text
 //! Line --request line--> Field --empty line--> Done
@@ -30,7 +30,7 @@ use crate::{Known, Slice, Version};
 use lines::{LineScanner, LineSearch};
 use window::LineWindow;
 
-/// How far [`RequestHeadParser::parse`] came.
+/// The progress of [`RequestHeadParser::parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadProgress {
     /// More bytes are needed.
@@ -54,7 +54,7 @@ enum RequestState {
     Done,
 }
 
-/// How far the head of one request was parsed. It is new for each request.
+/// The state of parsing one request's head. Each request needs a new parser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestHeadParser {
     expect: RequestState,
@@ -64,9 +64,8 @@ pub struct RequestHeadParser {
 }
 
 impl RequestHeadParser {
-    /// Parses on from where the last call stopped. `input` is the same bytes as before, and those
-    /// that arrived since; after an error or `Complete` there is nothing to
-    /// parse on.
+    /// Continues from where the last call stopped. `input` is the same bytes as before, and those
+    /// that arrived since. Not to be called again after an error or `Complete`.
     pub fn parse(
         &mut self,
         head: &mut RequestHead,
@@ -79,9 +78,8 @@ impl RequestHeadParser {
         }
     }
 
-    /// Parses as far as the end of the request line: for a caller whose limits depend on what the
-    /// line says. `Complete` means that the line is there; [`RequestHeadParser::parse`] goes on
-    /// from it.
+    /// Parses only the request line, for callers whose limits depend on it. `Complete` means that
+    /// the line is complete; [`RequestHeadParser::parse`] continues after it.
     pub fn parse_line(
         &mut self,
         head: &mut RequestHead,
@@ -106,8 +104,8 @@ impl RequestHeadParser {
         Ok(HeadProgress::Complete { len: self.lines.start })
     }
 
-    /// Parses a request line of the usual form, with which nothing can be wrong. As with fields, a
-    /// line that was searched in vain before is not tried again.
+    /// Parses a request line of the usual form, which cannot be invalid. As with fields, a line
+    /// whose end was searched for before is not tried again.
     fn parse_usual_line(
         &mut self,
         head: &mut RequestHead,
@@ -131,12 +129,12 @@ impl RequestHeadParser {
         true
     }
 
-    /// Whether the request line is not there yet, or is wrong.
+    /// Whether the request line is incomplete or invalid.
     pub fn expects_line(&self) -> bool {
         self.expect == RequestState::Line
     }
 
-    /// Where the line begins that is not parsed yet, or with which something was wrong.
+    /// The offset of the first line that is not parsed yet, or is invalid.
     pub fn parsed_to(&self) -> usize {
         self.lines.start
     }
@@ -168,9 +166,9 @@ impl RequestHeadParser {
         Ok(HeadProgress::Complete { len: self.lines.start })
     }
 
-    /// Parses lines in their usual form, with which nothing can be wrong, up to the first in
-    /// another form, and the empty line after them. A line that was searched in vain before is not
-    /// tried again. Whether it pauses after `Host`.
+    /// Parses lines in their usual form, which cannot be invalid, up to the first in another form,
+    /// and the empty line after them. A line whose end was searched for before is not tried again.
+    /// Returns whether to pause after `Host`.
     fn parse_usual_fields(
         &mut self,
         head: &mut RequestHead,
@@ -197,8 +195,8 @@ impl RequestHeadParser {
         Ok(false)
     }
 
-    /// RFC 9112, section 2.2: empty lines before the request line are ignored. nginx takes any
-    /// number; here they may not fill the first buffer.
+    /// RFC 9112, section 2.2: empty lines before the request line are ignored. nginx ignores any
+    /// number of them; here they may not fill the first buffer.
     fn skip_empty_lines(&mut self, input: &[u8], limits: &HeadLimits) -> Result<(), HeadError> {
         if !self.lines.at_start() {
             return Ok(());
@@ -230,13 +228,13 @@ impl RequestHeadParser {
         match found {
             LineSearch::Line(line) => Ok(Some(line)),
             LineSearch::Nothing => self.check_method(&input[searched..upto]).map(|()| None),
-            // The same byte is an error to the line's parser, which knows of which kind.
+            // The line's parser finds the same byte and knows the kind of error.
             LineSearch::Invalid(at) => line::parse(head, input, Slice::new(start, at + 1))
                 .and(Err(HeadError::InvalidRequest)),
         }
     }
 
-    /// A client that speaks another protocol is rejected at once, because its line may never end.
+    /// A client of another protocol is rejected at once, because its line may never end.
     fn check_method(&mut self, arrived: &[u8]) -> Result<(), HeadError> {
         if self.method_seen {
             return Ok(());
@@ -265,7 +263,7 @@ impl RequestHeadParser {
         match found {
             LineSearch::Line(line) => Ok(Some(line)),
             LineSearch::Nothing => Ok(None),
-            // The name may be wrong before that byte is.
+            // An error in the name comes before that byte.
             LineSearch::Invalid(at) => {
                 let line = Slice::new(start, at + 1);
                 field::find_colon(line, line.of(input))

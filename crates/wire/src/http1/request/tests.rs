@@ -64,7 +64,7 @@ fn request_lines() {
 }
 
 #[test]
-fn a_refused_protocol_is_known_by_its_place() {
+fn protocol_marks_the_place_of_a_refused_version() {
     let table =
         [("GET / HTTP/3.0", 6), ("GET /  HTTP/1.x", 7), ("GET / FTP/1.1", 0), ("GET /\x01", 0)];
     for (line, start) in table {
@@ -75,7 +75,7 @@ fn a_refused_protocol_is_known_by_its_place() {
 }
 
 #[test]
-fn request_lines_refused() {
+fn invalid_request_lines_are_refused() {
     let table: &[(&str, u16, &str)] = &[
         ("get / HTTP/1.1", 400, "client sent invalid method"),
         ("GET", 400, "client sent invalid method"),
@@ -168,7 +168,7 @@ fn fields_are_cut_and_recognised() {
 }
 
 #[test]
-fn fields_refused() {
+fn invalid_fields_are_refused() {
     let table: &[(&[u8], &str)] = &[
         (b":foo: x", r#"client sent invalid header line: "\x3a...""#),
         (b" foo: x", r#"client sent invalid header line: "\x20...""#),
@@ -253,7 +253,7 @@ fn reset_forgets_everything() {
 }
 
 #[test]
-fn the_host_is_that_of_the_line_before_that_of_the_field() {
+fn the_request_lines_host_has_precedence() {
     let table: &[(&str, &str, &str, bool, u16)] = &[
         ("/", "Host: Foo.:8080\r\n", "Foo", true, 8080),
         ("http://a.b:1/", "Host: Foo\r\n", "a.b", false, 1),
@@ -327,7 +327,7 @@ fn the_first_buffer_may_be_the_largest() {
 }
 
 #[test]
-fn no_limits_are_no_panic() {
+fn extreme_limits_do_not_panic() {
     let limits = HeadLimits {
         client_header_buffer_size: usize::MAX,
         large_client_header_buffers: (usize::MAX, usize::MAX),

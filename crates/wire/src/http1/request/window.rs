@@ -1,14 +1,14 @@
 //! nginx's header buffers as arithmetic.
 //!
 //! nginx reads a head into one small buffer, then into up to `number` large ones; a line that does
-//! not fit the rest of a buffer moves to the start of the next. Here the head lies in one piece,
-//! and only the end of the buffer that nginx would be filling is kept, so that the same requests
-//! pass.
+//! not fit the rest of a buffer moves to the start of the next. Here the head is in one piece. Only
+//! the end of nginx's current buffer is tracked, so that the same requests pass.
 
 use crate::Slice;
 use crate::request::HeadLimits;
 
-/// The end of the current buffer, as an offset in the input, and how many large ones are used.
+/// The end of the current buffer, as an offset in the input, and the number of large buffers in
+/// use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LineWindow {
     pub(super) end: usize,
@@ -16,7 +16,7 @@ pub(super) struct LineWindow {
 }
 
 impl LineWindow {
-    /// Whether a line that begins at `start` and goes on at `upto` or beyond finds room.
+    /// Whether a line that begins at `start` and extends to `upto` or beyond fits.
     #[inline]
     pub(super) fn admits(&mut self, start: usize, upto: usize, limits: &HeadLimits) -> bool {
         upto < self.end || self.grow(start, upto, limits)

@@ -3,23 +3,22 @@
 use crate::Slice;
 use crate::reply::{ReplyField, ReplyFieldError};
 
-/// Why a head is refused. nginx logs each at `error`, and asks the next server.
+/// Why a head is refused. nginx logs each at `error`, and tries the next server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyError {
     /// The input is not a status line.
     NotHttp,
-    /// A byte that may not be there follows this part of a line.
+    /// An invalid byte follows this part of a line.
     InvalidField(Slice, u8),
-    /// A second line of what decides the body's length.
+    /// A second line of a field that determines the body's length.
     DuplicateField {
-        /// The line.
         field: ReplyField,
-        /// The one before.
+        /// The earlier line.
         previous: ReplyField,
     },
-    /// `Content-Length` is no number.
+    /// `Content-Length` is not a number.
     InvalidContentLength(ReplyField),
-    /// Both ways to say how long the body is.
+    /// Both `Content-Length` and `Transfer-Encoding`.
     LengthAndCoding,
     /// A coding that is not `chunked`.
     UnknownCoding(Slice),

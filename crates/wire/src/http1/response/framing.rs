@@ -7,19 +7,18 @@ use crate::reply::{ReplyHead, ReplyName};
 /// The data after a reply's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyBody {
-    /// Nothing, whatever the head says.
+    /// No body, even if the head announces one.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Length(u64),
-    /// Chunks.
     Chunked,
     /// Bytes until the connection ends.
     Close,
 }
 
 impl ReplyBody {
-    /// Reads the framing of a complete `head`, whose bytes are `input`. `to_head`: it answers a
-    /// HEAD request.
+    /// Reads the framing of a complete `head`, whose bytes are `input`. `to_head`: the reply
+    /// answers a HEAD request.
     pub fn of(head: &ReplyHead, input: &[u8], to_head: bool) -> Result<Self, ReplyError> {
         if head.fields.repeats_any(FRAMING) {
             return Err(duplicate(head));
@@ -43,10 +42,10 @@ impl ReplyBody {
     }
 }
 
-/// The fields that may be there once.
+/// The fields that may occur once.
 const FRAMING: u32 = ReplyName::ContentLength.bit() | ReplyName::TransferEncoding.bit();
 
-/// The first of these fields that comes again.
+/// The first of these fields that occurs again.
 #[cold]
 fn duplicate(head: &ReplyHead) -> ReplyError {
     let mut again = head.fields.iter().enumerate().filter_map(|(at, field)| {

@@ -1,8 +1,8 @@
 //! An incremental parser of the heads of HTTP/1 replies, as backends send them.
 //!
-//! As the one for requests it hands out offsets into a buffer that the caller owns, and looks at no
-//! byte twice. Header lines are read leniently ([`crate::reply`]). Where the length of the body
-//! could be read in two ways it is strict.
+//! Like the request parser, it returns offsets into a buffer that the caller owns, and reads no
+//! byte twice. Header lines are read leniently ([`crate::reply`]), but a body length that could be
+//! read in two ways is refused.
 //!
 //! ```text
 //! Line --status line--> Fields --empty line--> Done
@@ -20,7 +20,6 @@ pub use error::ReplyError;
 pub use framing::ReplyBody;
 pub(crate) use status_line::{check_opening, parse as parse_status_line};
 
-/// Reads one head.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResponseHeadParser {
     /// The version, once the status line was read.
@@ -38,8 +37,8 @@ enum ResponseState {
 }
 
 impl ResponseHeadParser {
-    /// Parses on from where the last call stopped: `input` is the same bytes as before, and those
-    /// that arrived since. `Some`: how many of them are the head.
+    /// Continues from where the last call stopped: `input` is the same bytes as before, and those
+    /// that arrived since. Returns the length of the head once it is complete.
     pub fn parse(
         &mut self,
         head: &mut ReplyHead,
@@ -71,7 +70,7 @@ impl ResponseHeadParser {
         Ok(Some(self.lines.parsed_to()))
     }
 
-    /// Whether the server closes the connection after this reply, as far as its head says.
+    /// Whether the head says that the server closes the connection after this reply.
     pub fn closes(&self, head: &ReplyHead, input: &[u8]) -> bool {
         self.version < Version::HTTP_11
             || head.fields.has_any(ReplyName::Connection.bit())

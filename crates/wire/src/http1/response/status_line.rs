@@ -5,8 +5,7 @@ use crate::reply::ReplyHead;
 use crate::words::find_control;
 use crate::{Slice, Version};
 
-/// Whether what has arrived may become a status line: a server that speaks something else is found
-/// out at its first bytes.
+/// Whether the input may become a status line. The first bytes reveal a server of another protocol.
 pub(crate) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
     let length = input.len().min(OPENING.len());
     if input[..length] == OPENING[..length] { Ok(()) } else { Err(ReplyError::NotHttp) }
@@ -14,8 +13,8 @@ pub(crate) fn check_opening(input: &[u8]) -> Result<(), ReplyError> {
 
 const OPENING: &[u8] = b"HTTP/";
 
-/// Reads a line as nearly all are, `HTTP/1.1 200 OK` and CR LF, at the beginning of `input`. Where
-/// the next line begins; `None`: it is another, or not all there.
+/// Reads a line in the usual form, `HTTP/1.1 200 OK` and CR LF, at the beginning of `input`.
+/// Returns the offset of the next line; `None` if the line is incomplete or has another form.
 #[inline(always)]
 pub(super) fn parse_usual(head: &mut ReplyHead, input: &[u8]) -> Option<usize> {
     let (code, rest) = input.strip_prefix(b"HTTP/1.1 ")?.split_first_chunk::<3>()?;
@@ -36,7 +35,7 @@ fn status(code: &[u8; 3]) -> u16 {
     code.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'))
 }
 
-/// Reads the line into `head`. The version.
+/// Reads the line into `head` and returns the version.
 pub(crate) fn parse(
     head: &mut ReplyHead,
     input: &[u8],
@@ -46,7 +45,7 @@ pub(crate) fn parse(
     let (version, at) = version(text).ok_or(ReplyError::NotHttp)?;
     let spaces = text[at..].iter().take_while(|&&byte| byte == b' ').count();
     let code = text.get(at + spaces..).and_then(|rest| rest.first_chunk::<3>());
-    // Below 100 there is no status (RFC 9110 15), and our own heads would not be written.
+    // Statuses below 100 do not exist (RFC 9110 15), and our own heads could not contain them.
     let is_status = |code: &&[u8; 3]| code[0] != b'0' && code.iter().all(u8::is_ascii_digit);
     let code = code.filter(|code| spaces > 0 && is_status(code));
     let code = code.ok_or(ReplyError::NotHttp)?;
@@ -73,7 +72,7 @@ fn version(text: &[u8]) -> Option<(Version, usize)> {
     Some((version, OPENING.len() + major_end + 1 + minor_end))
 }
 
-/// A number of at most two digits, and how many.
+/// A number up to 99 with at most three digits, and the number of digits.
 fn number(text: &[u8]) -> Option<(u16, usize)> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if !(1..=3).contains(&digits) {

@@ -10,7 +10,7 @@ use super::super::{Http2Code, Http2Error, Http2Role, StreamKey, WINDOW_DEFAULT};
 use super::{Expect, Http2Endpoint, Http2Event, Step};
 use crate::hpack::{FieldLimits, HpackError};
 
-/// How much memory of a fragmented block is reused for the next one.
+/// The most memory of a fragmented block that is reused for the next one.
 const BLOCK_KEPT_MAX: usize = 4096;
 
 /// The cost of a field besides its bytes, even if it is empty, counted as bytes read.
@@ -47,7 +47,7 @@ impl Http2Endpoint {
             return Err(incorrect);
         }
         if self.last_served.is_some_and(|last| id > last) {
-            // The client has not read GOAWAY yet. What else comes for the stream is no error.
+            // The client has not read GOAWAY yet. Further frames for the stream are not errors.
             self.last_peer_stream = self.last_peer_stream.max(id);
             return Ok(true);
         }

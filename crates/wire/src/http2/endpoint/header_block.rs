@@ -5,13 +5,11 @@ use alloc::vec::Vec;
 /// A header block that has begun and is not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialBlock {
-    /// The number of its stream.
     pub stream: u32,
     /// Whether its fields will be discarded.
     pub is_discarded: bool,
 }
 
-/// The header block that is being received.
 #[derive(Debug, Default)]
 pub(super) struct HeaderBlock {
     /// Whether a block has begun and is not complete.

@@ -38,54 +38,39 @@ use header_block::HeaderBlock;
 /// An event that the driver has to handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Http2Event {
-    /// The head of a message: of a request, whose stream is new and which was not checked, or of a
-    /// valid reply ([`Http2Endpoint::reply`]). Its fields are in [`Http2Endpoint::fields`] until
-    /// the next call of `receive`.
+    /// The head of a message: of a new stream's request, which is unchecked, or of a valid reply
+    /// ([`Http2Endpoint::reply`]). Its fields are in [`Http2Endpoint::fields`] until the next call
+    /// of `receive`.
     Head {
-        /// The stream.
         stream: StreamKey,
         /// Whether there is no body.
         end_stream: bool,
     },
     /// An interim reply, whose fields are in [`Http2Endpoint::fields`].
-    Interim {
-        /// The stream.
-        stream: StreamKey,
-    },
+    Interim { stream: StreamKey },
     /// Part of the input is data of a body.
     Data {
-        /// The stream.
         stream: StreamKey,
-        /// Where it is in the input. It may be empty at the end of the body.
+        /// The data's range in the input. It may be empty at the end of the body.
         range: Range<usize>,
         /// Whether it is the end of the body.
         end_stream: bool,
     },
     /// The body has ended with these fields, which are in [`Http2Endpoint::fields`].
-    Trailers {
-        /// The stream.
-        stream: StreamKey,
-    },
-    /// The peer's message turned out to be malformed: the head of a reply, or what follows a head.
-    /// No more events follow for it, but a request can still be answered.
+    Trailers { stream: StreamKey },
+    /// The peer's message is malformed: the head of a reply, or the part after a head. No more
+    /// events follow for it, but a request can still be answered.
     Malformed {
-        /// The stream.
         stream: StreamKey,
-        /// What is wrong, to be read after "client " or "server ".
+        /// The fault, to be read after "client " or "server ".
         what: &'static str,
     },
     /// The peer has reset a stream.
-    Reset {
-        /// The stream.
-        stream: StreamKey,
-        /// Why.
-        code: Http2Code,
-    },
+    Reset { stream: StreamKey, code: Http2Code },
     /// A stream was reset because of what the peer sent on it.
     Provoked {
-        /// The stream.
         stream: StreamKey,
-        /// What the peer was told.
+        /// The code sent to the peer.
         code: Http2Code,
     },
     /// A window was opened, of this stream or of the connection.
@@ -104,7 +89,6 @@ pub enum Http2Event {
     GoAway {
         /// The last stream that it may have processed.
         last_stream: u32,
-        /// Why.
         code: Http2Code,
     },
 }
@@ -112,7 +96,7 @@ pub enum Http2Event {
 /// The result of [`Http2Endpoint::receive`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// How much of the input was consumed.
+    /// The number of input bytes consumed.
     pub consumed: usize,
     /// The next event; `None` if all input was consumed and more is needed.
     pub event: Option<Http2Event>,
@@ -138,7 +122,7 @@ pub struct Http2Endpoint {
     block: HeaderBlock,
     fields: FieldBlock,
     fields_length: u32,
-    /// What the last head or interim reply said, at a client.
+    /// The values of the last head or interim reply, at a client.
     reply: Http2Reply,
     decoder: Decoder,
     encoder: Encoder,
@@ -149,21 +133,21 @@ pub struct Http2Endpoint {
     last_peer_stream: u32,
     /// The next stream that we open.
     next_own_stream: u32,
-    /// The last stream that is served, once GOAWAY was sent: its number is in it.
+    /// The last stream that is served, as sent in GOAWAY.
     last_served: Option<u32>,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
     /// Whether the peer has sent settings.
     has_peer_settings: bool,
-    /// Answers to PING that have not come.
+    /// The number of outstanding answers to PING.
     awaited_pongs: u32,
-    /// What the peer may have sent before it learned of resets or of GOAWAY.
+    /// Bytes that the peer may have sent before it learned of resets or of GOAWAY.
     late_bytes: u32,
     /// Streams that this end has reset, and that the peer may have reset before it learned of that.
     late_resets: u32,
     budgets: FloodBudgets,
     counts: Http2Counts,
-    /// What decoding has cost since the driver asked last.
+    /// The cost of decoding since the driver took it last.
     work: usize,
     output: Vec<u8>,
     output_start: usize,
@@ -171,10 +155,10 @@ pub struct Http2Endpoint {
     answer_bytes: u32,
 }
 
-/// What the next bytes of input are.
+/// The expected next bytes of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
-    /// The client preface, of which so many bytes were received.
+    /// The client preface, with the number of bytes received.
     Preface(u8),
     Head,
     /// The length of the padding, and the priority.
@@ -336,7 +320,7 @@ impl Http2Endpoint {
         Ok(Step::Starved)
     }
 
-    /// Collects so many bytes. Returns whether they are complete.
+    /// Collects `bytes` bytes. Returns whether they are complete.
     fn gather(&mut self, bytes: usize, input: &[u8], at: &mut usize) -> bool {
         let count = (bytes - self.gathered_len).min(input.len() - *at);
         let taken = &input[*at..*at + count];
@@ -369,7 +353,7 @@ impl Http2Endpoint {
         &self.fields
     }
 
-    /// What the last head or interim reply said, at a client.
+    /// The values of the last head or interim reply, at a client.
     pub fn reply(&self) -> Http2Reply {
         self.reply
     }
@@ -407,7 +391,6 @@ impl Http2Endpoint {
         }
     }
 
-    /// How many streams are open.
     pub fn open_streams(&self) -> usize {
         self.streams.len()
     }
@@ -417,7 +400,6 @@ impl Http2Endpoint {
         self.last_served.is_some()
     }
 
-    /// The peer's settings.
     pub fn peer_settings(&self) -> &PeerSettings {
         &self.peer
     }
@@ -427,7 +409,7 @@ impl Http2Endpoint {
         self.has_peer_settings
     }
 
-    /// What the peer has done since the counts were taken last.
+    /// The peer's actions since the counts were taken last.
     pub fn counts(&self) -> &Http2Counts {
         &self.counts
     }
@@ -437,18 +419,18 @@ impl Http2Endpoint {
         core::mem::take(&mut self.counts)
     }
 
-    /// What the header blocks have cost that were decoded since the last call: their bytes, and
-    /// what takes as long as to read so many.
+    /// The cost of the header blocks decoded since the last call: their bytes, and other work in
+    /// terms of bytes.
     pub fn take_work(&mut self) -> usize {
         core::mem::take(&mut self.work)
     }
 
-    /// Counts something that only the driver sees.
+    /// Counts an event that only the driver sees.
     pub fn count(&mut self, count: Http2Count) {
         self.counts.add(count, 1);
     }
 
-    /// Lets budgets grow by what so many seconds allow.
+    /// Restores the budgets by their rates for this many seconds.
     pub fn replenish(&mut self, seconds: u32) {
         self.budgets.replenish(seconds);
     }
@@ -491,7 +473,6 @@ impl Http2Endpoint {
         })
     }
 
-    /// The stream's receive window.
     pub fn receive_window(&self, stream: StreamKey) -> i64 {
         self.streams.peek(stream).map_or(0, |state| state.receive_window)
     }

@@ -36,7 +36,7 @@ impl Http2Endpoint {
             _ if i64::from(length) > state.receive_window => Some(Http2Code::FLOW_CONTROL_ERROR),
             StreamHalf::ExpectHead => Some(Http2Code::PROTOCOL_ERROR),
             StreamHalf::ExpectBody => None,
-            // The message was malformed; the rest of it is discarded.
+            // The message is malformed; the rest of it is discarded.
             StreamHalf::Ended if state.is_malformed => None,
             StreamHalf::Ended => Some(Http2Code::STREAM_CLOSED),
         };
@@ -111,7 +111,7 @@ impl Http2Endpoint {
         Ok(self.malform(key, what))
     }
 
-    /// From now on, whatever the peer sends on this stream is discarded.
+    /// Discards further frames of the peer on this stream.
     pub(super) fn malform(&mut self, stream: StreamKey, what: &'static str) -> Step {
         if let Some(state) = self.stream(stream) {
             state.remote = StreamHalf::Ended;

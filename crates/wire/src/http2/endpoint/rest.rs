@@ -9,8 +9,8 @@ use crate::hpack::{Decoder, Encoder};
 
 /// The server's end of an idle connection: only the state that the peer relies on.
 ///
-/// It does not contain how the last streams ended, nor the encoder's table. The next head tells the
-/// peer to empty its copy of that table.
+/// The ends of the last streams and the encoder's table are not kept. The next head tells the peer
+/// to empty its copy of that table.
 pub struct RestingEndpoint {
     max_concurrent_streams: u32,
     stream_window: u32,

@@ -36,8 +36,8 @@ impl Http2Endpoint {
         if self.is_used_up() { 0 } else { most.saturating_sub(self.streams.len()) }
     }
 
-    /// Whether no more streams can be opened, whatever ends: the peer has sent GOAWAY, or there are
-    /// no further numbers. A server never opens streams.
+    /// Whether no more streams can ever be opened: the peer has sent GOAWAY, or there are no
+    /// further numbers. A server never opens streams.
     pub fn is_used_up(&self) -> bool {
         let has_numbers = self.next_own_stream <= super::super::WINDOW_MAX;
         self.role == Http2Role::Server || self.has_peer_gone_away || !has_numbers
@@ -95,7 +95,7 @@ impl Http2Endpoint {
 
     fn note_data(&mut self, stream: StreamKey, bytes: usize, end_stream: bool) {
         self.send_window -= bytes as i64;
-        // Whoever receives data may update windows.
+        // The peer may update windows for data that it receives.
         self.budgets.window_updates.earn(4);
         self.budgets.pings.earn(1);
         if let Some(state) = self.stream(stream) {
@@ -155,7 +155,6 @@ impl Http2Endpoint {
         }
     }
 
-    /// Sends PING.
     pub fn ping(&mut self, opaque: [u8; 8]) {
         self.awaited_pongs = self.awaited_pongs.saturating_add(1);
         frame::write_ping(&mut self.output, 0, opaque);
@@ -191,7 +190,7 @@ impl Http2Endpoint {
         None
     }
 
-    /// How much more fits into the output's buffer.
+    /// The free space in the output's buffer.
     pub fn output_room(&self) -> usize {
         self.output.capacity() - self.output.len()
     }
@@ -203,19 +202,18 @@ impl Http2Endpoint {
         core::mem::replace(&mut self.output, buffer)
     }
 
-    /// Whether the output has a buffer.
     pub fn has_buffer(&self) -> bool {
         self.output.capacity() > 0
     }
 }
 
 impl FieldWriter<'_> {
-    /// The status of a reply, which comes first.
+    /// Writes the status of a reply, which comes first.
     pub fn status(&mut self, status: u16) {
         self.endpoint.encoder.status(status, &mut self.endpoint.output);
     }
 
-    /// A field, whose name may have capitals.
+    /// Writes a field, whose name may have capitals.
     #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         if self.endpoint.role == Http2Role::Client {

@@ -1,4 +1,4 @@
-//! What a peer may do again and again, and no more.
+//! Limits on repeated actions of a peer.
 
 use alloc::vec;
 
@@ -12,7 +12,7 @@ use super::*;
 
 const BURST: u32 = 20;
 
-/// All limits are a few at once, and one a second.
+/// All limits are a small burst, and one a second.
 fn strict() -> Http2Config {
     let limit = FloodLimit { burst: BURST, per_second: 1 };
     let limits = Http2Limits {
@@ -29,7 +29,7 @@ fn strict() -> Http2Config {
     Http2Config { limits, ..Http2Config::default() }
 }
 
-/// How often an input is taken before the connection ends with ENHANCE_YOUR_CALM.
+/// The number of inputs accepted before the connection ends with ENHANCE_YOUR_CALM.
 fn taken(script: &mut Script, mut input: impl FnMut(u32) -> Vec<u8>) -> u32 {
     for count in 0..1000 {
         if let Err(error) = script.receives(&input(count)) {
@@ -86,7 +86,7 @@ fn late_frames_are_limited() {
     }
 }
 
-/// A server that goes away discards what crosses that, for a while.
+/// After GOAWAY, a server discards crossing streams up to a limit.
 #[test]
 fn streams_after_goaway_are_limited() {
     let config = Http2Config { max_concurrent_streams: 4, stream_window: 0, ..strict() };
@@ -106,7 +106,7 @@ fn changes_of_the_table_size_are_few() {
     }
 }
 
-/// Discarded blocks as well: their fields are decoded, and no event tells of them.
+/// This also holds for discarded blocks: their fields are decoded but cause no event.
 #[test]
 fn blocks_cost_more_than_their_bytes() {
     let mut script = Script::server(Http2Config::default());
@@ -150,9 +150,9 @@ fn rapid_resets_end_the_connection() {
     );
 }
 
-/// Streams that run to their end pay for others that are reset.
+/// Streams that end normally earn resets of others.
 #[test]
-fn a_client_that_also_takes_replies_may_cancel() {
+fn complete_streams_earn_resets() {
     let mut script = Script::server(strict());
     for round in 0..10 * BURST {
         let stream = script.opens(4 * round + 1, true);
@@ -192,7 +192,7 @@ fn a_server_may_reset_every_stream() {
 }
 
 #[test]
-fn a_server_may_not_reset_a_stream_again_and_again() {
+fn repeated_resets_of_a_stream_are_limited() {
     for is_open in [true, false] {
         let mut script = Script::client(strict());
         let stream = script.asks("GET", true);
@@ -244,7 +244,7 @@ fn decoded_fields_are_limited() {
     block.extend_from_slice(&[0x80 | 62; 1000]);
     let error = script.receives(&frame(HEADERS, END_HEADERS, 1, &block)).unwrap_err();
     assert_eq!((error.code, error.what), (Http2Code::ENHANCE_YOUR_CALM, "sent too large header"));
-    // Many that are small are cut.
+    // Many small fields are cut.
     let mut script = Script::server(Http2Config::default());
     let mut block = literals(&GET);
     block.extend([0x80 | 17; 1500]);
@@ -252,9 +252,9 @@ fn decoded_fields_are_limited() {
     assert!(script.endpoint.fields().is_cut && script.endpoint.fields().len() <= 1000);
 }
 
-/// A client that asks and does not read makes us keep the answers.
+/// A client that requests answers and does not read them makes us store them.
 #[test]
-fn answers_that_nobody_reads_are_limited() {
+fn unread_answers_are_limited() {
     let limit = FloodLimit { burst: u32::MAX, per_second: 0 };
     let mut config = Http2Config::default();
     config.limits.pings = limit;

@@ -98,7 +98,7 @@ fn the_window_of_the_connection_is_opened_as_data_comes() {
 }
 
 #[test]
-fn a_body_before_the_settings_are_known_is_refused_where_they_matter() {
+fn a_body_before_the_settings_ack_is_refused_if_our_window_is_smaller() {
     for (stream_window, refused) in [(10, true), (WINDOW_DEFAULT, false)] {
         let config = Http2Config { stream_window, ..Http2Config::default() };
         let mut script = Script { endpoint: Http2Endpoint::new(Http2Role::Server, config) };

@@ -81,7 +81,7 @@ impl Script {
         stream
     }
 
-    /// Takes all of the input. The events; what lies in the input stands as its bytes.
+    /// Takes all of the input. Returns the events, with their data as bytes.
     pub(super) fn receives(&mut self, input: &[u8]) -> Result<Vec<Seen>, Http2Error> {
         let (mut seen, mut at) = (Vec::new(), 0);
         loop {
@@ -100,7 +100,7 @@ impl Script {
         Ok(seen)
     }
 
-    /// The frames in the output, which is empty then.
+    /// Takes the frames from the output.
     pub(super) fn sent(&mut self) -> Vec<(FrameHead, Vec<u8>)> {
         let mut frames = Vec::new();
         let mut output = self.endpoint.output();
@@ -115,7 +115,7 @@ impl Script {
         frames
     }
 
-    /// The streams that were reset by what is in the output, and why.
+    /// Takes the output. Returns the streams that it resets, and the codes.
     pub(super) fn resets(&mut self) -> Vec<(u32, Http2Code)> {
         let sent = self.sent();
         let resets = sent.iter().filter(|sent| sent.0.kind == frame::RST_STREAM);

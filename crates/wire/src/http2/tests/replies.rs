@@ -1,4 +1,4 @@
-//! What a client makes of heads, bodies and trailers of replies.
+//! A client's handling of heads, bodies and trailers of replies.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ fn reply(stream: u32, end_stream: bool, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, flags, stream, &literals(fields))
 }
 
-/// What is wrong with the reply, if something is.
+/// The faults of malformed replies.
 fn faults(seen: &[Seen]) -> Vec<&'static str> {
     let fault = |seen: &Seen| match seen {
         Seen::Event(Http2Event::Malformed { what, .. }) => Some(*what),
@@ -26,7 +26,7 @@ fn client() -> Script {
     Script::client(Http2Config::default())
 }
 
-/// The stream is reset; others go on.
+/// The stream is reset; others continue.
 #[test]
 fn a_malformed_reply_ends_its_stream_alone() {
     let heads: [&[(&str, &str)]; 7] = [
@@ -44,7 +44,7 @@ fn a_malformed_reply_ends_its_stream_alone() {
         let stream = script.asks("POST", false);
         let seen = script.receives(&reply(stream.id, false, head)).unwrap();
         assert_eq!((faults(&seen).len(), seen.len()), (1, 1), "{head:?}");
-        // What the server sent meanwhile is discarded.
+        // Late frames of the server are discarded.
         let late =
             [frame(DATA, 0, stream.id, b"late"), reply(stream.id, true, &[("x", "trailer")])];
         assert_eq!(script.receives(&late.concat()).unwrap(), [], "{head:?}");
@@ -70,7 +70,7 @@ fn a_reply_with_too_many_fields_is_malformed() {
     }
 }
 
-/// The head, the pieces of data, and what is wrong.
+/// The head, the pieces of data, and the fault.
 type BodyCase<'a> = (&'a [(&'a str, &'a str)], &'a [&'a [u8]], Option<&'a str>);
 
 #[test]
@@ -102,7 +102,7 @@ fn a_body_is_as_long_as_its_head_says() {
     assert_eq!(faults(&seen), [short]);
 }
 
-/// Whatever length they announce: replies to HEAD, and those with these statuses.
+/// Replies to HEAD and replies with these statuses have no body, whatever length they announce.
 #[test]
 fn replies_without_content_have_none() {
     for (method, status) in [("HEAD", "200"), ("GET", "204"), ("GET", "304")] {

@@ -1,10 +1,10 @@
-//! Connections that are made small while they are idle.
+//! Idle connections that are reduced to a small state.
 
 use super::super::frame::{PING, SETTINGS};
 use super::super::limits::Http2Limits;
 use super::*;
 
-/// A client and a server that see all of what the other sends.
+/// A client and a server, each of which receives all output of the other.
 struct Pair {
     client: Http2Endpoint,
     server: Http2Endpoint,
@@ -19,7 +19,8 @@ impl Pair {
         pair
     }
 
-    /// Until neither has anything to say; the fields of the last head that came to the client.
+    /// Exchanges output until both ends are silent. Returns the last fields that the client
+    /// received.
     fn exchange(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
         loop {
             let asked = self.client.output().to_vec();
@@ -44,7 +45,7 @@ impl Pair {
         }
     }
 
-    /// A request whose fields come back.
+    /// Sends a request and checks that its fields are returned.
     fn ask(&mut self, fields: &[(&str, &str)]) {
         let stream = self.client.open().unwrap();
         let mut head = self.client.begin_fields(stream).unwrap();
@@ -91,7 +92,7 @@ fn header_tables_agree_after_a_rest() {
     let mut pair = Pair::new();
     let fields = [("x-first", "one"), ("user-agent", "test"), ("x-second", "two")];
     for size in [4096, 100, 0, 4096] {
-        // As if the client had changed the size of its table.
+        // This frame stands in for a client that changes the size of its table.
         let payload = [&[0, 1][..], &u32::to_be_bytes(size)].concat();
         let frames = frame(SETTINGS, 0, 0, &payload);
         assert_eq!(pair.server.receive(&frames).unwrap().consumed, frames.len());
@@ -107,7 +108,7 @@ fn header_tables_agree_after_a_rest() {
 }
 
 #[test]
-fn a_rest_gives_back_no_allowance() {
+fn resting_restores_no_budget() {
     let mut server = Script::server(Http2Config::default());
     let ping = frame(PING, 0, 0, &[0; 8]);
     let mut count = 0;
@@ -123,7 +124,7 @@ fn a_rest_gives_back_no_allowance() {
 }
 
 #[test]
-fn what_is_under_way_does_not_rest() {
+fn a_busy_connection_cannot_rest() {
     let mut server = Script::server(Http2Config::default());
     server.receives(&frame(PING, 0, 0, &[0; 8])[..12]).unwrap();
     assert!(!server.endpoint.can_rest(), "half a frame has come");

@@ -66,7 +66,7 @@ fn a_block_in_fragments_is_one_head() {
 }
 
 #[test]
-fn a_length_that_was_announced_is_held() {
+fn the_announced_length_is_enforced() {
     for (announced, data, ends, what) in [
         (4, &b"body"[..], true, None),
         (4, b"bod", false, None),
@@ -123,7 +123,7 @@ fn malformed_trailers_make_the_request_malformed() {
     }
 }
 
-/// What comes for a stream after we have reset it was sent before the client knew.
+/// Frames for a stream that we have reset were sent before the client knew of the reset.
 #[test]
 fn frames_for_a_stream_that_was_reset_are_ignored() {
     let mut script = server();
@@ -156,7 +156,7 @@ fn a_stream_that_the_peer_resets_is_over() {
     script.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
     assert_eq!(script.sent(), []);
     assert_eq!(script.endpoint.counts().get(super::super::counts::Http2Count::PeerResets), 1);
-    // A place that another stream has now is not the first one's.
+    // An old key has no effect on the next stream in its slot.
     let next = script.opens(3, true);
     assert_eq!((next.slot, script.endpoint.sendable(stream)), (stream.slot, 0));
     script.endpoint.release(stream, Http2Code::INTERNAL_ERROR);
@@ -193,7 +193,7 @@ fn no_stream_is_opened_after_goaway() {
     assert_eq!(script.sent().len(), 1);
 }
 
-/// What a client sends for new streams before it has read GOAWAY is discarded.
+/// Frames for new streams that a client sends before it has read GOAWAY are discarded.
 #[test]
 fn requests_that_cross_goaway_end_nothing_else() {
     let mut script = server();
@@ -217,8 +217,8 @@ fn requests_that_cross_goaway_end_nothing_else() {
     assert!(script.receives(&frame(DATA, 0, 7, b"idle")).is_err());
 }
 
-/// A client that stops within a header block gets its stream reset; the rest, should it come, is
-/// decoded for the table.
+/// If a client stops within a header block, its stream is reset. The rest of the block, should it
+/// come, is decoded for the table.
 #[test]
 fn an_abandoned_block_resets_its_stream() {
     let mut script = server();
@@ -334,21 +334,21 @@ fn is_settings(seen: &Seen) -> bool {
     matches!(seen, Seen::Event(Http2Event::SettingsAcked | Http2Event::Writable { .. }))
 }
 
-/// Everything that one end has to say goes to the other.
+/// Passes all output of one end to the other.
 fn pass(from: &mut Script, to: &mut Script) -> Vec<Seen> {
     let bytes = from.endpoint.output().to_vec();
     from.endpoint.advance_output(bytes.len());
     to.receives(&bytes).unwrap()
 }
 
-/// A head that is longer than a frame of the peer's is sent in fragments.
+/// A head longer than a frame of the peer is sent in fragments.
 #[test]
 fn a_long_head_is_sent_in_fragments() {
     let mut script = server();
     let stream = script.opens(1, true);
     let mut head = script.endpoint.begin_fields(stream).unwrap();
     head.status(200);
-    // Bytes that Huffman coding does not make fewer.
+    // Huffman coding does not shorten these bytes.
     head.field(b"x", &[0xff; 40_000]);
     let bytes = head.finish(true);
     assert_eq!(bytes, script.endpoint.output().len());
