@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds() {
+    fn seeds_hold_the_properties() {
         for (_, text) in crate::study::BUILT_IN {
             super::lab_study(text.as_bytes());
         }

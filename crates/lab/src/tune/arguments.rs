@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn all_options() {
+    fn all_options_are_parsed() {
         let arguments = parse(
             "-c a.conf http://a/ --budget 1h --server nginx -p /srv --goal p99 --connections 8 \
              --header A:b --header B:c --json",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults() {
+    fn options_have_defaults() {
         let arguments = parse("https://a -c a.conf").unwrap();
         let expected = TuneArguments {
             file: "a.conf".into(),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes() {
+    fn invalid_arguments_are_errors() {
         for (line, error) in [
             ("", "-c FILE is required"),
             ("http://a/", "-c FILE is required"),

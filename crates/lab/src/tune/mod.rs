@@ -3,7 +3,7 @@
 //! The [`candidates`] are edits of the configuration that are worth trying. Copies of it run beside
 //! the real server, each in a sandbox (crate `sandbox`). [`halving`] finds the candidates that gain
 //! something, [`confirmation`] those that still do beside the others, and [`patch`] prints them.
-//! Only [`copies`] knows servers and load: a search uses a [`TuneBlocks`].
+//! Only [`copies`] knows servers and load: a search uses a [`TuneBlocks`](gain::TuneBlocks).
 
 mod arguments;
 mod candidates;

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_needs_nothing_from_elsewhere() {
+    fn a_file_is_standalone() {
         let mut record = record(8);
         record.study.rows.iter_mut().for_each(|row| row.name = "\"><script>\u{1b}".to_owned());
         for chart in all(&record) {
