@@ -49,7 +49,7 @@ pub trait Session: Values + Sized + 'static {
     /// Takes back the vector of [`scratch`](Self::scratch) for reuse.
     fn give_scratch(&mut self, _scratch: Vec<u8>) {}
     /// The client address that a proxy at `ip` forwards, if it is trusted; otherwise `ip`. With
-    /// `recursive`, forwarded addresses that are trusted proxies themselves are skipped.
+    /// `recursive`, the lookup continues while the forwarded address is a trusted proxy itself.
     fn forwarded(&self, ip: IpAddr, _trusted: &Proxies, _recursive: bool) -> IpAddr {
         ip
     }
