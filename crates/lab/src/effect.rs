@@ -1,4 +1,4 @@
-//! Effects: the median of ratios within blocks, with its interval.
+//! Effects: the median of the ratios within blocks, with its confidence interval.
 
 use statistics::{Interval, median, median_interval};
 
@@ -6,17 +6,17 @@ use crate::figures::StudyMeasure;
 use crate::record::{StudyRecord, Subject};
 use crate::study::BLOCKS_MIN;
 
-/// What bootstrap samples are drawn with: reports of the same data are the same.
+/// The seed of the bootstrap samples; fixed, so that reports of the same data are the same.
 const SEED: u64 = 1;
 
-/// The median of what a subject's turns have measured.
+/// The median of a figure over a subject's turns.
 pub(crate) fn level(record: &StudyRecord, subject: Subject, measure: StudyMeasure) -> f64 {
     let turns = record.turns_of(subject.program, subject.row);
     let values: Vec<f64> = turns.values().map(|turn| (measure.of)(&turn.measured)).collect();
     median(&values)
 }
 
-/// The ratio of a subject to another, block by block; `None` of too few blocks.
+/// The ratio of one subject to another, block by block; `None` if there are too few blocks.
 pub(crate) fn ratio(
     record: &StudyRecord,
     subject: Subject,
@@ -34,12 +34,13 @@ pub(crate) fn ratio(
     interval(&own.iter().filter_map(pair).collect::<Vec<_>>())
 }
 
-/// The median of ratios with its interval; `None` of too few.
+/// The median of ratios with its interval; `None` if there are too few.
 pub(crate) fn interval(ratios: &[f64]) -> Option<Interval> {
     if ratios.len() < BLOCKS_MIN { None } else { median_interval(ratios, SEED) }
 }
 
-/// What a row of a program changes, compared with its baseline; `None` for a row that is one.
+/// The effect of a row compared with its baseline; the outer `None` is for a row that is the
+/// baseline.
 pub(crate) fn effect(
     record: &StudyRecord,
     subject: Subject,
@@ -50,22 +51,22 @@ pub(crate) fn effect(
     (to != subject).then(|| ratio(record, subject, to, measure))
 }
 
-/// What an interval says of an effect.
+/// The conclusion from an effect's interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum EffectVerdict {
-    /// There is one.
+    /// There is an effect.
     Effect,
-    /// If there is one, it is smaller than this many per cent, which is at most [`NONE_MAX`].
+    /// An effect is smaller than this many per cent, which is at most [`NONE_MAX`].
     NoneAbove(f64),
-    /// There may be one, and not a small one.
+    /// There may be an effect, and not a small one.
     Inconclusive,
 }
 
-/// The largest effect, in per cent, that an interval may leave room for if it says that there is
-/// none.
+/// The largest effect, in per cent, that the interval of the verdict "none" may include.
 const NONE_MAX: f64 = 5.0;
 
-/// An effect whose interval ends nearer to none, and would be printed as +0.0 %, is not claimed.
+/// An interval that ends this near to a ratio of 1 counts as including it: it would be printed as
+/// +0.0 %.
 const DIFFERENCE_MIN: f64 = 0.0005;
 
 impl EffectVerdict {
@@ -85,7 +86,7 @@ fn percent(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }
 
-/// An effect with its interval, and the verdict unless that is an effect: `+12.3 % [+10.1 +14.0]`,
+/// An effect with its interval, and the verdict if it is not "effect": `+12.3 % [+10.1 +14.0]`,
 /// `+0.2 % [-0.9 +1.1], none above 1.1 %`, `+3.0 % [-18.7 +40.1], inconclusive`.
 pub(crate) fn told(ratio: Option<Interval>) -> String {
     let Some(ratio) = ratio else { return "too few turns".to_owned() };
@@ -109,8 +110,8 @@ mod tests {
     const BASELINE: Subject = Subject { program: 0, row: 0 };
     const ROW: Subject = Subject { program: 0, row: 1 };
 
-    /// A record of 40 blocks whose second row takes `factor` of the CPU time. The machine drifts by
-    /// a fifth from block to block, and turns differ by some per cent.
+    /// A record of 40 blocks whose second row takes `factor` of the CPU time. The machine's speed
+    /// drifts by up to a fifth from block to block, and turns differ by some per cent.
     fn measured(factor: f64, seed: u64) -> StudyRecord {
         let mut random = SplitMix::new(seed);
         let mut record = record(40);
@@ -126,7 +127,7 @@ mod tests {
         record
     }
 
-    /// How many of 100 studies see an effect on CPU time.
+    /// The number of studies, out of 100, that detect an effect on CPU time.
     fn seen(factor: f64) -> usize {
         let sees = |seed: &u64| {
             let effect = ratio(&measured(factor, *seed), ROW, BASELINE, CPU);
@@ -136,18 +137,18 @@ mod tests {
     }
 
     #[test]
-    fn the_same_twice_has_no_effect() {
+    fn two_equal_rows_have_no_effect() {
         assert!(seen(1.0) <= 5, "{}", seen(1.0));
     }
 
     #[test]
-    fn five_per_cent_are_found() {
+    fn five_per_cent_are_detected() {
         assert!(seen(1.05) >= 90, "{}", seen(1.05));
         assert!(seen(0.95) >= 90, "{}", seen(0.95));
     }
 
     #[test]
-    fn effects_are_told_with_their_intervals() {
+    fn effects_are_printed_with_their_intervals() {
         let interval = |value, low, high| Some(Interval { value, low, high });
         assert_eq!(told(interval(1.123, 1.101, 1.14)), "+12.3 % [+10.1 +14.0]");
         let none = told(interval(0.999, 0.99, 1.012));

@@ -1,5 +1,5 @@
-//! What each factor of a factorial study changes on average over the levels of the others, and
-//! what two change together beyond that.
+//! The effects of a factorial study: the mean effect of each factor over the levels of the others,
+//! and the interaction of each two factors.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,23 @@ use crate::effect::interval;
 use crate::figures::{CPU, RATE, StudyMeasure};
 use crate::record::StudyRecord;
 
-/// A level of a factor, or two of two factors.
+/// A level of a factor, or a combination of levels of two factors.
 pub(crate) struct FactorialEffect {
     pub(crate) name: String,
-    /// The ratio to the factor's baseline; of two factors, the ratio to the product of both.
+    /// The ratio to the factor's baseline; for two factors, the ratio to the product of both
+    /// effects.
     pub(crate) rate: Option<Interval>,
     pub(crate) cpu: Option<Interval>,
 }
 
-/// Rows to be added and subtracted, as logarithms, and how many such sums there are.
+/// Rows whose logarithms are added (1) or subtracted (-1), and the number of such sums.
 struct Contrast {
     name: String,
     signs: Vec<(usize, f64)>,
     count: usize,
 }
 
-/// All of them; those whose effects are seen and largest first.
+/// All effects; detected ones first, the largest first.
 pub(crate) fn effects(record: &StudyRecord, program: usize) -> Vec<FactorialEffect> {
     let contrasts = contrasts(record);
     let mut effects: Vec<FactorialEffect> = contrasts
@@ -39,7 +40,7 @@ pub(crate) fn effects(record: &StudyRecord, program: usize) -> Vec<FactorialEffe
     effects
 }
 
-/// Zero if no effect is seen.
+/// The size of the largest detected effect; zero without one.
 fn weight(effect: &FactorialEffect) -> f64 {
     let seen = [effect.rate, effect.cpu].into_iter().flatten();
     let seen = seen.filter(|interval| interval.excludes(1.0));
@@ -73,8 +74,8 @@ fn contrasts(record: &StudyRecord) -> Vec<Contrast> {
     contrasts
 }
 
-/// Of every row that has none of the changes: the row with all of them, less those with one,
-/// plus itself if there are two.
+/// For every row that has none of the changes: the row with all of them, minus the rows with one,
+/// plus the row itself if there are two changes.
 fn contrast(
     study: &crate::study::Study,
     rows: &BTreeMap<Combination<'_>, usize>,
@@ -99,7 +100,7 @@ fn contrast(
     Contrast { name, signs, count }
 }
 
-/// The median of what a contrast comes to in each block, with its interval.
+/// The median over the blocks of a contrast's ratio, with its interval.
 fn told(
     record: &StudyRecord,
     program: usize,
@@ -141,8 +142,8 @@ baseline = "1"
 levels = ["2", "3"]
 "#;
 
-    /// Eight blocks: `a` takes 2 of the time, `b 2` takes 3, `b 3` nothing more, and `a` with
-    /// `b 2` another 5.
+    /// Eight blocks: `a` doubles the time, `b 2` triples it, `b 3` does not change it, and `a` with
+    /// `b 2` multiplies it by another 5.
     fn record() -> StudyRecord {
         let mut record = crate::testing::record(8);
         record.study = Study::parse("s", STUDY).expect("a study");
@@ -179,7 +180,7 @@ levels = ["2", "3"]
     }
 
     #[test]
-    fn factors_and_what_they_do_together() {
+    fn factors_have_effects_and_interactions() {
         let effects = effects(&record(), 0);
         let names: Vec<&str> = effects.iter().map(|effect| effect.name.as_str()).collect();
         assert_eq!(names[..3], ["b 2", "a on \u{d7} b 2", "a on"]);
@@ -187,7 +188,7 @@ levels = ["2", "3"]
             let effect = effects.iter().find(|effect| effect.name == name).expect("a name");
             effect.cpu.expect("an interval").value
         };
-        // With a and without it: the square root of 3 and 3 * 5.
+        // With and without `a`: the square root of 3 and 3 * 5.
         assert!((value("b 2") - 45.0_f64.sqrt()).abs() < 1e-9);
         assert!((value("a on \u{d7} b 2") - 5.0).abs() < 1e-9);
         assert!((value("a on") - (2.0_f64 * 10.0 * 2.0).cbrt()).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! The figures of a turn: what they are, and how tables name and write them.
+//! The figures of a turn, and how tables name and format them.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,36 +14,36 @@ pub(crate) struct MeasuredRun {
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
     pub(crate) max_us: f64,
-    /// CPU time of the server's processes for each request.
+    /// CPU time of the server's processes per request.
     pub(crate) cpu_us: f64,
-    /// The part of it in user space, and in the kernel.
+    /// The shares of it in user space and in the kernel.
     pub(crate) user_us: f64,
     pub(crate) system_us: f64,
-    /// Processors that the server has used.
+    /// The average number of processors that the server used.
     pub(crate) busy: f64,
-    /// What the server's processes have taken.
+    /// The memory of the server's processes.
     pub(crate) memory_bytes: f64,
-    /// Changes from one thread to another for each request.
+    /// Context switches per request.
     pub(crate) switches: f64,
-    /// The share of its time that the generator's busiest thread was on a processor.
+    /// The share of time that the generator's busiest thread was on a processor.
     pub(crate) generator_busy: f64,
-    /// The share of the machine's time that others had (steal).
+    /// The share of the machine's time that other virtual machines took (steal).
     pub(crate) stolen: f64,
-    /// The share of the machine's time that processes had which are no part of the study.
+    /// The share of the machine's time that processes outside the study took.
     pub(crate) others: f64,
-    /// What passed the server's network interfaces in a second; on loopback addresses, what passed
-    /// between all.
+    /// Traffic per second on the server's network interfaces; on loopback addresses, the traffic
+    /// between all parts.
     pub(crate) packets_in: f64,
     pub(crate) packets_out: f64,
     pub(crate) bytes_in: f64,
     pub(crate) bytes_out: f64,
-    /// TCP sockets of the server's host in the middle of the turn, without TIME_WAIT and in it; on
-    /// loopback addresses, of all parts.
+    /// TCP sockets of the server's host in the middle of the turn, outside TIME_WAIT and in it; on
+    /// loopback addresses, the sockets of all parts.
     pub(crate) sockets: usize,
     pub(crate) time_wait: usize,
 }
 
-/// A figure of a turn.
+/// A figure, with its name and format in tables.
 #[derive(Clone, Copy)]
 pub(crate) struct StudyMeasure {
     /// Its name in the columns of a study.
@@ -51,7 +51,6 @@ pub(crate) struct StudyMeasure {
     /// Its name in tables.
     pub(crate) name: &'static str,
     pub(crate) of: fn(&MeasuredRun) -> f64,
-    /// How it is written.
     pub(crate) text: fn(f64) -> String,
 }
 
@@ -70,7 +69,6 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-/// All of them.
 const MEASURES: [StudyMeasure; 19] = [
     RATE,
     CPU,
@@ -118,22 +116,22 @@ const MEASURES: [StudyMeasure; 19] = [
     },
 ];
 
-/// Those that may be 0.
+/// Figures that may be 0, so that they have no ratios.
 const COUNTS: [&str; 4] = ["errors", "sockets", "time-wait", "switches"];
 
-/// Columns of a study that names none.
+/// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
 
-/// What a column of a table shows.
+/// The content of a column.
 #[derive(Clone, Copy)]
 pub(crate) enum StudyColumn {
     Level(StudyMeasure),
     Effect(StudyMeasure),
-    /// What the source has found.
+    /// The finding of the study's source.
     Found,
 }
 
-/// The columns of these names; of none, the usual ones.
+/// The columns of these names; the usual ones if there are no names.
 pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
     match names {
         [] => USUAL.iter().filter_map(|name| column(name)).collect(),
@@ -146,14 +144,14 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
     let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
     match (name, name.strip_suffix(" effect")) {
         ("found", _) => Some(StudyColumn::Found),
-        // What may be 0 has no ratio.
+        // Figures that may be 0 have no ratio.
         (_, Some(key)) if !COUNTS.contains(&key) => measure(key).map(StudyColumn::Effect),
         (_, Some(_)) => None,
         (key, None) => measure(key).map(StudyColumn::Level),
     }
 }
 
-/// The names that may stand in `columns`.
+/// The names allowed in `columns`, as an error message.
 pub(crate) fn column_names() -> String {
     let keys = MEASURES.map(|measure| measure.key).join(", ");
     let counts = COUNTS.join(", ");

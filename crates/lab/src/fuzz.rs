@@ -1,7 +1,7 @@
-//! Properties that hold for any input, as functions that panic if they do not.
+//! Properties that hold for any input, as functions that panic if they do not hold.
 //!
-//! Shared by the fuzz target (`fuzz/`) and by the test that runs its seeds; not part of the crate's
-//! interface.
+//! The fuzz targets (`fuzz/`) and the test of their seeds share them; they are not part of the
+//! crate's interface.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -13,7 +13,8 @@ use sandbox::EditableTree;
 use crate::study::{RowSetting, Study, StudyPlaces};
 use crate::tune::{TunedServer, candidates};
 
-/// A study that is accepted has a configuration for each row, whose levels are all known.
+/// Every row of an accepted study has a level for each factor and a complete configuration; a study
+/// survives writing and reading.
 pub fn lab_study(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(study) = Study::parse("study", text) else { return };
@@ -33,7 +34,7 @@ pub fn lab_study(input: &[u8]) {
     assert_eq!(toml::to_string(&again).expect("it was read"), written);
 }
 
-/// A configuration that is read is the same when it was written, and so is one with any candidate.
+/// A configuration survives writing and reading, with and without each candidate.
 pub fn tune_tree(input: &[u8]) {
     const FILE: &str = "/etc/nginx/nginx.conf";
     let read = |text: &[u8]| {
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds() {
+    fn seeds_hold_the_properties() {
         for (_, text) in crate::study::BUILT_IN {
             super::lab_study(text.as_bytes());
         }

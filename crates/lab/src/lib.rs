@@ -1,8 +1,8 @@
-//! `weir lab`: what in a machine and a configuration costs how much.
+//! `weir lab`: the cost of settings of a machine and a configuration.
 //!
 //! [`run`] measures the rows of a study against its baseline; [`tune`] searches for settings that
-//! make a configuration faster; [`doctor`] needs no load and compares the configuration with the
-//! machine's limits.
+//! make a configuration faster; [`doctor`] compares the configuration with the machine's limits,
+//! without load.
 
 pub mod doctor;
 mod effect;

@@ -1,8 +1,8 @@
-//! A line on the terminal that is written over while something is measured.
+//! The progress line on the terminal.
 
 use std::io::{IsTerminal, Write};
 
-/// Shows a text in place of the last one; an empty text removes it. Without a terminal, nothing.
+/// Replaces the line with a text; an empty text removes it. Does nothing without a terminal.
 pub(crate) fn show(text: &str) {
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {

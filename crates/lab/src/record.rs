@@ -1,4 +1,4 @@
-//! What a run of a study has measured, as it is kept in a file and read by reports.
+//! The results of a run, as they are kept in a file and read by reports.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::MeasuredRun;
 use crate::study::{Study, StudyRow};
 
-/// The version of the format; another number is another meaning of fields.
+/// The version of the format; it changes with the meaning of fields.
 pub(crate) const FORMAT: &str = "weir lab 2";
 
 /// A study with all its turns.
@@ -16,20 +16,20 @@ pub(crate) struct StudyRecord {
     pub(crate) format: String,
     pub(crate) name: String,
     pub(crate) study: Study,
-    /// The command that repeats it.
+    /// The command that repeats the run.
     pub(crate) command: String,
     pub(crate) machine: MachineRecord,
-    /// What the hosts were.
+    /// A description of the hosts.
     pub(crate) hosts: String,
     pub(crate) programs: Vec<ProgramRecord>,
-    /// Blocks that were asked for.
+    /// The blocks that were requested.
     pub(crate) blocks: usize,
     pub(crate) turns: Vec<TurnRecord>,
-    /// System calls, counted in a turn of each row that counts for nothing else.
+    /// System calls per request, counted in one turn of each row whose other figures are not used.
     pub(crate) calls: Vec<CallsRecord>,
 }
 
-/// The name under which all system calls are counted.
+/// The name of the count of all system calls.
 pub(crate) const ALL_CALLS: &str = "all";
 
 /// The system calls of a row on one program.
@@ -40,14 +40,14 @@ pub(crate) struct CallsRecord {
     pub(crate) per_request: BTreeMap<String, f64>,
 }
 
-/// A row of a program.
+/// A row on one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) program: usize,
     pub(crate) row: usize,
 }
 
-/// Where it ran.
+/// The machine, and when the run began.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct MachineRecord {
     pub(crate) system: String,
@@ -59,11 +59,11 @@ pub(crate) struct MachineRecord {
 /// A server program.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ProgramRecord {
-    /// Its name in tables.
+    /// The name in tables.
     pub(crate) name: String,
     pub(crate) path: String,
     pub(crate) version: String,
-    /// What tells it from another build of that version.
+    /// The size and age of the file, which tell builds of a version apart.
     pub(crate) build: String,
 }
 
@@ -75,11 +75,11 @@ pub(crate) struct TurnRecord {
     pub(crate) block: usize,
     #[serde(flatten)]
     pub(crate) measured: MeasuredRun,
-    /// What the machine did that makes it say less than others: `generator`, `stolen`, `others`.
+    /// Why the turn may not be representative: `generator`, `stolen`, `others`.
     pub(crate) marks: Vec<String>,
-    /// How often it was repeated because of marks.
+    /// How often the turn was repeated because of marks.
     pub(crate) repeats: usize,
-    /// Requests that failed or had another status than 2xx, those of repeated turns included.
+    /// Requests that failed or had a status other than 2xx, including those of repeated turns.
     #[serde(default)]
     pub(crate) all_errors: u64,
 }
@@ -91,7 +91,6 @@ impl StudyRecord {
         own.map(|turn| (turn.block, turn)).collect()
     }
 
-    /// The rows of its table.
     pub(crate) fn rows(&self) -> &[StudyRow] {
         &self.study.rows
     }
@@ -110,7 +109,7 @@ impl StudyRecord {
         all.filter(|subject| self.has(*subject))
     }
 
-    /// Blocks of which every turn is there.
+    /// The number of blocks with all their turns.
     pub(crate) fn complete_blocks(&self) -> usize {
         let each = self.subjects().count();
         let count = |block: usize| self.turns.iter().filter(|turn| turn.block == block).count();
@@ -119,7 +118,8 @@ impl StudyRecord {
 }
 
 impl ProgramRecord {
-    /// Whether a row is meant for it: by the name in its version, as `weir version: weir/0.1.0`.
+    /// Whether the program can run a row: the row's `only` must be in its version, such as `weir
+    /// version: weir/0.1.0`.
     pub(crate) fn can_have(&self, row: &StudyRow) -> bool {
         row.only.as_ref().is_none_or(|name| self.version.contains(name.as_str()))
     }

@@ -27,7 +27,7 @@ set = { a = "2" }
 found = "+92 %"
 "#;
 
-/// A record of one program and two rows with so many blocks of equal turns.
+/// A record of one program and two rows; all turns are equal.
 pub(crate) fn record(blocks: usize) -> StudyRecord {
     let measured = MeasuredRun {
         requests: 1000,
@@ -70,7 +70,7 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
     }
 }
 
-/// The tree of a text as `/etc/nginx/nginx.conf`.
+/// The tree of a text, read as `/etc/nginx/nginx.conf`.
 pub(crate) fn tree(text: &str) -> EditableTree {
     let mut files = MemoryFiles::default().with("/etc/nginx/nginx.conf", text);
     EditableTree::read(Path::new("/etc/nginx/nginx.conf"), &mut files).expect("a configuration")

@@ -11,7 +11,8 @@ use net::tls::TlsDetails;
 use observe::{ErrorLog, Level, LineBuffer, MessageSource};
 use wire::proxy_protocol::Header;
 
-/// What is kept of a client while its connection is parked; the rest can be found out again.
+/// The state kept for a client while its connection is parked; the rest is read from the socket
+/// again.
 pub struct Resting {
     serial: u64,
     peer: Option<SocketAddr>,
@@ -26,46 +27,44 @@ pub struct Resting {
     passed_to: Option<Box<SocketAddr>>,
 }
 
-/// A connection as its exchanges see it.
+/// The client of a connection, as its exchanges see it.
 pub struct Client {
     /// The number that log lines carry after `*`.
     pub serial: u64,
     /// The client's address; `None` on Unix sockets.
     pub peer: Option<SocketAddr>,
-    /// Its socket, to be asked about while it is open.
+    /// The connection's socket, for queries while it is open.
     pub socket: SocketProbe,
-    /// The address it connected to, once it has been read.
+    /// The address that the client connected to, once it has been read.
     local: OnceCell<Option<SocketAddr>>,
-    /// The listening socket it came by, or was passed to.
+    /// The slot of the listening socket that accepted it, or that it was passed to.
     pub listen: u32,
-    /// How often it has been passed to another listening socket (`pass`), and the address of the
-    /// last, which is now its own.
+    /// The number of times it was passed to another listening socket (`pass`), and the address of
+    /// the last one, which replaces the address that it connected to.
     pub passes: u32,
     passed_to: Option<Box<SocketAddr>>,
-    /// Whether it sends datagrams, without a connection.
     pub is_udp: bool,
-    /// Requests so far, the present one included.
+    /// The number of requests so far, including the current one.
     pub requests: Cell<u64>,
     /// When it was accepted, by the worker's clock.
     pub accepted_ms: u64,
-    /// Whether `debug_connection` names it: its messages of every level are logged.
+    /// Whether `debug_connection` has its address, so that messages of every level are logged.
     pub debug: bool,
-    /// The PROXY protocol's header, once it has been read.
+    /// The PROXY protocol header, once it has been read.
     pub proxy_protocol: OnceCell<Rc<Header>>,
-    /// Whether a session encrypts the connection.
+    /// Whether the connection is encrypted.
     pub is_secure: Cell<bool>,
-    /// Whether it speaks plaintext on a port for TLS.
+    /// Whether it sends plaintext to a port for TLS.
     pub is_plain_by_mistake: Cell<bool>,
-    /// The parameters of its TLS session.
     pub tls: OnceCell<Arc<TlsDetails>>,
-    /// The client of the connection, if that is a proxy that speaks for this client.
+    /// The client of the connection, if that is a trusted proxy speaking for this client.
     pub behind: Option<Rc<Client>>,
-    /// `peer` without its port, as text.
+    /// The address of `peer`, without its port, as text.
     address: AddressText,
 }
 
 impl Client {
-    /// A connection just accepted.
+    /// A connection that was just accepted.
     pub fn new(serial: u64, peer: Option<SocketAddr>, socket: SocketProbe, listen: u32) -> Self {
         Self {
             serial,
@@ -88,13 +87,13 @@ impl Client {
         }
     }
 
-    /// A client that has sent a first datagram to `local`.
+    /// A client whose first datagram arrived at `local`.
     pub fn over_udp(serial: u64, peer: SocketAddr, local: SocketAddr, listen: u32) -> Self {
         let client = Self::new(serial, Some(peer), SocketProbe::NONE, listen);
         Self { is_udp: true, local: OnceCell::from(Some(local)), ..client }
     }
 
-    /// Makes itself small.
+    /// The state to keep while the connection is parked.
     pub fn rest(&self) -> Resting {
         let Self { serial, peer, listen, accepted_ms, debug, .. } = *self;
         let (requests, proxy_protocol) = (self.requests.get(), self.proxy_protocol.get().cloned());
@@ -114,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Is itself again.
+    /// The client of a connection that is no longer parked.
     pub fn wake(resting: Resting, socket: SocketProbe) -> Self {
         let Resting { serial, peer, listen, accepted_ms, debug, proxy_protocol, .. } = resting;
         let is_secure = Cell::new(resting.is_secure);
@@ -126,22 +125,22 @@ impl Client {
         Self { requests, accepted_ms, debug, proxy_protocol, is_secure, tls, passed_to, ..new }
     }
 
-    /// The same once it has been passed to another listening socket, whose address it takes for the
-    /// one that it connected to.
+    /// The client after it was passed to another listening socket. That socket's address replaces
+    /// the one it connected to.
     pub fn passed_on(&self, listen: u32, to: Option<SocketAddr>) -> Self {
         let before = Resting { listen, passed_to: to.map(Box::new), ..self.rest() };
         let accepted_ms = net::clock::now_ms();
         Self { passes: self.passes + 1, accepted_ms, ..Self::wake(before, self.socket) }
     }
 
-    /// The same while its handshake is going on, of which this is known.
+    /// A copy for the time of the handshake, with the details known so far.
     pub fn in_handshake(&self, known: TlsDetails) -> Self {
         let client = Self::wake(self.rest(), self.socket);
         client.tls.get_or_init(|| Arc::new(known));
         client
     }
 
-    /// The client at `peer`, for which this one, a trusted proxy, speaks in one request.
+    /// The client at `peer` for which this one, a trusted proxy, speaks in one request.
     pub fn speaking_for(self: &Rc<Self>, peer: SocketAddr) -> Self {
         let Self { serial, socket, listen, passes, is_udp, accepted_ms, debug, .. } = **self;
         Self {
@@ -165,8 +164,8 @@ impl Client {
         }
     }
 
-    /// The same for work that may go on when the connection is closed: its socket's number is
-    /// another socket's then.
+    /// A copy for work that may outlive the connection: once that is closed, the number of its
+    /// socket may belong to another socket.
     pub fn without_socket(&self) -> Self {
         let local = OnceCell::from(self.local());
         let behind = self.behind.as_ref().map(|behind| Rc::new(behind.without_socket()));
@@ -174,17 +173,17 @@ impl Client {
         Self { local, behind, is_plain_by_mistake, ..Self::wake(self.rest(), SocketProbe::NONE) }
     }
 
-    /// The client of the connection itself, whoever it speaks for.
+    /// The client of the connection itself, which may speak for another.
     pub fn nearest(&self) -> &Client {
         self.behind.as_deref().unwrap_or(self)
     }
 
-    /// The scheme of URLs that lead to this connection's end, and its port where none is named.
+    /// The scheme of URLs for this connection, and the scheme's default port.
     pub fn scheme(&self) -> (&'static str, u16) {
         if self.is_secure.get() { ("https", 443) } else { ("http", 80) }
     }
 
-    /// The address it connected to; `None` on Unix sockets.
+    /// The address that the client connected to; `None` on Unix sockets.
     pub fn local(&self) -> Option<SocketAddr> {
         match &self.passed_to {
             Some(address) => Some(**address),
@@ -192,18 +191,18 @@ impl Client {
         }
     }
 
-    /// The client's address without port, `unix:` for Unix sockets.
+    /// The client's address without port; `unix:` for Unix sockets.
     pub fn address(&self) -> &[u8] {
         &self.address.text[..self.address.len]
     }
 
-    /// Whose log lines these are.
+    /// The source of the connection's log messages.
     pub fn source(&self) -> MessageSource {
         MessageSource { connection: Some(self.serial), debug: self.debug }
     }
 
-    /// Writes a message about the connection where there is no request yet. `doing` is nginx's
-    /// word for what goes on, `server` the listening address.
+    /// Logs a message about the connection outside requests. `doing` is nginx's word for the
+    /// current step, `server` the listening address.
     pub fn log(
         &self,
         log: &ErrorLog,
@@ -215,7 +214,7 @@ impl Client {
         self.log_with(log, level, message, doing, server, |_| {});
     }
 
-    /// The same; `more` adds to the line's end.
+    /// Like [`log`](Self::log); `more` adds to the end of the line.
     pub fn log_with(
         &self,
         log: &ErrorLog,
@@ -240,7 +239,7 @@ impl Client {
 /// The longest text of an IPv6 address.
 const ADDRESS_MAX: usize = 45;
 
-/// An address as text without a place on the heap.
+/// An address as text, without an allocation.
 struct AddressText {
     text: [u8; ADDRESS_MAX],
     len: usize,

@@ -26,9 +26,10 @@ impl Proxies {
     }
 }
 
-/// The address that a trusted proxy was asked from, with its port where it is given (else 0); with
-/// `recursive`, the one that the first of all trusted proxies was. `None`: `from` is not trusted,
-/// or tells nothing. `lines` are the values of the field, in order.
+/// The client address that a trusted proxy forwards, with its port (0 if the field has none). With
+/// `recursive`, the lookup continues while the forwarded address is a trusted proxy itself. `None`
+/// if `from` is not trusted, or its field has no address. `lines` are the values of the field, in
+/// order.
 pub fn forwarded<'l>(
     from: Option<IpAddr>,
     lines: impl DoubleEndedIterator<Item = &'l [u8]>,
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step() {
+    fn without_recursion_the_last_entry_counts() {
         assert_eq!(ask(&["192.0.2.1"], false).as_deref(), Some("192.0.2.1 0"));
         assert_eq!(ask(&["192.0.2.1:80"], false).as_deref(), Some("192.0.2.1 80"));
         assert_eq!(ask(&["192.0.2.1, 10.0.0.1"], false).as_deref(), Some("10.0.0.1 0"));

@@ -1,4 +1,4 @@
-//! A configuration in use: one worker's reference to it, and what sessions read of it.
+//! A configuration in use: one worker's reference to it, and its interface for sessions.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,56 +13,54 @@ use net::Address;
 use crate::variables::Variable;
 use crate::worker_slots::{WorkerSlotKinds, WorkerSlots};
 
-/// The index of each listening socket in a configuration's list, by its slot; `None`: the socket
+/// For each slot of a listening socket, its index in a configuration's list. `None`: the socket
 /// belongs to another subsystem or to an earlier configuration.
 pub type ListenerSlots = Arc<[Option<u32>]>;
 
-/// Its drop reports that no worker uses the generation any more.
+/// Dropping it reports that no worker uses the generation any more.
 pub type GenerationEnd = Arc<dyn Any + Send + Sync>;
 
 /// The compiled configuration of a subsystem. It never changes.
 pub trait Configuration: Sized + 'static {
-    /// The sessions that it serves.
+    /// The sessions served by the configuration.
     type Session;
-    /// A listening socket.
     type Listen;
 
-    /// A variable by number.
+    /// The variable of a number.
     fn variable(&self, id: VariableId) -> &Variable<Self::Session>;
-    /// What every worker has of its own while it uses the configuration.
+    /// The state of features that each worker keeps while it uses the configuration.
     fn worker_slots(&self) -> &WorkerSlotKinds<WorkerGeneration<Self>>;
-    /// Its groups of servers.
+    /// The groups of upstream servers.
     fn groups(&self) -> &[Arc<Group>];
-    /// The listening sockets, in the order in which the configuration names them.
+    /// The listening sockets, in the order of the configuration.
     fn listens(&self) -> &[Self::Listen];
-    /// The address of a listening socket.
     fn address(listen: &Self::Listen) -> &Address;
-    /// The port by which clients reach a listening socket, if `server_port=` names another one.
+    /// The port that clients use for a listening socket, if `server_port=` sets another one.
     fn server_port(listen: &Self::Listen) -> Option<u16>;
 }
 
-/// One worker's reference to a configuration. Sessions share it without touching a count that other
-/// threads use.
+/// One worker's reference to a configuration. Its sessions share it without touching a reference
+/// count that other threads use.
 pub struct WorkerGeneration<C: Configuration> {
     configuration: Arc<C>,
-    /// How many generations there were before.
+    /// The number of earlier generations.
     pub number: u64,
-    /// What features keep for this worker.
+    /// The state that features keep for this worker.
     pub worker: WorkerSlots<Self>,
-    /// Whether a worker serves it. Who only evaluates variables has a generation as well.
+    /// Whether a worker serves it. Code that only evaluates variables also has a generation.
     is_served: Cell<bool>,
     slots: ListenerSlots,
     _end: Option<GenerationEnd>,
 }
 
 impl<C: Configuration> WorkerGeneration<C> {
-    /// A generation whose sockets have the slots 0, 1, 2 ... in the configuration's order.
+    /// A generation whose sockets have the slots 0, 1, 2 ... in the order of the configuration.
     pub fn new(configuration: Arc<C>, number: u64) -> Rc<Self> {
         let slots = (0..configuration.listens().len() as u32).map(Some).collect();
         Self::with_end(configuration, number, slots, None)
     }
 
-    /// A generation with sockets that may be older than it.
+    /// A generation whose sockets may be older than it.
     pub fn with_slots(
         configuration: Arc<C>,
         number: u64,
@@ -83,26 +81,25 @@ impl<C: Configuration> WorkerGeneration<C> {
         Rc::new(Self { configuration, number, worker, is_served, slots, _end: end })
     }
 
-    /// The worker starts to serve it: call this once, before anything is served. The worker leaves
-    /// it with the last reference.
+    /// Marks the generation as served by this worker. Call it once, before anything is served.
+    /// Dropping the last reference ends it.
     pub fn start(self: &Rc<Self>) {
         self.is_served.set(true);
         self.worker.worker_started(self);
     }
 
-    /// The configuration.
     pub fn configuration(&self) -> &Arc<C> {
         &self.configuration
     }
 
-    /// The listening socket of a slot, unless this configuration does not have it.
+    /// The listening socket of a slot; `None` if this configuration does not have it.
     pub fn listen(&self, slot: u32) -> Option<&C::Listen> {
         let index = self.slots.get(slot as usize).copied().flatten()?;
         self.configuration.listens().get(index as usize)
     }
 
-    /// The slot of the listening socket that gets connections to an address: its own, or that of
-    /// every address with this port.
+    /// The slot of the listening socket for connections to an address: the one with that address,
+    /// or else the one with a wildcard address and that port.
     pub fn slot_at(&self, to: &Address) -> Option<u32> {
         let slot = |is_meant: &dyn Fn(&Address) -> bool| {
             let has = |index: &Option<u32>| {

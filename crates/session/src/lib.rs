@@ -1,8 +1,9 @@
-//! What `http {}` and `stream {}` have in common: variables, and the features that nginx has in
-//! both. Each is written once, for any [`Session`]; a subsystem declares the directives and names
-//! its own type of session. What the program needs of a subsystem is defined here as well.
+//! The common part of `http {}` and `stream {}`: variables, and the features that nginx has in
+//! both. Each feature is written once, for any [`Session`]; a subsystem declares the directives and
+//! its own type of session. The interface between the program and a subsystem is defined here as
+//! well.
 //!
-//! Deliberately absent: what a request is, and how a session goes on.
+//! Deliberately absent: the content of a request, and the course of a session.
 
 pub mod access;
 pub mod backend;

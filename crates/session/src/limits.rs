@@ -14,7 +14,7 @@ use zones::Zones;
 
 use crate::control_job::ControlJob;
 
-/// Makes the memory that worker processes share. The master hands it to each process it starts.
+/// Creates the memory that worker processes share. The master passes it to each process it starts.
 pub fn create() -> io::Result<OwnedFd> {
     SharedTable::create()
 }
@@ -29,15 +29,15 @@ pub fn join(memory: BorrowedFd<'_>) -> io::Result<()> {
     SharedTable::join(memory, clock::machine_ms).map(|table| StateMemory::process().share(table))
 }
 
-/// Once this process serves, its maxima hold for all processes. While requests wait for slots that
-/// other processes may free, this job checks for them.
+/// From the first configuration on that this process serves, its maxima apply to all processes.
+/// While requests wait for slots that other processes may free, this job checks for free slots.
 #[derive(Default)]
 pub struct LimitSharing {
     is_serving: bool,
 }
 
 impl<S> ControlJob<S> for LimitSharing {
-    /// Later configurations change maxima, not who shares them.
+    /// Later configurations change maxima, but not the sharing.
     fn adopt(&mut self, _: &S, _: &Zones) {
         if !std::mem::replace(&mut self.is_serving, true)
             && let Some(table) = StateMemory::process().table()
@@ -46,7 +46,7 @@ impl<S> ControlJob<S> for LimitSharing {
         }
     }
 
-    /// Requests may still wait.
+    /// It continues, because requests may still wait.
     fn leave(&mut self) {}
 }
 

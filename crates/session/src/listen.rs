@@ -1,4 +1,4 @@
-//! Where a server listens, and how the socket is opened: what `listen` says in both subsystems.
+//! The parameters of `listen` in both subsystems: addresses, and options of the socket.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use net::{Address, KeepaliveProbes, SocketOptions};
 /// Longest path of a Unix socket.
 const UNIX_PATH_MAX: usize = 107;
 
-/// A parameter of `listen`: its name, and what stands after the `=`.
+/// The name of a `listen` parameter, and its value after `=`.
 pub fn parameter(word: &Word) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'=', &word.text) {
         Some(at) => (&word.text[..at], Some(&word.text[at + 1..])),
@@ -18,7 +18,7 @@ pub fn parameter(word: &Word) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The parameters that say how a socket is opened.
+/// The parameters with options of the socket.
 pub const SOCKET_PARAMETERS: [&str; 10] = [
     "bind",
     "reuseport",
@@ -32,10 +32,10 @@ pub const SOCKET_PARAMETERS: [&str; 10] = [
     "so_keepalive",
 ];
 
-/// The parameter that names the port by which clients reach the socket.
+/// The parameter with the port that clients use for the socket.
 pub const SERVER_PORT: &str = "server_port";
 
-/// Reads `server_port=NUMBER`; `None`: it is another parameter.
+/// Reads `server_port=NUMBER`; `None` for another parameter.
 pub fn server_port(word: &Word, from: &Directive) -> Result<Option<u16>> {
     match parameter(word) {
         (b"server_port", Some(text)) => {
@@ -47,7 +47,8 @@ pub fn server_port(word: &Word, from: &Directive) -> Result<Option<u16>> {
     }
 }
 
-/// Adds what a line says about the port to what others said: they must not contradict each other.
+/// Merges the port of one line into that of earlier lines for the same address; an error if they
+/// differ.
 pub fn agree_on_server_port(
     known: &mut Option<u16>,
     line: Option<u16>,
@@ -65,7 +66,7 @@ pub fn agree_on_server_port(
     }
 }
 
-/// Takes a parameter that says how the socket is opened; false: it is none.
+/// Reads a parameter with an option of the socket; false for another parameter.
 pub fn set_option(
     options: &mut SocketOptions,
     word: &Word,
@@ -119,7 +120,7 @@ fn buffer(text: &[u8], name: &str, word: &Word, from: &Directive) -> Result<usiz
         .ok_or_else(|| from.error_at(word, format!("invalid {name} \"{word}\"")))
 }
 
-/// `on`, `off`, or `[idle]:[interval]:[count]`.
+/// Parses `on`, `off`, or `[idle]:[interval]:[count]`.
 fn probes(text: &[u8], word: &Word, from: &Directive) -> Result<KeepaliveProbes> {
     let plain = |on| KeepaliveProbes { on, idle_s: None, interval_s: None, count: None };
     let invalid = || from.error_at(word, format!("invalid so_keepalive value: \"{word}\""));
@@ -142,8 +143,8 @@ fn probes(text: &[u8], word: &Word, from: &Directive) -> Result<KeepaliveProbes>
     Ok(KeepaliveProbes { on: true, idle_s: idle, interval_s: interval, count })
 }
 
-/// `80`, `*:80`, `127.0.0.1`, `[::1]:80`, `host:80`, `unix:/path`, and ranges `8000-8010`.
-/// `default_port` is what an address without a port has; `None`: it must have one.
+/// Parses `80`, `*:80`, `127.0.0.1`, `[::1]:80`, `host:80`, `unix:/path`, and ranges `8000-8010`.
+/// `default_port` is the port of an address without one; with `None` such an address is refused.
 pub fn addresses(word: &Word, default_port: Option<u16>, from: &Directive) -> Result<Vec<Address>> {
     let refuse =
         |why: &str| from.error_at(word, format!("{why} in \"{word}\" of the \"listen\" directive"));
@@ -171,7 +172,7 @@ pub fn addresses(word: &Word, default_port: Option<u16>, from: &Directive) -> Re
     Ok(ports.flat_map(address).collect())
 }
 
-/// The host, empty if there is only a colon, and the port, if any is named.
+/// The host, empty if there is only a colon, and the port, if there is one.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;

@@ -1,5 +1,5 @@
-//! `set_real_ip_from`: the client that a trusted proxy speaks for, as a PROXY header names it; and
-//! the variables of the proxy itself.
+//! `set_real_ip_from`: the client for which a trusted proxy speaks, taken from the PROXY protocol
+//! header; and the variables of the proxy itself.
 
 use std::iter::once;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use crate::{Client, Session};
 pub struct RealIpVariables<X>(PhantomData<X>);
 
 impl<X: Session> RealIpVariables<X> {
-    /// `$realip_...`: the client of the connection, whoever it speaks for.
+    /// `$realip_...`: the client of the connection itself, which may be a proxy.
     pub const TABLE: &'static [BuiltIn<X>] = &[
         BuiltIn::fresh(
             "realip_remote_addr",
@@ -31,7 +31,8 @@ impl<X: Session> RealIpVariables<X> {
     ];
 }
 
-/// Whom a client speaks for, if it is a trusted proxy that sent a PROXY header.
+/// The address for which a client speaks, if it is a trusted proxy that sent a PROXY protocol
+/// header.
 pub fn proxied(client: &Client, proxies: &Proxies) -> Option<SocketAddr> {
     let source = &client.proxy_protocol.get()?.source;
     let from = client.peer.map(|peer| peer.ip());

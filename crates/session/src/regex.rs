@@ -1,7 +1,7 @@
-//! Regular expressions: PCRE2, as in nginx, so that patterns mean what they meant.
+//! Regular expressions: PCRE2, as in nginx, so that patterns keep their meaning.
 //!
-//! A match allocates nothing: its places go into a piece of memory that each thread has once, for
-//! all patterns. Bytes are matched, not characters, unless a pattern itself begins with `(*UTF)`.
+//! A match allocates nothing: its positions go into memory that each thread has once for all
+//! patterns. Matching is by byte, not by character, unless a pattern itself begins with `(*UTF)`.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -15,39 +15,39 @@ use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 use crate::values::TooLong;
 use crate::{Captures, Session, evaluate, variables};
 
-/// A regular expression of the configuration, matched on behalf of sessions of type `X`.
+/// A regular expression of the configuration, for sessions of type `X`.
 pub struct Pattern<X> {
     text: Box<[u8]>,
     caseless: bool,
     compiled: Regex,
-    /// The same without JIT, made when the machine's stack was not enough for it.
+    /// The pattern without JIT, compiled when a match overflows the stack of the JIT code.
     interpreted: OnceLock<Option<Regex>>,
-    /// How many groups it has, the whole match included.
+    /// The number of groups, including the whole match.
     groups: usize,
-    /// The variables that named groups set.
+    /// The variables of named groups, with the numbers of the groups.
     names: Box<[(usize, VariableId)]>,
     session: PhantomData<fn(X)>,
 }
 
-/// A match that was given up, because it would have taken too long or too much memory; it has been
-/// logged. Answer 500: whether the subject matches is not known.
+/// A failed match: it would have taken too long or too much memory. It has been logged. Reply with
+/// 500, because it is not known whether the subject matches.
 #[derive(Debug)]
 pub struct MatchError;
 
-/// Why a match was given up.
+/// The reason for a failed match.
 pub enum MatchFailure {
-    /// PCRE2's number for it.
+    /// PCRE2's error number.
     Code(i32),
     /// The subject is too long.
     SubjectLength,
 }
 
 thread_local! {
-    /// Where the groups of the last match are; it has room for the pattern that has the most.
+    /// The group positions of the last match, with room for the pattern with the most groups.
     static PLACES: RefCell<Option<CaptureLocations>> = const { RefCell::new(None) };
 }
 
-/// PCRE2's number for "no more room on the stack that JIT code runs on".
+/// PCRE2's error number for an overflow of the JIT code's stack.
 const JIT_STACK_LIMIT: i32 = -46;
 
 impl<X: Session> Pattern<X> {
@@ -71,7 +71,7 @@ impl<X: Session> Pattern<X> {
         Ok(pattern)
     }
 
-    /// The same where groups mean nothing: for [`Pattern::is_match`].
+    /// Compiles a pattern whose groups are not used: for [`Pattern::is_match`].
     pub fn compile_alone(
         text: &[u8],
         caseless: bool,
@@ -91,23 +91,23 @@ impl<X: Session> Pattern<X> {
         })
     }
 
-    /// The pattern as it was written.
+    /// The pattern's text in the configuration.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// How many groups it has.
+    /// The number of groups, without the whole match.
     pub fn groups(&self) -> usize {
         self.groups - 1
     }
 
-    /// Whether a match leaves groups behind.
+    /// Whether the pattern has groups.
     pub fn has_groups(&self) -> bool {
         self.groups > 1
     }
 
-    /// Whether the subject matches. Its groups go into the session then, for `$1` and for the
-    /// variables named after them.
+    /// Whether the subject matches. If so, the session gets the groups, for `$1` and for the
+    /// variables of named groups.
     pub fn matches(&self, subject: &[u8], x: &mut X) -> Result<bool, MatchError> {
         match self.capture(subject, x.captures()) {
             Ok(true) => self.set_names(subject, x).map(|()| true),
@@ -116,8 +116,8 @@ impl<X: Session> Pattern<X> {
         }
     }
 
-    /// The same where there is no session: groups go to `captures`, and named ones to no variable
-    /// before [`set_names`](Self::set_names).
+    /// Like [`matches`](Self::matches), without a session: the groups go to `captures`, and
+    /// variables of named groups are not set until [`set_names`](Self::set_names).
     pub fn capture(&self, subject: &[u8], captures: &mut Captures) -> Result<bool, MatchFailure> {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
@@ -130,7 +130,7 @@ impl<X: Session> Pattern<X> {
         })
     }
 
-    /// Whether the subject matches. The groups of an earlier match stay.
+    /// Whether the subject matches. The groups of an earlier match are kept.
     pub fn is_match(&self, subject: &[u8], x: &X) -> Result<bool, MatchError> {
         PLACES.with_borrow_mut(|places| {
             let places = self.room(places);
@@ -139,8 +139,8 @@ impl<X: Session> Pattern<X> {
         })
     }
 
-    /// Where its groups are in the subject, if that matches; one without a part in the match is
-    /// empty. The groups of an earlier match stay.
+    /// The ranges of the groups in the subject if it matches; the range of a group outside the
+    /// match is empty. The groups of an earlier match are kept.
     pub fn groups_in<const N: usize>(
         &self,
         subject: &[u8],
@@ -156,7 +156,7 @@ impl<X: Session> Pattern<X> {
         })
     }
 
-    /// Logs why a match was given up.
+    /// Logs the reason for a failed match.
     pub fn log_failure(&self, failure: &MatchFailure, subject: &[u8], x: &X) -> MatchError {
         match failure {
             MatchFailure::Code(code) => {
@@ -173,7 +173,7 @@ impl<X: Session> Pattern<X> {
         MatchError
     }
 
-    /// The thread's places, with room for this pattern's groups.
+    /// The thread's memory for positions, with room for this pattern's groups.
     fn room<'p>(&self, places: &'p mut Option<CaptureLocations>) -> &'p mut CaptureLocations {
         if places.as_ref().is_none_or(|places| places.len() < self.groups) {
             *places = None;
@@ -213,7 +213,7 @@ impl<X: Session> Pattern<X> {
         Ok(())
     }
 
-    /// Sets the variables that are named after groups, which were captured of `subject`.
+    /// Sets the variables of named groups, which were captured from `subject`.
     pub fn set_names(&self, subject: &[u8], x: &mut X) -> Result<(), MatchError> {
         for (group, id) in &self.names {
             let range = x.captures().groups.get(*group).copied().flatten();
@@ -233,7 +233,7 @@ fn build(text: &[u8], caseless: bool, jit: bool) -> Result<Regex, pcre2::Error> 
     }
 }
 
-/// nginx's words for a pattern that is none.
+/// nginx's message for an invalid pattern.
 fn describe(error: &pcre2::Error, text: &[u8]) -> String {
     let offset = error.offset().unwrap_or(text.len());
     let words = error.to_string();
@@ -249,8 +249,8 @@ fn describe(error: &pcre2::Error, text: &[u8]) -> String {
     }
 }
 
-/// The same pattern in ASCII, for the compiler takes text: a byte above it as `\xHH`, which PCRE2
-/// reads inside `\Q...\E` only after leaving it.
+/// The pattern in ASCII, because the compiler takes text: other bytes become `\xHH`, for which a
+/// `\Q...\E` around them must be left.
 fn escape_high_bytes(pattern: &[u8]) -> String {
     let mut out = String::new();
     let (mut quoted, mut escaped) = (false, false);
@@ -263,7 +263,7 @@ fn escape_high_bytes(pattern: &[u8]) -> String {
         if byte.is_ascii() {
             out.push(char::from(byte));
         } else {
-            // A backslash before such a byte has no meaning but that the byte is meant.
+            // A backslash before such a byte only makes it literal.
             if escaped && !quoted {
                 out.pop();
             }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_text() {
+    fn bytes_that_are_not_text_are_matched() {
         let table: [(&[u8], &str); 6] = [
             (b"\xe9", "\\xe9"),
             (b"a\\\xe9", "a\\xe9"),
@@ -297,7 +297,7 @@ mod tests {
         };
         assert!(matches(b"^\\Q\\.\xe9\\E\xe9$", b"\\.\xe9\xe9"));
         assert!(matches(b"^[\xe0-\xff]$", b"\xe9") && !matches(b"^[\xe0-\xef]$", b"\xff"));
-        // A character of two bytes is two.
+        // A character of two bytes counts as two.
         assert!(matches("^..$".as_bytes(), "\u{e9}".as_bytes()));
     }
 

@@ -1,8 +1,8 @@
 //! `server_name`: the servers of one listening socket by name. In order of precedence: exact names,
-//! `*.example.org`, `example.*`, regular expressions; the longest wildcard comes first.
+//! `*.example.org`, `example.*`, regular expressions; longer wildcards come before shorter ones.
 //!
-//! Deliberately absent: who names a host. In `http {}` it is a request or a handshake of TLS, in
-//! `stream {}` a handshake.
+//! Deliberately absent: the source of the host's name. In `http {}` it is a request or a TLS
+//! handshake, in `stream {}` a TLS handshake.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::regex::{MatchFailure, Pattern};
 use crate::wildcards::{WildcardError, Wildcards};
 use crate::{Captures, Session};
 
-/// The servers of one listening socket, by their numbers.
+/// The servers of one listening socket, identified by `S`.
 pub struct ServerNames<X, S> {
-    /// The one that answers when no name fits.
+    /// The server for hosts that no name matches.
     pub default: S,
     names: Wildcards<S>,
     patterns: Vec<(Arc<Pattern<X>>, S)>,
-    /// Whose names these are.
+    /// The server of the first name.
     owner: Option<S>,
-    /// Whether they are others' as well, or leave groups behind: then the host makes a difference
-    /// even where the owner is the default.
+    /// Whether the names belong to several servers, or a pattern has groups. If so the host matters
+    /// even if the owner is the default.
     matter: bool,
     /// Names that could not be added.
     refused: Vec<(ServerName<X>, WildcardError)>,
 }
 
-/// A name that `server_name` gives a server.
+/// A name of a server.
 pub struct ServerName<X> {
-    /// As it was written; names and wildcards in lower case.
+    /// The text; names and wildcards are in lower case.
     pub text: Box<[u8]>,
-    /// What follows a `~`.
+    /// The pattern after `~`.
     pub pattern: Option<Arc<Pattern<X>>>,
-    /// Where it is named.
+    /// The place in the configuration.
     pub named: Option<Span>,
 }
 
@@ -51,7 +51,7 @@ impl<X> Clone for ServerName<X> {
     }
 }
 
-/// The empty name, which a server has that is given no other.
+/// The empty name, which is the name of a server without any other.
 impl<X> Default for ServerName<X> {
     fn default() -> Self {
         Self { text: Box::default(), pattern: None, named: None }
@@ -65,7 +65,7 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
         Self { default, names, patterns, owner: None, matter: false, refused: Vec::new() }
     }
 
-    /// Adds a name. The server that had it first keeps it.
+    /// Adds a name. If two servers have the same name, the first keeps it.
     pub fn add(&mut self, name: &ServerName<X>, server: S) {
         self.matter |= *self.owner.get_or_insert(server) != server;
         match &name.pattern {
@@ -81,8 +81,8 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
         }
     }
 
-    /// Reports the names that could not be added, if it matters: nginx looks at them only then.
-    /// `address` is where the socket listens.
+    /// Reports the names that could not be added. Like nginx, it does so only if the names matter.
+    /// `address` is the address of the socket.
     pub fn check(&mut self, address: &net::Address, load: &mut Load<'_>) -> Result<()> {
         let refused = std::mem::take(&mut self.refused);
         for (name, refused) in refused.into_iter().filter(|_| self.matter) {
@@ -109,8 +109,8 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
         self.matter || self.owner.is_some_and(|owner| owner != self.default)
     }
 
-    /// The server for a host in lower case, and the regular expression that chose it, whose groups
-    /// are in `captures`. `failed` is told of matches that were given up.
+    /// The server for a host in lower case, and the regular expression that matched, whose groups
+    /// are in `captures`. `failed` is called for failed matches.
     pub fn find(
         &self,
         host: &[u8],
@@ -120,7 +120,7 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
         self.named(host, captures, failed).unwrap_or((self.default, None))
     }
 
-    /// Like [`find`](Self::find); `None`: no server has the name, or there is only one.
+    /// Like [`find`](Self::find); `None` if no server has the name, or there is only one server.
     pub fn named(
         &self,
         host: &[u8],
@@ -143,7 +143,7 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
     }
 
     /// The server for a host in lower case. The session gets the groups of the regular expression
-    /// that chose it.
+    /// that matched.
     pub fn choose(&self, host: &[u8], x: &mut X) -> S {
         if !self.are_several() {
             return self.default;
@@ -155,14 +155,13 @@ impl<X: Session, S: Copy + PartialEq> ServerNames<X, S> {
         let (server, pattern) = self.find(host, &mut captures, log);
         *x.captures() = captures;
         if let Some(pattern) = pattern {
-            // What does not fit has been logged.
+            // A failure has been logged.
             let _ = pattern.set_names(host, x);
         }
         server
     }
 }
 
-/// The names of one server.
 pub struct ServerNameLine<X>(pub Vec<ServerName<X>>);
 
 impl<X> Clone for ServerNameLine<X> {
@@ -209,8 +208,8 @@ fn name<X: Session>(word: &Word, from: &Directive, load: &mut Load<'_>) -> Resul
     match &*word.text {
         [b'~'] => Err(from.error_at(word, format!("empty regex in server name \"{word}\""))),
         [b'~', pattern @ ..] => {
-            // A host is in lower case already: a pattern is compared without regard to case only
-            // where it would never match otherwise.
+            // A host is in lower case already, so a pattern with capital letters could never match:
+            // only such patterns are caseless.
             let caseless = pattern.iter().any(u8::is_ascii_uppercase);
             let pattern = Pattern::compile(pattern, caseless, word, from, load)?;
             let (text, named) = (word.text.clone(), Some(word.span));

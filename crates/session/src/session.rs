@@ -1,4 +1,4 @@
-//! What the features of both subsystems ask of a session.
+//! The interface of sessions for the features of both subsystems.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,21 +13,19 @@ use crate::forwarded::Proxies;
 use crate::values::SetValues;
 use crate::{Captures, Client, Configuration, WorkerGeneration};
 
-/// One use of a connection: a request of HTTP, or a connection of `stream {}` from its beginning
-/// to its end.
+/// One use of a connection: an HTTP request, or a whole connection of `stream {}`.
 pub trait Session: Values + Sized + 'static {
-    /// The configuration that serves it.
+    /// The type of the subsystem's configuration.
     type Configuration: Configuration<Session = Self>;
 
-    /// The configuration that serves it.
+    /// The configuration that serves the session.
     fn generation(&self) -> &Rc<WorkerGeneration<Self::Configuration>>;
-    /// The client.
     fn client(&self) -> &Client;
-    /// The values of its variables.
+    /// The values of the session's variables.
     fn values(&mut self) -> &mut SetValues;
     /// The groups of the last regular expression that matched.
     fn captures(&mut self) -> &mut Captures;
-    /// Writes a message to its error log, with its context.
+    /// Writes a message to the session's error log, with its context.
     fn log(&self, level: Level, message: fmt::Arguments<'_>);
 
     /// The address of the listening socket that accepted the client's connection.
@@ -35,22 +33,23 @@ pub trait Session: Values + Sized + 'static {
         let listen = self.generation().listen(self.client().listen)?;
         Some(Self::Configuration::address(listen))
     }
-    /// The port that the client connected to, as clients name it; `None` on Unix sockets.
+    /// The port that clients use for the listening socket, or else the one that the client
+    /// connected to; `None` on Unix sockets.
     fn server_port(&self) -> Option<u16> {
         let listen = self.generation().listen(self.client().listen);
         let named = listen.and_then(Self::Configuration::server_port);
         named.or_else(|| self.client().local().map(|local| local.port()))
     }
-    /// How its server verifies certificates of clients, if it asks for them.
+    /// How the session's server verifies client certificates; `None` if it does not request them.
     fn client_trust(&self) -> Option<&ClientTrust>;
-    /// An empty vector for text that is needed for a moment.
+    /// An empty vector for temporary text.
     fn scratch(&mut self) -> Vec<u8> {
         Vec::new()
     }
-    /// Takes the vector back.
+    /// Takes back the vector of [`scratch`](Self::scratch) for reuse.
     fn give_scratch(&mut self, _scratch: Vec<u8>) {}
-    /// The address that trusted proxies speak for, if it was one of them that connected from `ip`;
-    /// `recursive`: the one that the first of them speaks for.
+    /// The client address that a proxy at `ip` forwards, if it is trusted; otherwise `ip`. With
+    /// `recursive`, the lookup continues while the forwarded address is a trusted proxy itself.
     fn forwarded(&self, ip: IpAddr, _trusted: &Proxies, _recursive: bool) -> IpAddr {
         ip
     }

@@ -1,24 +1,24 @@
-//! `split_clients`: a variable that shares out what it is asked for by hash: so many percent get
-//! one value, so many another, and the same text always gets the same.
+//! `split_clients`: a variable that distributes the values of a text by hash. Each value gets a
+//! percentage of all texts, and the same text always has the same value.
 //!
-//! The hash is nginx's, so that a client stays in its share when the server is exchanged.
+//! The hash is nginx's, so that clients keep their shares after a move to Weir.
 
 use conf::{Directive, Error, Load, Result, Template, units};
 
 use crate::Session;
 use crate::variables::{self, Variable};
 
-/// Hundredths of a percent in the whole.
+/// 100 percent, in hundredths of a percent.
 const WHOLE: u64 = 10_000;
 
-/// The values with their shares, in order.
+/// A compiled block: the values with their shares, in order.
 struct Split {
     source: Template,
     parts: Vec<ClientShare>,
 }
 
 struct ClientShare {
-    /// The hash that is the first one beyond this share; `None`: all that are left.
+    /// The first hash beyond this share; `None` for all remaining hashes.
     end: Option<u32>,
     value: Box<[u8]>,
 }
@@ -40,7 +40,7 @@ fn parts(from: &Directive) -> Result<Vec<ClientShare>> {
         sum = share.map_or(WHOLE, |share| sum + share);
         end += share.unwrap_or_default().min(WHOLE) * u64::from(u32::MAX) / WHOLE;
         match sum {
-            // The last share takes what rounding leaves over.
+            // The last share gets the rest that rounding leaves.
             WHOLE => Ok(ClientShare { end: None, value }),
             0..WHOLE => Ok(ClientShare { end: Some(end as u32), value }),
             _ => {
@@ -52,12 +52,12 @@ fn parts(from: &Directive) -> Result<Vec<ClientShare>> {
     shares.into_iter().map(part).collect()
 }
 
-/// Hundredths of a percent, or `None` for the rest; and the value.
+/// The share in hundredths of a percent, `None` for the rest; and its value.
 fn share(line: &Directive) -> Result<(Option<u64>, Box<[u8]>)> {
     if line.block.is_some() {
         return Err(line.error("unexpected \"{\""));
     }
-    // nginx looks at no further words.
+    // nginx ignores further words.
     let [value, ..] = &line.args[..] else {
         return Err(line.error("invalid number of the split_clients parameters"));
     };

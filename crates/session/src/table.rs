@@ -1,21 +1,20 @@
-//! Values by name, whatever the name's case: filled at load, only read afterwards.
+//! Values by name, without regard to case: filled at load, and only read afterwards.
 //!
-//! Made for names that clients send, on paths that every request takes: looking one up copies and
-//! allocates nothing. Names come from the configuration, so nobody else decides which of them
-//! collide.
+//! It is made for names that clients send on every request: a lookup neither copies nor allocates.
+//! The names come from the configuration, so clients cannot cause collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
-/// A table. Open addressing, at most half full.
+/// A hash table with open addressing, at most half full.
 #[derive(Clone, Debug)]
 pub struct HashTable<T> {
-    /// Empty, or a power of two.
+    /// Empty, or with a length that is a power of two.
     buckets: Vec<HashBucket>,
     entries: Vec<HashEntry<T>>,
-    /// The names of all entries, in their order: a hundred thousand need no memory of their own
-    /// each, which would take longer than all else.
+    /// The names of all entries, concatenated. Separate allocations would dominate the time to load
+    /// a hundred thousand names.
     names: Vec<u8>,
 }
 
@@ -28,7 +27,7 @@ struct HashBucket {
 
 #[derive(Clone, Debug)]
 struct HashEntry<T> {
-    /// Where its name is. A configuration has no more text than that.
+    /// The range of the name in `names`; the names of a configuration fit in 4 GB.
     name: Range<u32>,
     value: T,
 }
@@ -40,7 +39,7 @@ impl<T> Default for HashTable<T> {
 }
 
 impl<T> HashTable<T> {
-    /// Adds a value; false, and nothing is added, where the name has one.
+    /// Adds a value; false, without a change, if the name exists.
     pub fn insert(&mut self, name: &[u8], value: T) -> bool {
         let hash = hash(name);
         if self.look(name, hash).is_some() {
@@ -56,7 +55,6 @@ impl<T> HashTable<T> {
         true
     }
 
-    /// The value of a name.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&T> {
         self.look(name, hash(name))
@@ -79,7 +77,6 @@ impl<T> HashTable<T> {
         }
     }
 
-    /// Whether it has no names.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -100,10 +97,10 @@ impl<T> HashTable<T> {
     }
 }
 
-/// A map by texts of the configuration, for while it is read.
+/// A map by texts of the configuration, for use while it is read.
 pub(crate) type TextMap<'t, V> = HashMap<&'t [u8], V, BuildHasherDefault<TextHasher>>;
 
-/// The hash of texts whose authors need not be guarded against.
+/// A hash without protection against chosen collisions: the texts come from the configuration.
 #[derive(Default)]
 pub(crate) struct TextHasher(u64);
 
@@ -117,15 +114,15 @@ impl Hasher for TextHasher {
     }
 }
 
-/// The same for names that differ in case only. The bit that tells small letters from capital ones
-/// is set in every byte: what else that makes equal merely shares a bucket.
+/// The hash of a name, equal for names that differ only in case: the bit that distinguishes lower
+/// from upper case is set in every byte. Other bytes that this makes equal merely collide.
 fn hash(name: &[u8]) -> u32 {
     const SMALL: u64 = 0x2020_2020_2020_2020;
     let hash = fold(name.len() as u64, name, SMALL);
     (hash ^ hash >> 32) as u32
 }
 
-/// Goes on with a hash. `blind`: bits of each word that do not count.
+/// Continues a hash. `blind` has the bits of each word that are ignored.
 fn fold(hash: u64, bytes: &[u8], blind: u64) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -143,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_whatever_its_case() {
+    fn names_are_found_in_any_case() {
         let mut table = HashTable::default();
         assert!(table.is_empty() && table.find(b"").is_none());
         let names: Vec<String> =
@@ -159,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_value_stays() {
+    fn the_first_value_is_kept() {
         let mut table = HashTable::default();
         assert!(table.insert(b"", 1) && table.insert(b"a", 2) && !table.insert(b"A", 3));
         assert_eq!((table.find(b""), table.find(b"a")), (Some(&1), Some(&2)));
     }
 
     #[test]
-    fn names_that_share_a_hash_stay_apart() {
+    fn names_with_equal_hashes_are_distinct() {
         // "@" and "`" differ in the bit that hashing ignores.
         assert_eq!(hash(b"@"), hash(b"`"));
         let mut table = HashTable::default();

@@ -1,4 +1,4 @@
-//! How trusted proxies are named: addresses, networks, `unix:`, and host names.
+//! The notation of trusted proxies: addresses, networks, `unix:`, and host names.
 
 use std::net::ToSocketAddrs;
 

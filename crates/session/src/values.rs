@@ -1,32 +1,32 @@
-//! Values that variables have in one session: set by the configuration, or computed once.
+//! The values of variables in one session: set by the configuration, or computed once.
 //!
-//! An exchange of HTTP and its subrequests have the same ones: from the first subrequest on they
-//! are kept where all of them find them.
+//! An HTTP exchange and its subrequests share their values: from the first subrequest on, the
+//! values are kept in one place for all of them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use conf::VariableId;
 
-/// Variables with a value of their own.
+/// The variables of a session that have a value.
 pub struct SetValues {
     own: ValueSlots,
-    /// In place of `own`, where there are subrequests, or were.
+    /// Replaces `own` from the first subrequest on.
     shared: Option<Rc<RefCell<ValueSlots>>>,
-    /// How many variables are being computed, each for the one before it.
+    /// The number of variables being computed, each as part of the one before.
     pub(crate) depth: u8,
-    /// Bytes of all values together.
+    /// The most bytes of all values together.
     bytes_max: usize,
 }
 
-/// There is no room for a value: all values of a session together are too long.
+/// The error for a value that does not fit: all values of a session together are too long.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Bytes of all values of a session together: offsets have 32 bits.
+/// The most bytes of all values of a session: offsets have 32 bits.
 pub const VALUES_BYTES_MAX: usize = u32::MAX as usize;
 
-/// The values, their bytes in one arena.
+/// Values, with their bytes in one arena.
 #[derive(Default)]
 struct ValueSlots {
     slots: Vec<ValueSlot>,
@@ -42,13 +42,13 @@ enum ValueSlot {
 }
 
 impl SetValues {
-    /// None yet, of at most so many bytes together.
+    /// No values yet; at most `bytes_max` bytes of all values together.
     pub fn new(bytes_max: usize) -> Self {
         let bytes_max = bytes_max.min(VALUES_BYTES_MAX);
         Self { own: ValueSlots::default(), shared: None, depth: 0, bytes_max }
     }
 
-    /// Forgets all.
+    /// Removes all values.
     pub fn clear(&mut self) {
         if let Some(own) = self.shared.take().and_then(Rc::into_inner) {
             self.own = own.into_inner();
@@ -58,37 +58,38 @@ impl SetValues {
         self.depth = 0;
     }
 
-    /// Gives back the memory that it does not use.
+    /// Frees unused memory.
     pub fn shrink(&mut self) {
         self.change(ValueSlots::shrink);
     }
 
-    /// How much memory it keeps.
+    /// The bytes of memory kept for values.
     pub fn memory(&self) -> usize {
         let ValueSlots { slots, arena } = &self.own;
         slots.capacity() * size_of::<ValueSlot>() + arena.capacity()
     }
 
-    /// From now on has the values of another exchange, which has these then.
+    /// Shares the values of another exchange, whose own values become the shared ones.
     pub fn share(&mut self, other: &mut Self) {
         let own = &mut other.own;
         let shared = other.shared.get_or_insert_with(|| Rc::new(std::mem::take(own).into()));
         self.shared = Some(shared.clone());
     }
 
-    /// Forgets one, so that it is computed anew.
+    /// Removes a value, so that it is computed anew.
     pub fn forget(&mut self, id: VariableId) {
         self.change(|slots| slots.forget(id));
     }
 
-    /// Gives a variable its value; `None`: it has none, and need not be asked again.
+    /// Sets the value of a variable; `None` records that it has no value, so that it is not
+    /// computed again.
     pub fn set(&mut self, id: VariableId, value: Option<&[u8]>) -> Result<(), TooLong> {
         let bytes_max = self.bytes_max;
         self.change(|slots| slots.set(id, value, bytes_max))
     }
 
-    /// Appends a value, where there is one. `None`: it is not known yet; `Some(false)`: it is known
-    /// that there is none.
+    /// Appends a known value. `None`: the value is not known yet; `Some(false)`: the variable is
+    /// known to have no value.
     pub fn append_known(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {
         match &self.shared {
             None => self.own.append_known(id, out),

@@ -1,9 +1,9 @@
-//! Variables: what their names mean.
+//! Variables: resolving their names, and computing their values.
 //!
-//! A name is resolved once, at load, to a getter by number. Getters append to a buffer, so reading
-//! a variable into a log line copies it once. Those whose answer must not change within an exchange
-//! are kept with it. The built-in variables are handed in as tables ([`BuiltIns`]); what the
-//! configuration defines (`map`, `set`, named groups) is collected while it is read.
+//! A name is resolved once, at load, to a getter with a number. Getters append to a buffer, so
+//! reading a variable into a log line copies its value once. Values that must not change within an
+//! exchange are kept with it. The built-in variables come in tables ([`BuiltIns`]); variables that
+//! the configuration defines (`map`, `set`, named groups) are collected while it is read.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -13,38 +13,37 @@ use conf::{Directive, Error, Load, Result, Span, VariableId, Word, suggest};
 
 use crate::decimal;
 
-/// How many variables may be computed within each other; one more is taken for a cycle.
+/// The most variables computed as part of each other; a deeper nesting counts as a cycle.
 pub const DEPTH_MAX: u8 = 100;
 
-/// Appends the variable's value; false where it has none.
+/// Appends the variable's value; false if it has none.
 pub type Getter<X> = Box<dyn Fn(&mut X, &mut Vec<u8>) -> bool + Send + Sync>;
 
-/// What `set` does instead of giving the variable a value.
+/// The effect of `set` on the variable, in place of storing a value.
 pub type Setter<X> = fn(&mut X, &[u8]);
 
-/// A variable.
 pub struct Variable<X> {
-    /// Its name, once it is resolved.
+    /// The name, set when it is resolved.
     pub name: Box<[u8]>,
-    /// How to get it.
+    /// The getter of the value.
     pub get: Getter<X>,
-    /// Whether the first answer holds for the whole session.
+    /// Whether the first value is kept for the whole session.
     pub cached: bool,
 }
 
 impl<X> Variable<X> {
-    /// A variable that is computed at every reading.
+    /// A variable that is computed at each reading.
     pub fn fresh(get: impl Fn(&mut X, &mut Vec<u8>) -> bool + Send + Sync + 'static) -> Self {
         Self { name: Box::default(), get: Box::new(get), cached: false }
     }
 
-    /// A variable that is computed once in a session.
+    /// A variable that is computed once per session.
     pub fn cached(get: impl Fn(&mut X, &mut Vec<u8>) -> bool + Send + Sync + 'static) -> Self {
         Self { cached: true, ..Self::fresh(get) }
     }
 }
 
-/// The tables of built-in variables, handed in before anything is read.
+/// The tables of built-in variables, added before the configuration is read.
 pub struct BuiltIns<X: 'static>(Vec<VariableTable<X>>);
 
 /// The built-in variables of a module.
@@ -54,7 +53,7 @@ pub struct VariableTable<X: 'static> {
     rows: &'static [BuiltIn<X>],
 }
 
-// Derived, they would ask the same of `X`.
+// Derived implementations would require the same of `X`.
 impl<X> Clone for VariableTable<X> {
     fn clone(&self) -> Self {
         *self
@@ -64,12 +63,12 @@ impl<X> Clone for VariableTable<X> {
 impl<X> Copy for VariableTable<X> {}
 
 impl<X: 'static> VariableTable<X> {
-    /// The variables of the module that nginx calls `module`.
+    /// The variables of the module with nginx's name `module`.
     pub const fn new(module: &'static str, rows: &'static [BuiltIn<X>]) -> Self {
         Self { module, rows }
     }
 
-    /// What the reference says of each.
+    /// The entries of the variables in the reference.
     pub fn docs(self) -> impl Iterator<Item = VariableDoc> {
         self.rows.iter().map(move |row| VariableDoc {
             name: row.name,
@@ -81,18 +80,18 @@ impl<X: 'static> VariableTable<X> {
     }
 }
 
-/// What the reference says of a built-in variable.
+/// The entry of a built-in variable in the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct VariableDoc {
-    /// The name, or how the names begin.
+    /// The name, or the prefix of the names.
     pub name: &'static str,
-    /// Whether the name only begins the names of many.
+    /// Whether the name is a prefix.
     pub is_prefix: bool,
-    /// A sentence.
+    /// A sentence about the variable.
     pub text: &'static str,
-    /// The module that it belongs to in nginx, if nginx has it.
+    /// The variable's module in nginx; `None` if nginx does not have the variable.
     pub module: Option<&'static str>,
-    /// Whether `set` and `map` may give it another value.
+    /// Whether `set` and `map` can change the value.
     pub changeable: bool,
 }
 
@@ -102,7 +101,6 @@ impl<X> Default for BuiltIns<X> {
     }
 }
 
-/// A built-in variable.
 pub struct BuiltIn<X> {
     name: &'static str,
     /// A sentence for the reference.
@@ -116,7 +114,7 @@ pub struct BuiltIn<X> {
 
 enum Get<X> {
     Plain(fn(&mut X, &mut Vec<u8>) -> bool),
-    /// For all names that begin so: what follows is its argument.
+    /// The getter for all names with this prefix; the rest of the name is its argument.
     Prefix(fn(Box<[u8]>) -> Getter<X>),
 }
 
@@ -126,7 +124,7 @@ impl<X: 'static> BuiltIn<X> {
         Self { name, docs, is_in_nginx, get, set, changeable, cached }
     }
 
-    /// A variable that is computed at every reading; `docs` is its sentence in the reference.
+    /// A variable that is computed at each reading; `docs` is its sentence in the reference.
     pub const fn fresh(
         name: &'static str,
         docs: &'static str,
@@ -135,7 +133,7 @@ impl<X: 'static> BuiltIn<X> {
         Self::new(name, docs, Get::Plain(get))
     }
 
-    /// A variable that is computed once in a session.
+    /// A variable that is computed once per session.
     pub const fn cached(
         name: &'static str,
         docs: &'static str,
@@ -144,7 +142,7 @@ impl<X: 'static> BuiltIn<X> {
         Self { cached: true, ..Self::fresh(name, docs, get) }
     }
 
-    /// All variables whose names begin with this one.
+    /// All variables whose names begin with `name`.
     pub const fn prefix(
         name: &'static str,
         docs: &'static str,
@@ -153,22 +151,22 @@ impl<X: 'static> BuiltIn<X> {
         Self::new(name, docs, Get::Prefix(get))
     }
 
-    /// nginx's sources do not have it.
+    /// Marks the variable as absent from nginx.
     pub const fn not_in_nginx(self) -> Self {
         Self { is_in_nginx: false, ..self }
     }
 
-    /// Each of a prefix's variables is computed once in a session.
+    /// Makes each variable of a prefix be computed once per session.
     pub const fn cached_each(self) -> Self {
         Self { cached: true, ..self }
     }
 
-    /// `set` and `map` may give it another value.
+    /// Allows `set` and `map` to change the value.
     pub const fn changeable(self) -> Self {
         Self { changeable: true, ..self }
     }
 
-    /// `set` does this.
+    /// Makes `set` call a function instead of storing the value.
     pub const fn set_by(self, set: Setter<X>) -> Self {
         Self { set: Some(set), changeable: true, ..self }
     }
@@ -191,13 +189,12 @@ impl<X: 'static> BuiltIns<X> {
         self.0.iter().flat_map(|table| table.rows)
     }
 
-    /// The names, without those that only begin a name.
+    /// The names, without prefixes.
     fn names<'n>(&self) -> impl Iterator<Item = &'n str> {
         let rows = self.rows();
         rows.filter(|row| matches!(row.get, Get::Plain(_))).map(|row| row.name)
     }
 
-    /// Adds tables.
     pub fn add(&mut self, tables: &[VariableTable<X>]) {
         self.0.extend_from_slice(tables);
     }
@@ -206,7 +203,7 @@ impl<X: 'static> BuiltIns<X> {
         self.rows().find(|row| matches!(row.get, Get::Plain(_)) && row.name.as_bytes() == name)
     }
 
-    /// The longest prefix that the name begins with.
+    /// The longest prefix of the name.
     fn prefix(&self, name: &[u8]) -> Option<&'static BuiltIn<X>> {
         let prefixes = self.rows().filter(|row| row.is_prefix_of(name));
         prefixes.max_by_key(|row| row.name.len())
@@ -216,7 +213,7 @@ impl<X: 'static> BuiltIns<X> {
 /// Variables that the configuration defines, by name in lower case.
 pub struct Defined<X> {
     computed: HashMap<Box<[u8]>, Variable<X>>,
-    /// Those that only `set` gives a value: any other meaning of the name comes first.
+    /// Variables of `set` without any other meaning, which would take precedence.
     set: HashMap<Box<[u8]>, Variable<X>>,
 }
 
@@ -229,17 +226,18 @@ impl<X> Default for Defined<X> {
 /// A name that the configuration may define.
 pub struct Claimed<X>(Box<[u8]>, PhantomData<fn(X)>);
 
-/// The name that an argument has after its `$`, unless it belongs to the program.
+/// The name after the `$` of an argument; an error if it is a built-in variable that cannot be
+/// changed.
 pub fn claim<X: 'static>(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Claimed<X>> {
     claim_name(name(word, from)?, from, load)
 }
 
-/// Defines a variable, as `map` and its like do. The last definition of a name holds.
+/// Defines a variable, for `map` and similar directives. The last definition of a name applies.
 pub fn define<X: 'static>(name: Claimed<X>, variable: Variable<X>, load: &mut Load<'_>) {
     load.registry.of::<Defined<X>>().computed.insert(name.0, variable);
 }
 
-/// Defines the variable of a named group: it has a value once its pattern has matched.
+/// Defines the variable of a named group, which has a value once its pattern has matched.
 pub fn define_captured<X: 'static>(
     name: &[u8],
     from: &Directive,
@@ -250,8 +248,8 @@ pub fn define_captured<X: 'static>(
     Ok(())
 }
 
-/// Defines the variable that `set` and its like name, unless it has another meaning, and says how
-/// to set it; `unset` makes what it is until then.
+/// Defines the variable of `set` and similar directives, unless the name has another meaning, and
+/// returns how to set it; `unset` makes the variable's getter for the time before.
 pub fn define_set<X: 'static>(
     word: &Word,
     from: &Directive,
@@ -266,7 +264,7 @@ pub fn define_set<X: 'static>(
     Ok((id, set))
 }
 
-/// The name that an argument has after its `$`.
+/// The name after the `$` of an argument.
 pub fn name<'w>(word: &'w Word, from: &Directive) -> Result<&'w [u8]> {
     match &*word.text {
         [b'$', name @ ..] if !name.is_empty() => Ok(name),
@@ -293,7 +291,7 @@ fn claim_name<X: 'static>(
     }
 }
 
-/// Gives every name that the configuration mentions its getter.
+/// Resolves each name in the configuration to its getter.
 pub fn resolve<X: 'static>(load: &mut Load<'_>) -> Result<Vec<Variable<X>>> {
     let mut defined = std::mem::take(load.registry.of::<Defined<X>>());
     let names = std::mem::take(&mut load.names);
@@ -301,14 +299,14 @@ pub fn resolve<X: 'static>(load: &mut Load<'_>) -> Result<Vec<Variable<X>>> {
     let mut variables = Vec::new();
     for (name, at) in names.mentions() {
         let variable = variable(name, at, &mut defined, &built_ins, load);
-        // What is only checked is not run.
+        // A configuration that is only checked is never run, so any getter will do.
         variables.push(load.tolerate(variable)?.unwrap_or(Variable::fresh(|_, _| false)));
     }
     load.names = names;
     Ok(variables)
 }
 
-/// nginx names no line for an unknown variable; we mark the first mention.
+/// nginx reports no line for an unknown variable; we mark its first use.
 fn variable<X: 'static>(
     name: &[u8],
     at: Option<Span>,
@@ -341,15 +339,15 @@ fn variable<X: 'static>(
     }
 }
 
-/// A variable whose values only an ignored directive would have set: whatever another line says it
-/// is, that is not all.
+/// The error for a variable that an ignored directive sets: its value is incomplete even if another
+/// line defines it as well.
 fn forgotten(name: &[u8], ignored: &Directive) -> Error {
     let shown = String::from_utf8_lossy(name);
     let why = format!("variable \"{shown}\" is set by \"{}\", which is ignored", ignored.name);
     ignored.error(format!("{why}; its value cannot be trusted")).lacks(Class::Variable)
 }
 
-/// The variable that was probably meant.
+/// The existing variable with the most similar name.
 fn nearest<X: 'static>(
     name: &[u8],
     defined: &Defined<X>,
@@ -361,19 +359,18 @@ fn nearest<X: 'static>(
     Some(format!("${meant}"))
 }
 
-/// A value that is there.
+/// Appends a value that exists.
 pub fn some(out: &mut Vec<u8>, value: &[u8]) -> bool {
     out.extend_from_slice(value);
     true
 }
 
-/// A value that may not be there.
+/// Appends a value if it exists.
 pub fn maybe(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
     out.extend_from_slice(value.unwrap_or_default());
     value.is_some()
 }
 
-/// A number.
 pub fn number(out: &mut Vec<u8>, value: u64) -> bool {
     decimal::write(value, out);
     true

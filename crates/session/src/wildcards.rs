@@ -1,11 +1,11 @@
-//! Values by host name, with the wildcards that nginx knows: `*.example.org` for all names below,
-//! `.example.org` for these and the name itself, `www.example.*` for all that begin so.
+//! Values by host name, with nginx's wildcards: `*.example.org` for all names below, `.example.org`
+//! for these and the name itself, `www.example.*` for all names with that prefix.
 //!
-//! A name of its own beats a wildcard, `*.` beats `.*`, and of two alike the longer one wins.
+//! An exact name beats a wildcard, `*.` beats `.*`, and of two wildcards of the same kind the
+//! longer one wins.
 
 use crate::table::HashTable;
 
-/// Names and wildcards.
 #[derive(Clone, Debug)]
 pub struct Wildcards<T> {
     exact: HashTable<T>,
@@ -15,12 +15,12 @@ pub struct Wildcards<T> {
     trailing: HashTable<T>,
 }
 
-/// Why a name is not added.
+/// The reason why a name is not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WildcardError {
-    /// It is no name, and no wildcard either.
+    /// It is neither a name nor a wildcard.
     Invalid,
-    /// It is there already.
+    /// It exists already.
     Conflicting,
 }
 
@@ -35,7 +35,7 @@ impl<T> Default for Wildcards<T> {
 }
 
 impl<T: Clone> Wildcards<T> {
-    /// Adds a name that means itself, whatever is in it.
+    /// Adds a name literally, without wildcards.
     pub fn add_exact(&mut self, name: &[u8], value: T) -> Result<(), WildcardError> {
         added(self.exact.insert(name, value))
     }
@@ -62,12 +62,11 @@ impl<T: Clone> Wildcards<T> {
         }
     }
 
-    /// The value for a name.
     pub fn find(&self, name: &[u8]) -> Option<&T> {
         (self.exact.find(name)).or_else(|| self.below(name)).or_else(|| self.beginning(name))
     }
 
-    /// By the longest wildcard that the name ends with.
+    /// The value of the longest wildcard that matches the end of the name.
     fn below(&self, name: &[u8]) -> Option<&T> {
         if self.leading.is_empty() {
             return None;
@@ -75,7 +74,7 @@ impl<T: Clone> Wildcards<T> {
         dots(name).find_map(|at| self.leading.find(&name[at..]))
     }
 
-    /// By the longest wildcard that the name begins with.
+    /// The value of the longest wildcard that matches the start of the name.
     fn beginning(&self, name: &[u8]) -> Option<&T> {
         if self.trailing.is_empty() {
             return None;
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn precedence() {
+    fn exact_names_and_longer_wildcards_come_first() {
         let table = table(&[
             "example.com",
             "*.example.com",
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn names_refused() {
+    fn invalid_and_duplicate_names_are_refused() {
         let mut table = table(&["a.com", "*.b.com", ".c.com", "d.*", "."]);
         for invalid in ["*", "*.", "**.a", "a*", "a..b", "*a.com", "a.*.com", "a\0"] {
             assert_eq!(table.add(invalid.as_bytes(), "x"), Err(Invalid), "{invalid}");
@@ -148,7 +147,7 @@ mod tests {
         for taken in ["A.com", ".a.com", "*.b.com", ".b.com", "c.com", "*.c.com", "d.*", "."] {
             assert_eq!(table.add(taken.as_bytes(), "x"), Err(Conflicting), "{taken}");
         }
-        // What is refused leaves nothing behind.
+        // A refused name changes nothing.
         assert_eq!(table.find(b"b.com"), None);
         assert_eq!(table.find(b"x.a.com"), None);
     }

@@ -1,5 +1,5 @@
-//! Certificates of servers that clients refuse, or soon will: they end, or have other names than
-//! their servers.
+//! Certificates that clients refuse or will soon refuse: they expire, or none of their names is a
+//! name of the server.
 //!
 //! Deliberately absent: whether a chain is complete and trusted, which depends on the client, and
 //! certificates that are chosen by variables.
@@ -15,24 +15,23 @@ use wire::x509::X509;
 
 use super::scope::ConfigScope;
 
-/// What is wrong with a certificate.
+/// A problem with a certificate.
 #[derive(Debug)]
 pub struct CertificateProblem<'c> {
-    /// What it is, with the certificate's file.
+    /// The problem, with the certificate's file.
     pub what: String,
-    /// Why that hurts.
+    /// Why it hurts.
     pub why: &'static str,
-    /// What to do.
     pub fix: String,
-    /// The lines that name the file.
+    /// The `ssl_certificate` lines that name the file.
     pub lines: Vec<&'c Directive>,
 }
 
-/// A certificate is reported so long before it ends.
+/// Days before the end of a certificate from which on it is reported.
 const DAYS_LEFT_MIN: i64 = 14;
 const DAY_S: i64 = 24 * 60 * 60;
 
-/// The files of certificates that a configuration names, as far as they can be read.
+/// The certificate files that a configuration names; files that cannot be read are left out.
 #[derive(Default)]
 pub struct NamedCertificates {
     folder: PathBuf,
@@ -40,7 +39,7 @@ pub struct NamedCertificates {
 }
 
 impl NamedCertificates {
-    /// Reads them. `folder` is where names are relative to.
+    /// Reads the files. Relative names are resolved in `folder`.
     pub fn read(root: &[Directive], folder: &Path, files: &mut dyn Files) -> Self {
         let mut by_name = HashMap::new();
         for used in CertificateUse::all(root) {
@@ -53,7 +52,7 @@ impl NamedCertificates {
                 Some(text) => Ok(text.into()),
                 None => files.read(path.as_os_str().as_bytes()),
             };
-            // Why a file cannot be read is said by whoever serves it.
+            // The server itself reports why it cannot read a file.
             if let Ok(text) = text {
                 by_name.insert(name.into(), text);
             }
@@ -78,7 +77,7 @@ impl NamedCertificates {
     }
 }
 
-/// What is wrong with the certificates of a configuration; `now` in seconds since 1970.
+/// The problems with the certificates of a configuration; `now` is in seconds since 1970.
 pub fn certificate_problems<'c>(
     root: &'c [Directive],
     texts: &NamedCertificates,
@@ -105,14 +104,14 @@ pub fn certificate_problems<'c>(
     problems
 }
 
-/// A server that has a certificate.
+/// An `ssl_certificate` line that applies to a server.
 struct CertificateUse<'c> {
     line: &'c Directive,
     server: ConfigScope<'c>,
 }
 
 impl<'c> CertificateUse<'c> {
-    /// Every file of every server that speaks TLS.
+    /// The lines of every server with TLS.
     fn all(root: &'c [Directive]) -> impl Iterator<Item = Self> {
         let servers = ConfigScope::of(root).servers().into_iter();
         servers.filter(speaks_tls).flat_map(|server| {
@@ -135,7 +134,7 @@ fn speaks_tls(server: &ConfigScope<'_>) -> bool {
     (has_tls || server.own("ssl_certificate").is_some()) && !rejects
 }
 
-/// Whether a line names one file, whatever the client.
+/// Whether a line names one file, the same for every client.
 fn is_fixed(line: &Directive) -> bool {
     match &line.args[..] {
         [file] => {
@@ -209,7 +208,7 @@ fn names<'c>(
     })
 }
 
-/// Whether a certificate has a name of `server_name`; `None`: that depends on the client.
+/// Whether a certificate has a name of `server_name`; `None` if that depends on the client.
 fn fits(certificate: &X509<'_>, name: &[u8]) -> Option<bool> {
     let is_address = std::str::from_utf8(name)
         .is_ok_and(|text| text.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok());
@@ -227,13 +226,14 @@ fn fits(certificate: &X509<'_>, name: &[u8]) -> Option<bool> {
     })
 }
 
-/// Whether a name of a certificate, which may begin with `*`, ends with `.domain`.
+/// Whether a name in a certificate, which may begin with `*`, ends with `domain`, which begins with
+/// a dot.
 fn is_below(own: &[u8], domain: &[u8]) -> bool {
     let end = own.len().checked_sub(domain.len()).and_then(|start| own.get(start..));
     end.is_some_and(|end| end.eq_ignore_ascii_case(domain))
 }
 
-/// How many names are listed.
+/// The most names in a message.
 const LISTED_MAX: usize = 3;
 
 fn list(names: &[&[u8]]) -> String {

@@ -1,5 +1,5 @@
-//! A configuration as the checks see it. Unknown directives are as good as any: it may be nginx's,
-//! and need not be valid here.
+//! The configuration that the checks read. Unknown directives are accepted: the file may be
+//! nginx's, and need not be valid in Weir.
 
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use conf::{Directive, Files, Sources};
 use super::certificates::NamedCertificates;
 use super::scope::ConfigScope;
 
-/// A configuration that was read.
 pub(super) struct ExaminedConfig {
     pub(super) sources: Sources,
     root: Vec<Directive>,
@@ -42,18 +41,17 @@ impl ExaminedConfig {
         ConfigScope::of(&self.root)
     }
 
-    /// All lines outside blocks, with their blocks.
+    /// The directives outside all blocks, with the blocks among them.
     pub(super) fn root(&self) -> &[Directive] {
         &self.root
     }
 
-    /// The blocks `events {}`, at most one.
+    /// The block `events {}`.
     pub(super) fn events(&self) -> Option<ConfigScope<'_>> {
         self.main().within("events").into_iter().next()
     }
 
-    /// The places of `http {}` where requests are answered: servers and their locations, however
-    /// deep.
+    /// The servers of `http {}` and their locations at any depth.
     pub(super) fn http_places(&self) -> Vec<ConfigScope<'_>> {
         let mut places = Vec::new();
         for http in self.main().within("http") {

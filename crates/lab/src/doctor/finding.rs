@@ -1,26 +1,26 @@
-//! What a check has found.
+//! The findings of the checks.
 
 use conf::{Directive, Span};
 use serde::Serialize;
 
 use super::ExaminedConfig;
 
-/// One thing that will hurt.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct DoctorFinding {
     /// The check's name.
     pub(super) check: &'static str,
-    /// What it is, with the numbers that were seen.
+    /// The problem, with the numbers that were found.
     pub(super) what: String,
-    /// Why that hurts.
+    /// Why it hurts.
     pub(super) why: &'static str,
-    /// The command, or the line of the configuration, that helps.
+    /// The command, or the line of the configuration, that fixes it.
     pub(super) fix: String,
-    /// The lines that it is about: `FILE:LINE`.
+    /// The lines of the configuration that cause it: `FILE:LINE`.
     pub(super) places: Vec<String>,
 }
 
-/// What all checks have found so far.
+/// The findings so far.
 pub(super) struct FindingList<'c> {
     configuration: &'c ExaminedConfig,
     check: &'static str,
@@ -32,17 +32,17 @@ impl<'c> FindingList<'c> {
         Self { configuration, check: "", list: Vec::new() }
     }
 
-    /// What follows is found by that check.
+    /// Attributes the following findings to a check.
     pub(super) fn begin(&mut self, check: &'static str) {
         self.check = check;
     }
 
-    /// Notes a finding about the machine, or about the configuration as a whole.
+    /// Adds a finding about the machine, or about the configuration as a whole.
     pub(super) fn add(&mut self, what: String, why: &'static str, fix: String) {
         self.add_at(&[], what, why, fix);
     }
 
-    /// Notes a finding about some directives.
+    /// Adds a finding about some directives.
     pub(super) fn add_at(
         &mut self,
         directives: &[&Directive],

@@ -1,11 +1,10 @@
-//! What the kernel says of this machine and of this process's limits. A value that cannot be read
-//! is unknown, and nothing is said about it.
+//! The kernel's settings on this machine, and the limits of this process. A value that cannot be
+//! read is unknown; checks that need it find nothing.
 
 use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The machine's settings and limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MachineLimits {
     /// Processors that this process may run on.
@@ -16,22 +15,22 @@ pub(super) struct MachineLimits {
     pub(super) syn_backlog: Option<u64>,
     /// Whether handshakes beyond that queue are answered with cookies: `net.ipv4.tcp_syncookies`.
     pub(super) has_syn_cookies: Option<bool>,
-    /// How many local ports there are for connections to one address.
+    /// The number of local ports for connections to one address.
     pub(super) local_ports: Option<u64>,
-    /// Descriptors that a process may open, unless it raises the limit.
+    /// The descriptors that this process may open (the soft limit).
     pub(super) files: Option<u64>,
-    /// How far it may raise it.
+    /// The highest number to which it can raise that limit (the hard limit).
     pub(super) files_max: Option<u64>,
     /// Connections that the firewall can track: `net.netfilter.nf_conntrack_max`.
     pub(super) tracked_connections: Option<u64>,
-    /// How the processor's frequency is chosen.
+    /// The frequency governor of the first processor.
     pub(super) governor: Option<String>,
-    /// Its clock.
+    /// The time of the machine's clock.
     pub(super) seconds_since_1970: Option<i64>,
 }
 
 impl MachineLimits {
-    /// Reads what there is below `root`, which is `/` but in tests.
+    /// Reads the values below `root`, which is `/` except in tests.
     pub(super) fn read(root: &Path) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();
         let sysctl = |name: &str| text(&format!("proc/sys/{name}"));
@@ -63,7 +62,7 @@ fn processors(status: &str) -> Option<u64> {
     list.trim().split(',').map(range).sum()
 }
 
-/// How many numbers `3` or `0-3` stands for.
+/// The number of processors in `3` or `0-3`.
 fn range(text: &str) -> Option<u64> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let [first, last] = [first, last].map(|number| number.parse::<u64>().ok());
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_writes_is_read() {
+    fn the_kernels_formats_are_read() {
         assert_eq!(processors("Name:\tx\nCpus_allowed_list:\t0-3,8,10-11\n"), Some(7));
         assert_eq!(ports("32768\t60999\n"), Some(28_232));
         let limits = "Limit  Soft  Hard  Units\nMax open files   1024   unlimited   files\n";
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_unknown() {
+    fn missing_values_are_unknown() {
         let machine = MachineLimits::read(Path::new("/nowhere"));
         assert_eq!((machine.processors, machine.files, machine.somaxconn), (None, None, None));
         for text in ["", "3-1", "x", "1-"] {

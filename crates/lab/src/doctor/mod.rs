@@ -1,8 +1,8 @@
-//! `weir lab doctor`: what in this machine and configuration will hurt under load.
+//! `weir lab doctor`: the parts of this machine and configuration that will hurt under load.
 //!
-//! Each check is a function in a table ([`checks::CHECKS`]) that looks at the [`MachineLimits`] and
-//! the [`ExaminedConfig`] and notes what it finds. Deliberately absent: anything that is measured,
-//! and anything that needs root.
+//! Each check is a function in a table ([`checks::CHECKS`]) that reads the [`MachineLimits`] and
+//! the [`ExaminedConfig`] and adds its findings. Deliberately absent: measurements, and anything
+//! that needs root.
 
 mod certificates;
 mod checks;
@@ -23,7 +23,7 @@ use configuration::ExaminedConfig;
 use finding::{DoctorFinding, FindingList};
 use machine::MachineLimits;
 
-/// The text of `--help`.
+/// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab doctor [OPTIONS] [FILE]
 
 Lists what in this machine and in the configuration FILE (Weir's or nginx's; default: the one that
@@ -40,24 +40,22 @@ Exit code: 0 if nothing was found; 1 if something was; 2 if the configuration ca
 /// The arguments after `doctor`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DoctorArguments {
-    /// Whether the usage is asked for.
+    /// Whether to print the usage.
     pub help: bool,
-    /// Whether JSON is.
+    /// Whether to print JSON.
     pub json: bool,
-    /// The configuration.
+    /// The configuration file.
     pub file: Option<PathBuf>,
 }
 
-/// What was found, as text, and whether there was anything.
+/// The result of an examination.
 pub struct Diagnosis {
-    /// The report.
     pub text: String,
-    /// Whether anything was found.
+    /// Whether nothing was found.
     pub is_healthy: bool,
 }
 
 impl DoctorArguments {
-    /// Reads them.
     pub fn parse(words: &[OsString]) -> Result<Self, String> {
         let mut arguments = Self::default();
         let mut words = words.iter();
@@ -83,7 +81,7 @@ impl DoctorArguments {
     }
 }
 
-/// Examines this machine and a configuration; an error is nginx's message about the configuration.
+/// Examines this machine and a configuration. The error is nginx's message about the configuration.
 pub fn examine(configuration: &Path, json: bool) -> Result<Diagnosis, String> {
     let mut files = conf::Disk;
     examine_with(configuration, &mut files, &MachineLimits::read(Path::new("/")), json)
@@ -104,7 +102,7 @@ fn examine_with(
     Ok(Diagnosis { text, is_healthy: findings.is_empty() })
 }
 
-/// What the checks find, in their order.
+/// The findings of all checks, in their order.
 fn find(machine: &MachineLimits, configuration: &ExaminedConfig) -> Vec<DoctorFinding> {
     let mut findings = FindingList::new(configuration);
     for check in checks::CHECKS {

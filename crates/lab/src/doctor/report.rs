@@ -1,4 +1,4 @@
-//! FindingList as text and as JSON.
+//! The findings as text and as JSON.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use super::finding::DoctorFinding;
 use super::machine::MachineLimits;
 
-/// Places that are shown of one finding.
+/// The most places shown for one finding.
 const PLACES_MAX: usize = 5;
 
-/// For a terminal.
+/// The report for a terminal.
 pub(super) fn text(findings: &[DoctorFinding], machine: &MachineLimits, file: &OsStr) -> String {
     let mut text = String::new();
     for finding in findings {

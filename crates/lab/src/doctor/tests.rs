@@ -5,7 +5,7 @@ use conf::MemoryFiles;
 use super::machine::MachineLimits;
 use super::*;
 
-/// A machine with which nothing is wrong.
+/// A machine without problems.
 fn good_machine() -> MachineLimits {
     MachineLimits {
         processors: Some(4),
@@ -21,7 +21,7 @@ fn good_machine() -> MachineLimits {
     }
 }
 
-/// A configuration with which nothing is wrong.
+/// A configuration without problems.
 const GOOD: &str = "worker_processes auto;
     events { worker_connections 4096; }
     http {
@@ -45,20 +45,20 @@ fn checks(findings: &[DoctorFinding]) -> Vec<&'static str> {
     findings.iter().map(|finding| finding.check).collect()
 }
 
-/// What is found where one thing is different from a good configuration.
+/// The findings for the good configuration with one text replaced.
 fn with(from: &str, to: &str) -> Vec<DoctorFinding> {
     assert!(GOOD.contains(from), "{from}");
     found(&good_machine(), &GOOD.replace(from, to))
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn a_good_machine_and_configuration_have_no_findings() {
     assert_eq!(found(&good_machine(), GOOD), []);
     assert_eq!(found(&MachineLimits::default(), GOOD), []);
 }
 
 #[test]
-fn what_configurations_get_wrong() {
+fn mistakes_in_configurations_are_found() {
     let http = |line: &str| format!("{line} server {{");
     for (check, from, to) in [
         ("workers", "worker_processes auto;", "".to_owned()),
@@ -84,7 +84,7 @@ fn what_configurations_get_wrong() {
 }
 
 #[test]
-fn what_is_no_mistake() {
+fn configurations_without_mistakes_have_no_findings() {
     for (from, to) in [
         ("listen 80;", "listen unix:/run/a.sock; listen 81 backlog=100;"),
         (" buffer=64k", " gzip=1"),
@@ -118,7 +118,7 @@ fn certificates_that_clients_refuse_are_found() {
 }
 
 #[test]
-fn what_machines_get_wrong() {
+fn mistakes_in_machines_are_found() {
     type Change = fn(&mut MachineLimits);
     let cases: [(&str, Change); 5] = [
         ("descriptors", |machine| machine.files = Some(1024)),
@@ -137,7 +137,7 @@ fn what_machines_get_wrong() {
 }
 
 #[test]
-fn few_ports_matter_where_connections_are_not_kept() {
+fn few_ports_matter_only_without_keepalive() {
     let machine = MachineLimits { local_ports: Some(1000), ..good_machine() };
     assert_eq!(found(&machine, GOOD), []);
     let direct = GOOD.replace("http://app;", "http://10.0.0.1;");
@@ -156,7 +156,7 @@ fn a_finding_has_numbers_a_fix_and_a_place() {
 
 #[test]
 fn settings_are_inherited_as_in_nginx() {
-    // The location's own line replaces those around it.
+    // The location's own line replaces the outer ones.
     let text =
         GOOD.replace("location /api {", "proxy_set_header Connection close; location /api {");
     assert_eq!(checks(&found(&good_machine(), &text)), ["backend-version"]);
@@ -172,7 +172,7 @@ fn settings_are_inherited_as_in_nginx() {
 }
 
 #[test]
-fn reports_say_it_all() {
+fn reports_have_the_check_the_reason_the_fix_and_the_place() {
     let mut files = MemoryFiles::default().with("/nginx.conf", "worker_processes 9;");
     let machine = good_machine();
     let path = Path::new("/nginx.conf");
@@ -192,7 +192,7 @@ fn reports_say_it_all() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read() {
+fn a_configuration_that_cannot_be_read_is_an_error() {
     let mut files = MemoryFiles::default().with("/nginx.conf", "http {");
     let machine = good_machine();
     let refused = |path: &str, files: &mut MemoryFiles| {
@@ -203,7 +203,7 @@ fn a_configuration_that_cannot_be_read() {
 }
 
 #[test]
-fn arguments() {
+fn arguments_are_parsed() {
     let parse = |words: &str| {
         DoctorArguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     };

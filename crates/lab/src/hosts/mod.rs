@@ -11,16 +11,17 @@ pub(crate) use row::{HostRole, RowHosts, counts};
 
 use crate::study::{RowSetting, Study};
 
-/// What hosts can be on this machine.
+/// The kind of hosts that this machine can have.
 pub(crate) enum StudyNetwork {
     Namespaces,
-    /// And why.
+    /// The reason.
     Loopback(String),
 }
 
 impl StudyNetwork {
-    /// Namespaces if this process may make them. On loopback addresses a study has no rows that
-    /// need hosts of their own: where that was asked for they are left out, else it is an error.
+    /// Namespaces if this process may create them. Loopback addresses cannot serve rows that need
+    /// hosts of their own: with `only_loopback` such rows are left out, otherwise they are an
+    /// error.
     pub(crate) fn choose(study: &mut Study, only_loopback: bool) -> Result<Self, String> {
         if !only_loopback {
             let network = Self::of_this_machine();
@@ -62,7 +63,7 @@ impl StudyNetwork {
         }
     }
 
-    /// For the report.
+    /// The line in the report.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Namespaces => "hosts are network namespaces joined by veth pairs".to_owned(),
@@ -115,7 +116,7 @@ set = { a = "2" }
     }
 
     #[test]
-    fn a_row_that_builds_on_one_that_is_left_out_is_an_error() {
+    fn a_row_based_on_a_left_out_row_is_an_error() {
         let text = STUDY.replace("set = { a", "compared_with = \"two\"\nset = { a");
         let mut study = Study::parse("s", &text).expect("a study");
         let told = StudyNetwork::choose(&mut study, true).err().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A network namespace that lives as long as a process which does nothing else.
+//! A network namespace that lives as long as a process that only sleeps.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -6,18 +6,19 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a namespace may take to be there.
+/// The longest time for a namespace or a link to become ready.
 const START_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(1);
 const LINK_POLL: Duration = Duration::from_millis(50);
 
-/// Dropping it, and any end of this process, ends the namespace with all its links.
+/// A namespace. It ends with all its links when it is dropped, and when this process ends in any
+/// way.
 pub(super) struct NetworkNamespace {
     keeper: Child,
 }
 
 impl NetworkNamespace {
-    /// A namespace with nothing but its loopback address.
+    /// A namespace with only its loopback address.
     pub(super) fn new() -> Result<Self, String> {
         let keeper = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"])
@@ -32,7 +33,7 @@ impl NetworkNamespace {
         Ok(namespace)
     }
 
-    /// unshare has made it when the keeper's is another than ours.
+    /// The namespace exists once the keeper's namespace differs from ours.
     fn wait_for_it(&mut self) -> Result<(), String> {
         let ours = fs::read_link("/proc/self/ns/net").map_err(|error| error.to_string())?;
         let begin = Instant::now();
@@ -51,7 +52,7 @@ impl NetworkNamespace {
         Err("unshare made no network namespace".to_owned())
     }
 
-    /// The process that keeps it; the kernel's tools name a namespace by it.
+    /// The process that keeps the namespace, by which the kernel's tools name it.
     pub(super) fn pid(&self) -> u32 {
         self.keeper.id()
     }
@@ -60,17 +61,17 @@ impl NetworkNamespace {
         format!("/proc/{}/ns/net", self.pid())
     }
 
-    /// The words before a program that run it inside.
+    /// The words before a command that run it inside the namespace.
     pub(super) fn enter(&self) -> Vec<String> {
         vec!["nsenter".to_owned(), format!("--net={}", self.file())]
     }
 
-    /// Has ip(8) do what each line says, inside.
+    /// Runs a batch of ip(8) commands inside the namespace.
     pub(super) fn ip(&self, lines: &str) -> Result<(), String> {
         self.run(&["ip", "-batch", "-"], lines).map(drop)
     }
 
-    /// Sets a setting of the kernel, which belongs to the namespace that it is written in.
+    /// Sets a kernel setting, which belongs to the namespace of the process that writes it.
     pub(super) fn set_kernel(&self, name: &str, value: &str) -> Result<(), String> {
         let file = format!("/proc/sys/{}", name.replace('.', "/"));
         self.run(&["sh", "-c", "cat >\"$0\"", &file], value).map(drop).map_err(|why| {
@@ -78,14 +79,14 @@ impl NetworkNamespace {
         })
     }
 
-    /// Delays or loses what leaves by an interface.
+    /// Delays or loses the packets that leave by an interface.
     pub(super) fn netem(&self, interface: &str, words: &str) -> Result<(), String> {
         let mut command = vec!["tc", "qdisc", "add", "dev", interface, "root", "netem"];
         command.extend(words.split_whitespace());
         self.run(&command, "").map(drop).map_err(|why| format!("netem {words}: {why}"))
     }
 
-    /// Waits until an interface passes packets: the kernel looks after new links once a second.
+    /// Waits until an interface passes packets: the kernel examines new links once a second.
     pub(super) fn wait_for(&self, interface: &str) -> Result<(), String> {
         let begin = Instant::now();
         while begin.elapsed() < START_MAX {
@@ -98,7 +99,7 @@ impl NetworkNamespace {
         Err(format!("the link {interface} does not come up"))
     }
 
-    /// What a program prints that runs inside.
+    /// Runs a program inside the namespace and returns its output.
     fn run(&self, words: &[&str], input: &str) -> Result<String, String> {
         let enter = self.enter();
         let failed = |error: std::io::Error| format!("{}: {error}", enter[0]);
@@ -111,7 +112,7 @@ impl NetworkNamespace {
             .spawn()
             .map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // Who does not read it says so itself.
+            // A program that does not read its input reports its own error.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().map_err(failed)?;

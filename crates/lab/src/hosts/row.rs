@@ -1,4 +1,4 @@
-//! The hosts of one row: where its client, its server and its backends are, and the links between
+//! The hosts of one row: those of its client, its server and its backends, and the links between
 //! them.
 
 use std::net::Ipv4Addr;
@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use super::{NetworkNamespace, StudyNetwork};
 use crate::study::{HostNames, RowSetting};
 
-/// A part of a study, which is on some host.
+/// A part of a study, which runs on some host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostRole {
     Client,
@@ -14,17 +14,18 @@ pub(crate) enum HostRole {
     Backend,
 }
 
-/// The hosts of a row. Each row has its own, so that what one leaves behind (sockets in TIME_WAIT,
-/// for instance) is not met by another, and what is counted on an interface is its own.
+/// The hosts of a row. Each row has its own, so that no row meets the leftovers of another (sockets
+/// in TIME_WAIT, for instance), and the traffic on an interface is that row's alone.
 pub(crate) struct RowHosts {
-    /// None on loopback addresses; else each host once.
+    /// Each host once; empty on loopback addresses.
     namespaces: Vec<(String, NetworkNamespace)>,
-    /// The interfaces between them, and where they begin.
+    /// The interfaces between hosts, each with the part at its first end.
     links: Vec<(HostRole, String)>,
     names: HostNames,
-    /// The address that clients use: the server's, or the backend's if they go there directly.
+    /// The address that clients connect to: the server's, or the backend's if the load goes there
+    /// directly.
     pub(crate) front: Ipv4Addr,
-    /// The address that whoever is in front of the backends uses.
+    /// The address of the backends.
     pub(crate) back: Ipv4Addr,
 }
 
@@ -69,7 +70,8 @@ impl RowHosts {
         Ok(())
     }
 
-    /// Joins two hosts, and returns the second's address; on the same host, its own.
+    /// Joins two hosts and returns the second's address; the loopback address if both are the same
+    /// host.
     fn link(
         &mut self,
         number: u8,
@@ -100,7 +102,8 @@ impl RowHosts {
         Ok(address(2))
     }
 
-    /// Waits until its links pass packets, which takes up to a second, for many together as well.
+    /// Waits until all links pass packets, which takes up to a second, however many links there
+    /// are.
     pub(crate) fn wait_for_links(&self) -> Result<(), String> {
         let wait = |(role, name): &(HostRole, String)| {
             self.namespace(*role).map_or(Ok(()), |namespace| namespace.wait_for(name))
@@ -114,17 +117,17 @@ impl RowHosts {
         found.map(|(_, namespace)| namespace)
     }
 
-    /// The words before a program that run it on the host of a role; none on loopback addresses.
+    /// The words before a command that run it on the host of a part; none on loopback addresses.
     pub(crate) fn enter(&self, role: HostRole) -> Vec<String> {
         self.namespace(role).map_or_else(Vec::new, NetworkNamespace::enter)
     }
 }
 
-/// How the names of interfaces between hosts begin; a link's number follows.
+/// The prefix of the names of interfaces between hosts; a link's number follows.
 const INTERFACE: &str = "weir";
 
-/// Whether what passes an interface belongs to a study. Each host has no other ones; on loopback
-/// addresses it is all that passes between the parts.
+/// Whether the traffic of an interface belongs to a study. A host has no other interfaces; on
+/// loopback addresses it is all traffic between the parts.
 pub(crate) fn counts(interface: &str) -> bool {
     interface == "lo" || interface.starts_with(INTERFACE)
 }

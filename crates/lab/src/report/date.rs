@@ -1,4 +1,4 @@
-//! Dates as people read them.
+//! Dates for people.
 
 use wire::date::Civil;
 

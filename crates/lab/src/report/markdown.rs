@@ -59,7 +59,7 @@ fn rows(cells: &table::Cells) -> String {
     format!("{head}{rule}|\n{}", lines.collect::<String>())
 }
 
-/// Text that is no markup.
+/// Text with the signs of markup escaped.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|")
 }
@@ -69,7 +69,7 @@ mod tests {
     use crate::testing::record;
 
     #[test]
-    fn a_report_of_doubtful_turns_says_so_before_its_first_table() {
+    fn a_report_of_doubtful_turns_begins_with_a_warning() {
         let mut record = record(8);
         record.turns.iter_mut().for_each(|turn| turn.marks = vec!["errors".to_owned()]);
         let text = super::of(&record);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_chart_stands_before_the_tables_of_its_section() {
+    fn each_chart_precedes_the_tables_of_its_section() {
         let mut record = record(8);
         record.programs.push(record.programs[0].clone());
         record.programs[1].name = "nginx".to_owned();

@@ -1,6 +1,6 @@
-//! Text inside HTML and SVG.
+//! Escaping of text inside HTML and SVG.
 
-/// Text that is no markup, neither between tags nor in a quoted attribute.
+/// Text with the signs of markup escaped, for use between tags and in quoted attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -10,7 +10,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // A file of SVG is XML, which has no other control characters.
+            // An SVG file is XML, which allows no other control characters.
             '\n' | '\t' => safe.push(character),
             _ if character.is_control() => safe.push(char::REPLACEMENT_CHARACTER),
             _ => safe.push(character),

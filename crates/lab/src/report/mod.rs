@@ -1,5 +1,5 @@
-//! What a study has found, for people: in a terminal, as Markdown with a file for each chart, and
-//! as one HTML page.
+//! Reports of a study's results: in a terminal, as Markdown with a file for each chart, and as one
+//! HTML page.
 
 pub(crate) mod charts;
 mod date;

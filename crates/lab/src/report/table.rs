@@ -1,4 +1,4 @@
-//! The table of a study, whatever it is shown in.
+//! The tables and lines of a report, independent of its format.
 
 use super::date;
 use crate::effect::{effect, level, ratio, told};
@@ -9,7 +9,7 @@ use crate::record::{ALL_CALLS, StudyRecord, Subject};
 /// Rows of cells; the first row is the head.
 pub(super) type Cells = Vec<Vec<String>>;
 
-/// What each row of a program has done, and changed compared with its baseline.
+/// The figures of each row of a program, and their changes compared with the row's baseline.
 pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     let mut columns = columns(&record.study.columns);
     if record.rows().iter().all(|row| row.found.is_none()) {
@@ -39,7 +39,7 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     cells
 }
 
-/// What factors of a factorial study change, alone and together.
+/// The effects of a factorial study's factors, alone and in combination.
 pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
     if record.study.factorial.is_empty() {
         return None;
@@ -50,7 +50,7 @@ pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
     Some(std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect())
 }
 
-/// System calls per request, if they were counted; the most frequent first.
+/// System calls per request if they were counted, the most frequent first.
 pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
     let mut cells = vec![["system calls per request", "all", ""].map(str::to_owned).to_vec()];
     for of in record.calls.iter().filter(|of| of.program == program) {
@@ -65,7 +65,7 @@ pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
     (cells.len() > 1).then_some(cells)
 }
 
-/// The first program beside the second, row by row.
+/// The first program compared with the second, row by row.
 pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     let [first, second] = &record.programs[..] else { return None };
     let head = [
@@ -86,7 +86,7 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     Some(cells)
 }
 
-/// A warning above the first table if most turns were disturbed.
+/// The warning at the top of the report if most turns were disturbed.
 pub(super) fn warning(record: &StudyRecord) -> Vec<String> {
     let marked = record.turns.iter().filter(|turn| !turn.marks.is_empty()).count();
     match marked * 2 > record.turns.len() {
@@ -97,7 +97,7 @@ pub(super) fn warning(record: &StudyRecord) -> Vec<String> {
 
 const DOUBTFUL: &str = "Most turns were disturbed: repeat this on a quiet machine.";
 
-/// The rows whose requests failed, and how many turns are marked, by their marks.
+/// The rows with failed requests, and the number of turns with each mark.
 pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for mark in record.turns.iter().flat_map(|turn| &turn.marks) {
@@ -109,7 +109,7 @@ pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
             "generator" => "were limited by the generator",
             "stolen" => "were disturbed by other machines on the same hardware",
             "others" => "were disturbed by other processes",
-            // Of records that were made when errors were a reason to repeat a turn.
+            // A mark of old records, made when errors were a reason to repeat a turn.
             _ => "had errors",
         };
         format!("{count} of {turns} turns {what}, after repeats")
@@ -117,7 +117,7 @@ pub(super) fn doubts(record: &StudyRecord) -> Vec<String> {
     failures(record).into_iter().chain(counts.into_iter().map(line)).collect()
 }
 
-/// The rows that had errors, unless the study expects them.
+/// The rows with errors, unless the study expects errors.
 fn failures(record: &StudyRecord) -> Vec<String> {
     let mut counts = std::collections::BTreeMap::<(usize, usize), u64>::new();
     for turn in record.turns.iter().filter(|turn| turn.all_errors > 0 && !record.study.load.errors)
@@ -131,7 +131,7 @@ fn failures(record: &StudyRecord) -> Vec<String> {
     counts.into_iter().map(line).collect()
 }
 
-/// What ran, and where.
+/// The conditions of the measurement: load, hosts, machine and programs.
 pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     let load = &record.study.load;
     let machine = &record.machine;

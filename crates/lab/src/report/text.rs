@@ -32,7 +32,7 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     text
 }
 
-/// Columns as wide as their widest cell.
+/// A table whose columns are as wide as their widest cell.
 fn aligned(cells: &table::Cells) -> String {
     let columns = cells.first().map_or(0, Vec::len);
     let width = |column: usize| {
@@ -55,7 +55,7 @@ mod tests {
     use crate::testing::record;
 
     #[test]
-    fn a_report_has_what_was_found_and_where() {
+    fn a_report_has_the_results_and_their_conditions() {
         let mut record = record(8);
         for turn in record.turns.iter_mut().filter(|turn| turn.row == 1) {
             turn.measured.rate *= 2.0;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_doubtful_turns_says_so_before_its_first_table() {
+    fn a_report_of_doubtful_turns_begins_with_a_warning() {
         let mut record = record(8);
         for turn in record.turns.iter_mut().take(9) {
             turn.marks = vec!["others".to_owned()];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_says_nothing_has_no_column() {
+    fn a_source_without_findings_has_no_column() {
         let mut record = record(8);
         assert!(super::of(&record).contains("  source\n"));
         record.study.rows[1].found = None;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The text of `--help`.
+/// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
 
 Measures what each row of a study gains over its baseline, with confidence intervals. STUDY is a
@@ -22,10 +22,10 @@ As root, client, server and backends are hosts of their own: network namespaces 
 Without root they share loopback addresses. Ctrl-C keeps the blocks that are complete.
 ";
 
-/// What is to be run.
+/// The arguments after `run`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunArguments {
-    /// Whether the usage is asked for.
+    /// Whether to print the usage.
     pub help: bool,
     pub(super) study: String,
     pub(super) servers: Vec<String>,

@@ -5,14 +5,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// `weir backend` while it runs.
+/// A running `weir backend`.
 pub(super) struct StudyBackend {
     child: Child,
     pub(super) address: SocketAddrV4,
 }
 
 impl StudyBackend {
-    /// Starts one behind words that place it, and waits until it listens.
+    /// Starts a backend behind the words that place it, and waits until it listens.
     pub(super) fn start(
         weir: &Path,
         placed: &[String],
@@ -40,7 +40,7 @@ impl StudyBackend {
     }
 
     fn last_words(&mut self, options: &[String]) -> String {
-        // While it lives, its last words are not over.
+        // The end of its error output comes only with the end of the process.
         let _ = self.child.kill();
         let mut said = String::new();
         let stderr = self.child.stderr.take();
@@ -54,7 +54,7 @@ impl StudyBackend {
     }
 }
 
-/// `listening on http://127.0.0.1:8081`
+/// The address in the line `listening on http://127.0.0.1:8081`.
 fn listens_on(line: &str) -> Option<SocketAddrV4> {
     line.trim_end().strip_prefix("listening on http://")?.parse().ok()
 }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_does_not_start_is_told() {
+    fn a_backend_that_does_not_start_is_reported() {
         let options = ["--sleep".to_owned(), "x".to_owned()];
         let told = StudyBackend::start(Path::new("false"), &[], Ipv4Addr::LOCALHOST, &options);
         assert_eq!(told.err().as_deref(), Some("weir backend --sleep x did not start"));

@@ -1,6 +1,6 @@
-//! System calls of each row, counted in a turn that counts for nothing else.
+//! System calls of each row, counted in an extra turn whose other figures are not used.
 //!
-//! perf(1) counts them at little cost, but only for root. Without it they are missing.
+//! perf(1) counts them cheaply, but only for root. Without it the counts are missing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use processes::procfs;
 use super::subject::RunningSubject;
 use crate::record::{ALL_CALLS, CallsRecord};
 
-/// What perf counts: all calls, and those that servers make for requests.
+/// The calls that perf counts by name: those that servers make for requests.
 const CALLS: [&str; 21] = [
     "accept4",
     "bind",
@@ -37,11 +37,11 @@ const CALLS: [&str; 21] = [
     "write",
     "writev",
 ];
-/// How long perf may take to begin.
+/// The time for perf to begin counting.
 const ATTACH: Duration = Duration::from_millis(300);
 const ALL: &str = "raw_syscalls:sys_enter";
 
-/// The calls of each subject; nothing where they cannot be counted.
+/// The calls of each subject; subjects whose calls cannot be counted are left out.
 pub(super) fn count(subjects: &mut [RunningSubject]) -> Vec<CallsRecord> {
     subjects.sort_by_key(|running| (running.subject.program, running.subject.row));
     let record = |running: &mut RunningSubject| {
@@ -54,7 +54,7 @@ pub(super) fn count(subjects: &mut [RunningSubject]) -> Vec<CallsRecord> {
 
 fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
     let perf = attach(running.pid)?;
-    // It does not say when it has begun. A turn too early counts too few calls.
+    // perf does not report when it begins to count; without the pause, counts would be too low.
     sleep(ATTACH);
     let turn = running.generator.turn();
     let interrupt = ["-INT".to_owned(), perf.id().to_string()];
@@ -67,7 +67,7 @@ fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
 }
 
 fn attach(pid: u32) -> Option<Child> {
-    // Processors differ in which calls they have.
+    // Which calls exist depends on the processor's architecture.
     let is_known = |call: &&&str| {
         Path::new("/sys/kernel/tracing/events/syscalls").join(format!("sys_enter_{call}")).exists()
     };
@@ -83,8 +83,8 @@ fn attach(pid: u32) -> Option<Child> {
         .ok()
 }
 
-/// `12345,,syscalls:sys_enter_read,...`: the names of calls with their counts; all of them as
-/// `all`.
+/// The counts by the names of calls, and the count of all calls as `all`, from lines such as
+/// `12345,,syscalls:sys_enter_read,...`.
 fn read(csv: &str) -> BTreeMap<String, f64> {
     let line = |line: &str| {
         let mut fields = line.split(',');

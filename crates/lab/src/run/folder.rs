@@ -1,4 +1,4 @@
-//! Folders: one for each server while it runs, and the one that keeps the results.
+//! The folder of each server while it runs, and the folder of a study's results.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
@@ -13,18 +13,18 @@ use crate::record::StudyRecord;
 use crate::report;
 use crate::study::{Study, StudyLoad, StudyPlaces, StudyRow};
 
-/// Sizes of the files that servers find in their folder, in KB.
+/// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
 
-/// What a server has for itself: ports that were free, its configuration, and files to serve. It is
-/// gone when this is dropped.
+/// A server's own folder, with its configuration and files to serve, and two ports that were free.
+/// Dropping it removes the folder.
 pub(crate) struct ServerFolder {
     path: PathBuf,
     pub(super) port: u16,
     pub(super) tls_port: u16,
 }
 
-/// How the names of server folders begin; a process's number and their own follow.
+/// The prefix of the names of server folders; the process id and a number follow.
 const PREFIX: &str = "weir-lab-";
 
 impl ServerFolder {
@@ -36,13 +36,13 @@ impl ServerFolder {
         }
         let path = std::env::temp_dir().join(format!("{PREFIX}{}-{number}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-        // It must not be there: whoever made it could change what a server reads.
+        // An existing folder is refused: its owner could change the files that a server reads.
         fs::create_dir(&path).map_err(failed)?;
         fs::create_dir(path.join("logs")).map_err(failed)?;
         for kb in FILES_KB {
             fs::write(path.join(format!("{kb}k.bin")), vec![b'x'; kb * 1024]).map_err(failed)?;
         }
-        // Both are held until both are known, so that they are not the same.
+        // Both ports are held until both are known, so that they differ.
         let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
         let listeners = [free()?, free()?];
         let port = |at: usize| listeners[at].local_addr().map(|address| address.port());
@@ -54,7 +54,7 @@ impl ServerFolder {
         &self.path
     }
 
-    /// The port that a load is for.
+    /// The port that a load uses.
     pub(super) fn port_of(&self, load: &StudyLoad) -> u16 {
         if load.tls { self.tls_port } else { self.port }
     }
@@ -63,8 +63,8 @@ impl ServerFolder {
         self.path.join("server.conf")
     }
 
-    /// Writes the configuration of a row. The server stays in the foreground, with its own pid and
-    /// log.
+    /// Writes the configuration of a row. The server stays in the foreground, with its own pid file
+    /// and log.
     pub(super) fn write(
         &self,
         study: &Study,
@@ -85,11 +85,11 @@ impl ServerFolder {
     }
 }
 
-/// Where servers find a certificate and its key, if their configuration names it.
+/// The certificate and key, which are made if the configuration names the certificate.
 const CERTIFICATE: &str = "server.crt";
 const KEY: &str = "server.key";
 
-/// Removes the folders of processes that were interrupted.
+/// Removes the folders of processes that no longer exist.
 fn remove_abandoned() {
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -107,17 +107,17 @@ impl Drop for ServerFolder {
     }
 }
 
-/// Where a study's results are kept.
+/// The folder of a study's results.
 pub(super) struct StudyFolder {
     path: PathBuf,
     resume: bool,
 }
 
-/// All turns.
+/// The file with all turns.
 const RECORD: &str = "record.json";
 
 impl StudyFolder {
-    /// Results of an earlier run are not overwritten.
+    /// Opens the folder. Results of an earlier run are not overwritten.
     pub(super) fn open(arguments: &RunArguments) -> Result<Self, String> {
         let name = Path::new(&arguments.study).file_stem().unwrap_or_default();
         let path = arguments.out.clone().unwrap_or_else(|| Path::new("weir-lab").join(name));
@@ -136,8 +136,8 @@ impl StudyFolder {
         &self.path
     }
 
-    /// What an earlier run has left, without blocks that are not complete. It must be of the same
-    /// study, programs and hosts as `new`, which has no turns yet.
+    /// The results of an earlier run without its incomplete blocks. They must have the same study,
+    /// programs and hosts as `new`, which has no turns yet.
     pub(super) fn continued(&self, new: &StudyRecord) -> Result<Option<StudyRecord>, String> {
         let file = self.path.join(RECORD);
         if !self.resume || !file.exists() {
@@ -162,16 +162,16 @@ impl StudyFolder {
         Ok(Some(record))
     }
 
-    /// Keeps what has been measured so far.
+    /// Writes the results so far.
     pub(super) fn keep(&self, record: &StudyRecord) -> Result<(), String> {
         let text = serde_json::to_string(record).map_err(|error| error.to_string())?;
-        // A rename, so that whoever interrupts this finds the old file or the new one.
+        // Renamed into place, so that an interruption leaves either the old file or the new one.
         let (new, file) = (self.path.join("record.json.new"), self.path.join(RECORD));
         let kept = fs::write(&new, text).and_then(|()| fs::rename(&new, &file));
         kept.map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// The reports beside it.
+    /// Writes the reports beside the record.
     pub(super) fn write_reports(&self, record: &StudyRecord) -> Result<(), String> {
         self.keep(record)?;
         let reports = [
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_report_embeds_each_chart_that_is_written() {
+    fn the_report_embeds_each_written_chart() {
         let folder = ServerFolder::new().unwrap();
         let path = folder.path().join("study");
         let arguments = RunArguments { out: Some(path.clone()), ..RunArguments::default() };

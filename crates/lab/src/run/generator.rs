@@ -1,8 +1,8 @@
 //! `weir load` as the generator of a row: one process, whose connections stay open between turns.
 //!
-//! It is started before the first turn (`--on-demand`) and begins a turn for each line that it is
-//! sent. A turn's rate is that of the time in which every connection is at work, and a turn ends
-//! when every request has its reply: none is cut off.
+//! It is started before the first turn (`--on-demand`) and runs one turn for each line on its
+//! standard input. The rate of a turn is measured while every connection is at work, and a turn
+//! ends when every request has its reply: none is cut off.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
@@ -12,29 +12,29 @@ use serde_json::Value;
 
 use crate::figures::MeasuredRun;
 
-/// What the generator does in a turn.
+/// The parameters of the generator's turns.
 #[derive(Clone, Debug)]
 pub(crate) struct GeneratorTurn {
-    /// The words that place it.
+    /// The words before the command that place it on a host and a processor.
     pub(crate) placed: Vec<String>,
     pub(crate) connections: u32,
     pub(crate) turn_ms: u64,
-    /// More of its options.
+    /// Further options of `weir load`.
     pub(crate) options: Vec<String>,
     pub(crate) url: String,
 }
 
-/// A generator that waits for its next turn. Dropping it ends it.
+/// A generator that waits for its next turn. Dropping it ends the process.
 pub(crate) struct RunningGenerator {
     child: Child,
-    /// A line begins a turn. `None` only while this is dropped.
+    /// The process's standard input; each line begins a turn. `None` once the process is ended.
     orders: Option<ChildStdin>,
     results: Lines<BufReader<ChildStdout>>,
     command: String,
 }
 
 impl GeneratorTurn {
-    /// Starts a generator for these turns. The server must accept connections by then.
+    /// Starts a generator for these turns. The server must already accept connections.
     pub(crate) fn start(&self, weir: &Path) -> Result<RunningGenerator, String> {
         let extent = [format!("-c{}", self.connections), format!("-d{}ms", self.turn_ms)];
         let words = self.words(weir, &extent, &["--on-demand".to_owned()]);
@@ -48,7 +48,7 @@ impl GeneratorTurn {
         Ok(RunningGenerator { child, orders, results, command: words.join(" ") })
     }
 
-    /// Sends one request; the status of its reply.
+    /// Sends one request and returns the status of its reply.
     pub(super) fn probe(&self, weir: &Path) -> Result<String, String> {
         let extent = ["-c1".to_owned(), "-n1".to_owned()];
         let words = self.words(weir, &extent, &["--json".to_owned(), "-".to_owned()]);
@@ -60,7 +60,7 @@ impl GeneratorTurn {
         })
     }
 
-    /// The path that is requested.
+    /// The path of the requests.
     pub(super) fn path(&self) -> &str {
         let behind_scheme = self.url.find("://").map_or(0, |at| at + 3);
         let slash = self.url[behind_scheme..].find('/');
@@ -79,12 +79,12 @@ impl GeneratorTurn {
 }
 
 impl RunningGenerator {
-    /// Its process, which is in front of the load generator's if that was placed.
+    /// The id of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Runs a turn. What the server's processes have used is not known here.
+    /// Runs a turn. The caller adds the figures of the server's processes.
     pub(crate) fn turn(&mut self) -> Result<MeasuredRun, String> {
         let begun = self.orders.as_mut().map(|orders| orders.write_all(b"\n"));
         if begun.is_some_and(|begun| begun.is_ok())
@@ -96,7 +96,7 @@ impl RunningGenerator {
         Err(self.failure())
     }
 
-    /// Why it has ended.
+    /// Ends the process; returns the message that it printed.
     fn failure(&mut self) -> String {
         self.end();
         let mut message = String::new();
@@ -125,8 +125,8 @@ fn status(json: &[u8]) -> Option<String> {
     run["status_codes"].as_object()?.keys().next().cloned()
 }
 
-/// The results of a turn; docs/load-json.md explains the fields of its run. A turn without a reply
-/// has figures as well: its rate is 0.
+/// The figures of a turn; docs/load-json.md explains the fields of its run. A turn without replies
+/// has figures too: its rate is 0.
 fn read(json: &[u8]) -> Option<MeasuredRun> {
     let turn: Value = serde_json::from_slice(json).ok()?;
     let run = &turn["run"];

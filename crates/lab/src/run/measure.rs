@@ -1,4 +1,4 @@
-//! One turn of a subject: what it has done, and what that took.
+//! One turn of a subject: its results, and the resources it used.
 
 use std::fs;
 use std::thread;
@@ -10,13 +10,13 @@ use super::subject::RunningSubject;
 use crate::figures::MeasuredRun;
 use crate::hosts;
 
-/// From this share of its time on, the generator may be what limits the rate.
+/// From this share of time on a processor, the generator may limit the rate.
 const GENERATOR_BUSY: f64 = 0.95;
-/// From this share of the machine's time on, others have disturbed the turn.
+/// From these shares of the machine's time on, other machines or processes count as a disturbance.
 const STOLEN: f64 = 0.05;
 const OTHERS: f64 = 0.15;
 
-/// A turn, with all figures.
+/// Runs a turn and returns all its figures.
 pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> {
     let before = Account::now(running)?;
     let (pid, half) = (running.pid, Duration::from_millis(running.turn.turn_ms / 2));
@@ -36,8 +36,8 @@ pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> 
     Ok(measured)
 }
 
-/// What the machine did during a turn that makes it say less than others. What the server did is no
-/// reason: errors count.
+/// The marks of a turn during which the machine disturbed the measurement. Errors of the server are
+/// not a reason for a mark; they are counted.
 pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
     let marks = [
         ("generator", pinned && measured.generator_busy >= GENERATOR_BUSY && measured.busy < 0.9),
@@ -47,15 +47,15 @@ pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
     marks.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// What has been used so far.
+/// The resources used so far.
 struct Account {
     cpu_s: f64,
-    /// In user space and in the kernel.
+    /// CPU time in user space and in the kernel.
     ticks: (u64, u64),
     switches: u64,
     traffic: Traffic,
     machine: MachineTime,
-    /// What the study's own processes have used: server, backends, generator.
+    /// CPU seconds of the study's own processes: server, backends, generator.
     own_s: f64,
 }
 
@@ -76,12 +76,12 @@ impl Account {
     }
 
     fn tell_since(&self, before: &Self, measured: &mut MeasuredRun) {
-        // A turn without a reply has finite figures, too: JSON has no others.
+        // JSON has finite numbers only, so a turn without replies must not divide by zero.
         let (requests, seconds) = (measured.requests.max(1) as f64, measured.seconds);
         let cpu_s = (self.cpu_s - before.cpu_s).max(0.0);
         measured.cpu_us = cpu_s * 1e6 / requests;
         measured.busy = cpu_s / seconds;
-        // A worker that has ended takes its ticks with it.
+        // A worker that ended in between takes its ticks with it.
         let user = self.ticks.0.saturating_sub(before.ticks.0);
         let system = self.ticks.1.saturating_sub(before.ticks.1);
         let user_share = user as f64 / (user + system).max(1) as f64;
@@ -102,7 +102,7 @@ impl Account {
     }
 }
 
-/// The machine's account of its time, in ticks.
+/// The machine's CPU time in ticks.
 struct MachineTime {
     all: u64,
     idle: u64,
@@ -116,7 +116,7 @@ impl MachineTime {
         Self::read(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    /// `cpu  user nice system idle iowait irq softirq steal ...`
+    /// Parses the line `cpu  user nice system idle iowait irq softirq steal ...`.
     fn read(stat: &str) -> Self {
         let words = stat.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
         let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
@@ -132,7 +132,8 @@ impl MachineTime {
         self.stolen.saturating_sub(before.stolen) as f64 / self.ticks_since(before)
     }
 
-    /// The share of the machine's time in which a processor did something, for us or for another.
+    /// The share of the machine's time in which its processors were busy, for this study or
+    /// otherwise.
     fn busy_since(&self, before: &Self) -> f64 {
         let idle = (self.idle + self.stolen).saturating_sub(before.idle + before.stolen);
         1.0 - idle as f64 / self.ticks_since(before)
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_marked_for_what_the_machine_did() {
+    fn a_turn_is_marked_for_disturbances_by_the_machine() {
         let run = |change: fn(&mut MeasuredRun)| {
             let mut run = MeasuredRun { busy: 0.5, ..MeasuredRun::default() };
             change(&mut run);

@@ -1,7 +1,7 @@
 //! `weir lab run`: the rows of a study in short turns, in random order, block after block.
 //!
-//! Before anything runs, the study is read, the programs are found, and each of them tests the
-//! configuration of each row. Then all of them serve at once, idle, and get their turns of load.
+//! Before any measurement, the study is read, the programs are found, and each program tests the
+//! configuration of each row. Then all servers run at once, idle except in their turns of load.
 
 mod arguments;
 mod backend;
@@ -27,7 +27,7 @@ use crate::record::{FORMAT, MachineRecord, StudyRecord};
 use crate::report;
 use crate::study::{BUILT_IN, Study};
 
-/// The names and titles of the studies that come along.
+/// The names and titles of the built-in studies.
 pub fn list() -> String {
     let line = |(name, text): &(&str, &str)| {
         Study::parse(name, text)
@@ -36,9 +36,9 @@ pub fn list() -> String {
     BUILT_IN.iter().map(line).collect()
 }
 
-/// Runs a study; `weir` is this program. The report for the terminal.
+/// Runs a study and returns the report for the terminal; `weir` is this program.
 pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<String, String> {
-    // nginx takes the limit that it finds.
+    // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
@@ -65,7 +65,7 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     Ok(format!("{}\nAll results: {}\n", report::text::of(&record), folder.path().display()))
 }
 
-/// A built-in study, or a file.
+/// A built-in study, or one from a file.
 fn read(name: &str) -> Result<Study, String> {
     if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
         return Study::parse(name, text);

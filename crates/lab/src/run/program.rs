@@ -1,4 +1,4 @@
-//! The server programs: found, asked for their version, and had test configurations.
+//! The server programs: finding them, querying their versions, and testing configurations.
 
 use std::env;
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) struct ServerProgram {
     pub(crate) record: ProgramRecord,
 }
 
-/// Where nginx is if PATH does not say.
+/// The path of nginx if it is not in PATH.
 const NGINX: &str = "/usr/sbin/nginx";
 
 impl ServerProgram {
@@ -37,7 +37,7 @@ impl ServerProgram {
         Ok(all)
     }
 
-    /// `weir`, `nginx` or a path.
+    /// Finds a program: `weir`, `nginx` or a path.
     pub(crate) fn find(name: &str, weir: &Path) -> Result<Self, String> {
         let path = match name {
             "weir" => weir.to_owned(),
@@ -59,12 +59,13 @@ impl ServerProgram {
         Ok(Self { path, record })
     }
 
-    /// Has it test the configuration of each row of the study.
+    /// Tests the configuration of each row of the study with this program.
     pub(super) fn check(&self, study: &Study) -> Result<(), String> {
         let rows = study.rows.iter().filter(|row| !row.direct && self.record.can_have(row));
         for row in rows {
             let folder = ServerFolder::new()?;
-            // nginx binds addresses even to test a configuration, so they are ones that exist.
+            // nginx binds the addresses even to test a configuration, so they must exist on this
+            // host.
             let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
             folder.write(study, row, Ipv4Addr::LOCALHOST, &vec![any; study.backend.count])?;
             let mut command = self.command(&folder);
@@ -91,7 +92,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok())
 }
 
-/// What tells builds of the same version apart: the program's size and age.
+/// The program's size and age, which tell builds of the same version apart.
 fn build(path: &Path) -> String {
     let file = fs::metadata(path).ok();
     let changed = file.as_ref().and_then(|file| file.modified().ok());

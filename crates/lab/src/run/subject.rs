@@ -1,4 +1,4 @@
-//! A row of a program while it serves: its hosts, its backends and its server.
+//! A row of a program while it runs: its hosts, its backends and its server.
 
 use std::net::SocketAddrV4;
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::hosts::{HostRole, RowHosts, StudyNetwork};
 use crate::record::Subject;
 use crate::study::{RowSetting, Study, StudyLoad, StudyRow};
 
-/// What starting a subject needs besides its row.
+/// The inputs for starting a subject, besides its row.
 pub(super) struct SubjectGround<'g> {
     pub(super) study: &'g Study,
     pub(super) network: &'g StudyNetwork,
     pub(super) weir: &'g Path,
-    /// None if the system places all processes.
+    /// `None` if the system places all processes.
     pub(super) cores: Option<&'g Cores>,
 }
 
-/// A server that runs, or a backend in its place.
+/// A running server, or a backend that is measured in its place.
 pub(super) struct RunningSubject {
     pub(super) subject: Subject,
-    /// Whose CPU time counts.
+    /// The process whose CPU time counts.
     pub(super) pid: u32,
     pub(super) turn: GeneratorTurn,
     pub(super) generator: RunningGenerator,
-    // Ends before its backends do.
+    // Dropped before its backends.
     _server: Option<(MeasuredServer, ServerFolder)>,
     pub(super) backends: Vec<StudyBackend>,
-    // Ends last: all others are on them.
+    // Dropped last: all other parts run on these hosts.
     _hosts: RowHosts,
 }
 
@@ -87,7 +87,7 @@ impl SubjectGround<'_> {
         Ok((server, folder))
     }
 
-    /// The words before a program that place it on a host, and on a processor.
+    /// The words before a command that place it on a host and a processor.
     fn placed(&self, hosts: &RowHosts, role: HostRole) -> Vec<String> {
         let mut words = hosts.enter(role);
         if let Some(cores) = self.cores {

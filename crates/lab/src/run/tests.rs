@@ -5,7 +5,7 @@ fn parse(words: &str) -> Result<RunArguments, String> {
 }
 
 #[test]
-fn arguments() {
+fn arguments_are_parsed() {
     let arguments = parse("same --server nginx --against weir --quick --out d --resume").unwrap();
     assert_eq!(arguments.servers, ["nginx", "weir"]);
     assert!(arguments.quick && arguments.resume && arguments.out == Some("d".into()));
@@ -32,13 +32,13 @@ fn studies_are_found_or_named() {
 }
 
 #[test]
-fn what_cannot_run_is_said_before_anything_does() {
+fn errors_are_reported_before_anything_runs() {
     let arguments = parse("same --server /no/such/server").unwrap();
     let told = run(&arguments, Path::new("/no/weir"), &[]).err().unwrap_or_default();
     assert!(told.starts_with("/no/such/server: "), "{told}");
     let told = run(&parse("same --server false").unwrap(), Path::new("/no/weir"), &[]);
     assert_eq!(told.err().as_deref(), Some("false is no server: it does not know -v"));
-    // `echo` takes everything, and starts nothing.
+    // `echo` accepts all arguments and starts nothing.
     let told = run(&parse("same --server echo").unwrap(), Path::new("/no/weir"), &[]);
     let told = told.err().unwrap_or_default();
     assert!(told.starts_with("row \"one\" does not start with echo: "), "{told}");

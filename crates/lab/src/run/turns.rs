@@ -1,5 +1,5 @@
-//! Blocks of turns. In each block every row of every program has one turn, in an order of its own;
-//! what else the machine does meets all of them.
+//! Blocks of turns. Each block has one turn of every row of every program, in random order, so that
+//! disturbances of the machine affect all of them alike.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,14 +15,14 @@ use crate::hosts::StudyNetwork;
 use crate::progress;
 use crate::record::{StudyRecord, Subject, TurnRecord};
 
-/// Repeats of a turn that was disturbed.
+/// The most repeats of a disturbed turn.
 const REPEATS_MAX: usize = 2;
 
-/// Blocks after which all servers are started anew, so that intervals include what differs from one
-/// start to the next: the layout of memory, the place of connections.
+/// Blocks after which all servers are restarted, so that intervals include differences between
+/// starts, such as the layout of memory and the distribution of connections.
 const BLOCKS_OF_A_START: usize = 8;
 
-/// Takes the turns that the record lacks. After each block the record is kept.
+/// Takes the turns that the record lacks, and keeps the record after each block.
 pub(super) fn take(
     record: &mut StudyRecord,
     programs: &[ServerProgram],
@@ -83,7 +83,7 @@ fn start(
     Ok(subjects)
 }
 
-/// Sends one request to each subject: what answers errors would be measured for nothing.
+/// Sends one request to each subject: measuring a server that replies with errors would be useless.
 fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
     let mut wrong = Vec::new();
     for running in subjects {
@@ -104,7 +104,7 @@ fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Resu
 
 const ERRORS_HINT: &str = "a study that expects this says errors = true below [load]";
 
-/// One turn that does not count: connections, caches and the processor's frequency settle.
+/// One turn whose figures are not used: connections, caches and the processor's frequency settle.
 fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), String> {
     for running in subjects {
         let turn = TakenTurn::take(running, false);
@@ -113,19 +113,19 @@ fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), 
     Ok(())
 }
 
-/// A failure with the row that it is of, and the program.
+/// A failure with the names of its row and program.
 fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
     let Subject { program, row } = running.subject;
     format!("row \"{}\" with {}: {why}", record.rows()[row].name, record.programs[program].name)
 }
 
-/// A turn, repeated while the machine disturbs it. Errors are no reason to repeat it: a turn
-/// without them would be chosen for its result.
+/// A turn, repeated while the machine disturbs it. Errors are no reason for a repeat, because that
+/// would select turns by their results.
 struct TakenTurn {
     measured: MeasuredRun,
     marks: Vec<String>,
     repeats: usize,
-    /// Errors of the repeated turns as well.
+    /// Errors, including those of the repeated turns.
     all_errors: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The studies that the program brings along.
+//! The built-in studies.
 
 /// Their names and texts.
 pub(crate) const BUILT_IN: &[(&str, &str)] = &[

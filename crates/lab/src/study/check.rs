@@ -1,4 +1,4 @@
-//! What is wrong with a study, before anything runs.
+//! The checks of a study, made before anything runs.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -7,16 +7,17 @@ use super::rows::ROWS_MAX;
 use super::{BLOCKS_MIN, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
 use crate::figures;
 
-/// What a template may have besides factors: where to listen, and a folder for files.
+/// The blanks of a template besides factors and backends: addresses to listen on, and a folder with
+/// files.
 const BLANKS: [&str; 3] = ["listen", "listen_tls", "dir"];
 
-/// Backends of one study.
+/// The most backends of a study.
 const BACKENDS_MAX: usize = 16;
 
-/// Options of `weir backend` that say where it listens, which is up to the lab.
+/// Options of `weir backend` that set where it listens, which the lab decides.
 const LISTENS: [&str; 4] = ["-l", "--listen", "--tcp-echo", "--udp-echo"];
 
-/// The first problem with anything but rows.
+/// The first problem outside the rows.
 pub(super) fn problem(study: &Study) -> Option<String> {
     let blocks = study.blocks;
     let least = BLOCKS_MIN;

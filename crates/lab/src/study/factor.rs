@@ -1,10 +1,10 @@
-//! A factor: what changes from row to row.
+//! A factor: a value that differs between rows.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What may stand in one place.
+/// A factor with its levels.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Factor {
@@ -13,15 +13,15 @@ pub(crate) struct Factor {
     pub(crate) baseline: String,
     #[serde(default)]
     pub(crate) levels: Vec<String>,
-    /// What levels stand for; a level that is not here stands for itself.
+    /// The texts of levels; a level without an entry is its own text.
     #[serde(default)]
     pub(crate) text: BTreeMap<String, String>,
 }
 
-/// Where a factor's level goes.
+/// The part of a row that a factor's level sets.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) enum FactorTarget {
-    /// Into the blank of the template that has the factor's name.
+    /// The blank of the template with the factor's name.
     #[default]
     #[serde(rename = "template")]
     Template,
@@ -33,13 +33,13 @@ pub(crate) enum FactorTarget {
     Close,
     #[serde(rename = "load.tls")]
     Tls,
-    /// Kernel settings of all hosts, `NAME=VALUE` with semicolons between them.
+    /// Kernel settings of all hosts: `NAME=VALUE`, separated by semicolons.
     #[serde(rename = "kernel")]
     Kernel,
-    /// Where client, server and backends are: three names of hosts.
+    /// The hosts of client, server and backends: three names.
     #[serde(rename = "hosts")]
     Hosts,
-    /// What the client's link does, in the words of `tc qdisc add ... netem`.
+    /// The behaviour of the client's link, in the words of `tc qdisc add ... netem`.
     #[serde(rename = "link")]
     Link,
 }
@@ -52,12 +52,12 @@ impl FactorTarget {
 }
 
 impl Factor {
-    /// Baseline and levels.
+    /// The baseline and the other levels.
     pub(crate) fn all_levels(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.baseline).chain(&self.levels).map(String::as_str)
     }
 
-    /// What a level stands for.
+    /// The text of a level.
     pub(crate) fn text<'f>(&'f self, level: &'f str) -> &'f str {
         self.text.get(level).map_or(level, String::as_str)
     }

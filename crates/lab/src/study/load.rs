@@ -4,33 +4,33 @@ use serde::{Deserialize, Serialize};
 
 use super::FactorTarget;
 
-/// What the generator does in one turn.
+/// The parameters of the generator in one turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyLoad {
     pub(crate) connections: u32,
     #[serde(default = "root")]
     pub(crate) path: String,
-    /// Whether each request has a connection of its own.
+    /// Whether each request uses its own connection.
     #[serde(default)]
     pub(crate) close: bool,
     /// Whether connections are encrypted.
     #[serde(default)]
     pub(crate) tls: bool,
-    /// Whether the study expects replies with other statuses than 2xx.
+    /// Whether the study expects replies with statuses other than 2xx.
     #[serde(default)]
     pub(crate) errors: bool,
     #[serde(default = "turn_ms")]
     pub(crate) turn_ms: u64,
-    /// Whether server and generator each have a processor of their own; else the system places
-    /// them, which is what rows with several workers need.
+    /// Whether server and generator each have their own processor. If not, the system places them,
+    /// as rows with several workers need.
     #[serde(default = "pinned")]
     pub(crate) pinned: bool,
 }
 
-/// Connections that a generator can be asked for.
+/// The most connections of a generator.
 const CONNECTIONS_MAX: u32 = 10_000;
-/// Milliseconds of a turn: shorter ones are noise, longer ones drift apart.
+/// The lengths of a turn in milliseconds: shorter turns are noise, longer ones drift apart.
 const TURN_MS: std::ops::RangeInclusive<u64> = 50..=10_000;
 
 fn root() -> String {
@@ -46,7 +46,7 @@ fn pinned() -> bool {
 }
 
 impl StudyLoad {
-    /// Takes over what a factor says of the load.
+    /// Sets a field from the level of a factor; targets outside the load are ignored.
     pub(super) fn set(&mut self, target: FactorTarget, text: &str) -> Result<(), String> {
         let switch = || match text {
             "on" => Ok(true),

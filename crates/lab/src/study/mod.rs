@@ -1,7 +1,7 @@
-//! A study: a configuration with blanks, what is put into them, and the load.
+//! A study: a configuration with blanks, the values for the blanks, and the load.
 //!
-//! It is a TOML file. Each row of its table says in what it differs from the first, or from the
-//! row it is based on; a factorial study has a row for every combination instead. docs/lab.md
+//! It is a TOML file. Each row of its table lists its differences from the first row, or from the
+//! row that it is based on; a factorial study has a row for every combination instead. docs/lab.md
 //! explains the format.
 
 mod builtin;
@@ -21,29 +21,29 @@ pub(crate) use load::StudyLoad;
 pub(crate) use rows::StudyRow;
 pub(crate) use setting::{HostNames, RowSetting, StudyPlaces};
 
-/// What a study's file says.
+/// The content of a study's file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Study {
     pub(crate) title: String,
-    /// Where the question comes from.
+    /// The source of the question.
     #[serde(default)]
     pub(crate) source: String,
-    /// What is measured, and how to read it.
+    /// What is measured, and how to interpret it.
     pub(crate) explanation: String,
     /// The configuration, with `%%factor%%` in its blanks.
     pub(crate) template: String,
-    /// The columns of its table; none: the usual ones.
+    /// The columns of the study's table; if empty, the usual ones.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
-    /// The factors of which every combination is a row.
+    /// The factors whose combinations are the rows.
     #[serde(default)]
     pub(crate) factorial: Vec<String>,
-    /// The factor with numbers for levels by which a chart shows how rates scale.
+    /// The factor with numeric levels whose scaling a chart shows.
     #[serde(default)]
     pub(crate) scaling: Option<String>,
     pub(crate) load: StudyLoad,
-    /// The test backends behind the servers; most studies need none.
+    /// The test backends behind each server; most studies need none.
     #[serde(default)]
     pub(crate) backend: StudyBackends,
     #[serde(default)]
@@ -52,12 +52,12 @@ pub(crate) struct Study {
     pub(crate) factors: BTreeMap<String, Factor>,
     #[serde(default, rename = "row")]
     pub(crate) rows: Vec<StudyRow>,
-    /// What the source has found in rows of a factorial study.
+    /// The source's findings for rows of a factorial study, by the row's name.
     #[serde(default)]
     pub(crate) found: BTreeMap<String, String>,
 }
 
-/// Backends behind each server: a `weir backend` each.
+/// The backends behind each server, each a `weir backend` process.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyBackends {
@@ -67,11 +67,11 @@ pub(crate) struct StudyBackends {
     pub(crate) options: Vec<String>,
 }
 
-/// The fewest blocks with which an interval can hold in 95 of 100 studies: of fewer, all ratios are
+/// The fewest blocks whose interval can be right in 95 of 100 studies: with fewer, all ratios are
 /// too often on one side.
 pub(crate) const BLOCKS_MIN: usize = 6;
 
-/// How often each row has its turn.
+/// The number of turns of each row, for `--quick` and `--full`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyBlocks {
@@ -86,7 +86,7 @@ impl Default for StudyBlocks {
 }
 
 impl Study {
-    /// Reads a study and checks it; `file` is its name in messages.
+    /// Reads and checks a study; `file` is its name in messages.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, String> {
         let mut study: Self = toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
         match check::problem(&study).or_else(|| study.combine().or_else(|| check::rows(&study))) {
@@ -95,18 +95,19 @@ impl Study {
         }
     }
 
-    /// The row of a name, and its place.
+    /// The row of a name, and its index.
     pub(crate) fn row(&self, name: &str) -> Option<(usize, &StudyRow)> {
         self.rows.iter().enumerate().find(|(_, row)| row.name == name)
     }
 
-    /// The row that another is compared with.
+    /// The row that a row is compared with.
     pub(crate) fn baseline_of(&self, row: usize) -> usize {
         let name = self.rows.get(row).and_then(|row| row.compared_with.as_ref());
         name.and_then(|name| self.row(name)).map_or(0, |(place, _)| place)
     }
 
-    /// A row's name in tables and charts: with what it is compared, unless that is the first.
+    /// A row's name in tables and charts, with the name of its baseline unless that is the first
+    /// row.
     pub(crate) fn label(&self, row: usize) -> String {
         let of = |row: usize| self.rows.get(row).map_or("", |row| &row.name);
         match self.baseline_of(row) {

@@ -11,22 +11,22 @@ use super::Study;
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyRow {
     pub(crate) name: String,
-    /// The row whose levels it has, too; none: the baseline.
+    /// The row whose levels it takes over; `None` for the baseline.
     #[serde(default)]
     pub(crate) based_on: Option<String>,
-    /// The row that its effect is told against; none: the first.
+    /// The row that its effect is compared with; `None` for the first.
     #[serde(default)]
     pub(crate) compared_with: Option<String>,
-    /// The factors that differ, and their levels.
+    /// The factors that differ, with their levels.
     #[serde(default)]
     pub(crate) set: BTreeMap<String, String>,
-    /// Whether the load goes to the first backend, past the server.
+    /// Whether the load bypasses the server and goes to the first backend.
     #[serde(default)]
     pub(crate) direct: bool,
-    /// The one server that can have it, such as `weir`; none: all.
+    /// The only server that can run it, such as `weir`; `None` for all.
     #[serde(default)]
     pub(crate) only: Option<String>,
-    /// What the source has found, as it says it.
+    /// The source's finding, in its own words.
     #[serde(default)]
     pub(crate) found: Option<String>,
 }
@@ -34,11 +34,12 @@ pub(crate) struct StudyRow {
 const NOTHING_LEFT: &str =
     "without the rows that need hosts of their own, there is nothing left to compare";
 
-/// Rows of one study.
+/// The most rows of a study.
 pub(super) const ROWS_MAX: usize = 128;
 
 impl Study {
-    /// The levels of a row, the baseline's where it says nothing.
+    /// The levels of a row; those that it does not set are the baseline's, or those of the row it
+    /// is based on.
     pub(crate) fn levels<'s>(&'s self, row: &'s StudyRow) -> BTreeMap<&'s str, &'s str> {
         let baseline = || {
             let factors = self.factors.iter();
@@ -50,7 +51,8 @@ impl Study {
         levels
     }
 
-    /// Makes the rows of a factorial study. Those of one that was written back are there already.
+    /// Creates the rows of a factorial study. A study that was written to a record already has
+    /// them.
     pub(super) fn combine(&mut self) -> Option<String> {
         if self.factorial.is_empty() {
             return None;
@@ -84,7 +86,7 @@ impl Study {
         unknown.map(|name| format!("found names {name}, which is no combination"))
     }
 
-    /// Removes rows; what is left must not be about them.
+    /// Removes rows; the remaining rows must not refer to them.
     pub(crate) fn leave_out(&mut self, names: &[String]) -> Result<(), String> {
         if names.is_empty() {
             return Ok(());

@@ -1,10 +1,10 @@
-//! What a row comes to: a configuration, a load, hosts, and their kernel's settings.
+//! The resolved values of a row: configuration, load, hosts and kernel settings.
 
 use std::net::SocketAddrV4;
 
 use super::{FactorTarget, Study, StudyLoad, StudyRow};
 
-/// What is known only when a server is about to start.
+/// Values that are known only when a server is about to start.
 #[derive(Clone, Copy)]
 pub(crate) struct StudyPlaces<'p> {
     pub(crate) listen: SocketAddrV4,
@@ -13,18 +13,18 @@ pub(crate) struct StudyPlaces<'p> {
     pub(crate) backends: &'p [SocketAddrV4],
 }
 
-/// A row without its configuration.
+/// The values of a row besides its configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct RowSetting {
     pub(crate) load: StudyLoad,
     pub(crate) hosts: HostNames,
     /// Kernel settings, such as `net.core.somaxconn`, and their values.
     pub(crate) kernel: Vec<(String, String)>,
-    /// netem's words, or nothing.
+    /// The arguments of netem, or nothing.
     pub(crate) link: String,
 }
 
-/// Where each part is; the same name is the same host.
+/// The host of each part; parts with the same name share a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostNames {
     pub(crate) client: String,
@@ -32,11 +32,11 @@ pub(crate) struct HostNames {
     pub(crate) backend: String,
 }
 
-/// Each part on a host of its own.
+/// Each part on its own host.
 const APART: &str = "client server backend";
 
 impl RowSetting {
-    /// Works out a row; what is wrong with a level is an error.
+    /// Resolves a row; an invalid level is an error.
     pub(crate) fn of(study: &Study, row: &StudyRow) -> Result<Self, String> {
         let hosts = HostNames::read(APART)?;
         let load = study.load.clone();
@@ -56,7 +56,7 @@ impl RowSetting {
         Ok(setting)
     }
 
-    /// Whether it asks for more than loopback addresses can do.
+    /// Whether it needs more than loopback addresses.
     pub(crate) fn needs_namespaces(&self) -> bool {
         let is_apart = HostNames::read(APART).is_ok_and(|apart| apart == self.hosts);
         !is_apart || !self.kernel.is_empty() || !self.link.is_empty()
@@ -77,8 +77,8 @@ impl HostNames {
     }
 }
 
-/// `net.core.somaxconn=65535; net.ipv4.tcp_fastopen=2`: only settings of the network are a host's
-/// own.
+/// Parses `net.core.somaxconn=65535; net.ipv4.tcp_fastopen=2`. Only settings of the network belong
+/// to a network namespace.
 fn kernel_settings(text: &str) -> Result<Vec<(String, String)>, String> {
     let settings = text.split(';').map(str::trim).filter(|setting| !setting.is_empty());
     let read = |setting: &str| {

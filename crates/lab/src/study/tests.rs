@@ -52,7 +52,7 @@ fn backends_have_addresses() {
     assert!(row.direct);
 }
 
-/// The setting of the second row, with a factor besides the others that it sets.
+/// The setting of the second row, with an added factor.
 fn setting(factor: &str, level: &str) -> Result<RowSetting, String> {
     let factor = format!("{factor}\n[[row]]\nname = \"default\"");
     let set = format!("{{ workers = \"2\", other = \"{level}\" }}");
@@ -136,7 +136,7 @@ fn a_factorial_study_has_all_combinations() {
     let names: Vec<&str> = study.rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names[..2], ["workers 1, more ", "workers 1, more multi_accept on;"]);
     assert_eq!((names.len(), study.rows[2].found.as_deref()), (6, Some("9")));
-    // As it is kept, it has its rows.
+    // A record has the study together with its rows.
     Study::parse("a.toml", &toml::to_string(&study).unwrap()).unwrap();
     for (more, message) in [
         ("[found]\nx = \"9\"\n", "found names x, which is no combination"),
@@ -165,7 +165,7 @@ fn rows_build_on_the_baseline_and_on_each_other() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_runs() {
+fn errors_in_a_study_are_found_when_it_is_read() {
     for (from, to, message) in [
         ("connections = 8", "connections = 0", "load.connections must be from 1 to 10000"),
         ("connections = 8", "connections = 8\nturn_ms = 1", "load.turn_ms must be from 50"),
@@ -199,7 +199,7 @@ fn what_is_wrong_is_said_before_anything_runs() {
 }
 
 #[test]
-fn the_studies_that_come_along_are_right() {
+fn the_built_in_studies_are_valid() {
     for (name, text) in BUILT_IN {
         let study = Study::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
         assert!(study.rows.len() >= 2 && !study.explanation.is_empty(), "{name}");

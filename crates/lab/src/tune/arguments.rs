@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::goal::TuneGoal;
 
-/// The text of `--help`.
+/// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab tune -c FILE URL [OPTIONS]
 
 Finds the settings that the configuration FILE (Weir's or nginx's) gains from while URL is loaded,
@@ -30,29 +30,28 @@ Backends must be running: the copies use those of the configuration, except wher
 to itself.
 ";
 
-/// How long a search takes at least: below, nothing could be confirmed.
+/// The shortest budget: with less, nothing could be confirmed.
 const BUDGET_MIN: Duration = Duration::from_secs(30);
 
-/// What is to be tuned.
+/// The arguments after `tune`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TuneArguments {
-    /// Whether the usage is asked for.
+    /// Whether to print the usage.
     pub help: bool,
-    /// Whether JSON is.
+    /// Whether to print JSON.
     pub json: bool,
-    /// The configuration.
     pub file: PathBuf,
     /// A URL of the real server.
     pub url: String,
-    /// How long it may take.
+    /// The time that the search may take.
     pub budget: Duration,
-    /// `weir`, `nginx` or the path of a program.
+    /// The server: `weir`, `nginx` or the path of a program.
     pub server: String,
-    /// What `-p` names.
+    /// The value of `-p`.
     pub prefix: Option<PathBuf>,
-    /// What is to improve.
+    /// The figure to improve.
     pub goal: TuneGoal,
-    /// The connections of the load.
+    /// The number of connections of the load.
     pub connections: u32,
     /// Header fields of the requests, `NAME: VALUE`.
     pub headers: Vec<String>,
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn all_options() {
+    fn all_options_are_parsed() {
         let arguments = parse(
             "-c a.conf http://a/ --budget 1h --server nginx -p /srv --goal p99 --connections 8 \
              --header A:b --header B:c --json",
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults() {
+    fn options_have_defaults() {
         let arguments = parse("https://a -c a.conf").unwrap();
         let expected = TuneArguments {
             file: "a.conf".into(),
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes() {
+    fn invalid_arguments_are_errors() {
         for (line, error) in [
             ("", "-c FILE is required"),
             ("http://a/", "-c FILE is required"),

@@ -1,7 +1,7 @@
-//! The changes that are worth trying for a configuration.
+//! The changes worth trying for a configuration.
 //!
-//! The [settings](super::settings) are a table; of these, a configuration has as candidates those
-//! that apply to it and change something in it.
+//! The [settings](super::settings) are a table; the candidates of a configuration are those that
+//! apply to it and change it.
 
 use sandbox::EditableTree;
 
@@ -9,7 +9,7 @@ use super::edits::TuneChange;
 use super::server::TunedServer;
 use super::settings::{SETTINGS, TuneSetting};
 
-/// A change that is worth trying.
+/// A change worth trying.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneCandidate {
     setting: &'static TuneSetting,
@@ -22,7 +22,8 @@ pub fn candidates(tree: &EditableTree, server: TunedServer) -> Vec<TuneCandidate
     let mut found: Vec<(TuneCandidate, EditableTree)> = Vec::new();
     for candidate in all {
         let (changed, changes) = candidate.apply(tree);
-        // Where `sendfile` is on, `sendfile` and `tcp_nopush` together are but the latter.
+        // `sendfile-nopush` also turns `sendfile` on; where that is on already, nothing but
+        // `tcp_nopush` is left.
         let is_new = found.iter().all(|(_, known)| *known != changed);
         if !changes.is_empty() && is_new {
             found.push((candidate, changed));
@@ -32,22 +33,22 @@ pub fn candidates(tree: &EditableTree, server: TunedServer) -> Vec<TuneCandidate
 }
 
 impl TuneCandidate {
-    /// Its name, unique among the candidates of a configuration.
+    /// The name, unique among the candidates of a configuration.
     pub fn name(&self) -> &'static str {
         self.setting.name
     }
 
-    /// Of candidates with the same subject, at most one can be taken.
+    /// At most one candidate of a subject can be kept.
     pub fn subject(&self) -> &'static str {
         self.setting.subject
     }
 
-    /// Why it may matter, in a sentence.
+    /// The reason to try it, in a sentence.
     pub fn why(&self) -> &'static str {
         self.setting.why
     }
 
-    /// The configuration with it, and the lines that differ.
+    /// The configuration with the change, and the changed lines.
     pub fn apply(&self, tree: &EditableTree) -> (EditableTree, Vec<TuneChange>) {
         let mut tree = tree.clone();
         let edits = self.setting.edits.iter();
@@ -55,7 +56,7 @@ impl TuneCandidate {
         (tree, changes)
     }
 
-    /// The configuration with several of them.
+    /// The configuration with several candidates.
     pub fn apply_all(candidates: &[Self], tree: &EditableTree) -> EditableTree {
         candidates.iter().fold(tree.clone(), |tree, candidate| candidate.apply(&tree).0)
     }

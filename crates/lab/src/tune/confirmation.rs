@@ -1,32 +1,33 @@
-//! Confirmation: what of the candidates that seem to gain something still does beside the others.
+//! Confirmation: which of the promising candidates still gain something beside the others.
 //!
-//! The winners make one configuration, and each is left out of it in turn. All blocks are fresh,
-//! because those that made a candidate a winner were on its side. Of several that add nothing, the
-//! worse half (at least one) is left out and the rest is measured again: two settings that do the
-//! same add nothing beside each other, but one of them alone does.
+//! The winners together make one configuration, and each is left out of it in turn. All blocks are
+//! fresh, because those that selected the winners favour them. Of several candidates that add
+//! nothing, the worse half (at least one) is left out and the rest is measured again: two settings
+//! with the same effect add nothing beside each other, but one of them alone does.
 
 use super::gain::{BLOCKS_MIN, GainSamples, TuneBlocks, TuneEffect};
 
 /// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuneResult {
-    /// What each candidate adds beside the others, the best first. None: nothing was found.
+    /// The gain of each candidate beside the others, the best first; empty if nothing was found.
     pub kept: Vec<TuneEffect>,
-    /// What all of them gain together over the baseline; the candidate's number means nothing.
-    /// None as well where the turns ended before these alone were measured together.
+    /// The gain of all of them together over the baseline; its `candidate` has no meaning if there
+    /// are several. `None` also if the turns ran out before exactly these were measured together.
     pub together: Option<TuneEffect>,
     /// The candidates that seemed to gain something and are not kept.
     pub dropped: Vec<usize>,
 }
 
-/// The part of all turns that goes to halving; the rest is for the confirmation.
+/// The share of all turns for halving; the rest is for the confirmation.
 const HALVING_SHARE: f64 = 0.6;
-/// The part of the turns left that a step of the confirmation takes.
+/// The share of the remaining turns that a step of the confirmation takes.
 const STEP_SHARE: f64 = 0.75;
 
-/// Finds the candidates that gain something within so many turns. Of 16, in simulations whose turns
-/// differ by 4 %, 1,000 turns find all gains of 5 % and more in over 90 of 100 searches. `subjects`
-/// has a word for each candidate; of those with the same word at most one is kept.
+/// Finds the candidates that gain something, within a number of turns. In simulations with 16
+/// candidates whose turns differ by 4 %, 1,000 turns find all gains of 5 % and more in over 90 of
+/// 100 searches. `subjects` has the subject of each candidate; at most one candidate of a subject
+/// is kept.
 pub fn search(
     subjects: &[&str],
     turns: usize,
@@ -41,7 +42,7 @@ pub fn search(
     Ok(result)
 }
 
-/// The first of each subject.
+/// The first winner of each subject.
 fn best_of_each(subjects: &[&str], winners: &[usize]) -> Vec<usize> {
     let mut chosen: Vec<usize> = Vec::new();
     for &winner in winners {
@@ -52,9 +53,9 @@ fn best_of_each(subjects: &[&str], winners: &[usize]) -> Vec<usize> {
     chosen
 }
 
-/// Measures candidates beside each other within so many turns, and leaves out those that add
-/// nothing. The last step is kept for the candidates that are sure by then: they are reported
-/// whatever becomes of the others.
+/// Measures candidates beside each other within a number of turns, and leaves out those that add
+/// nothing. Turns for one last step are reserved for the candidates that are sure by then, so that
+/// they are reported whatever the others do.
 pub fn confirm(
     winners: &[usize],
     turns: usize,
@@ -87,7 +88,7 @@ pub fn confirm(
         }
         kept.retain(|candidate| !leaving.contains(candidate));
         result.dropped.extend(leaving);
-        // That of a configuration with the weak ones.
+        // It was measured with the weak candidates.
         result.together = None;
     }
     let is_unconfirmed = |number: &usize| result.kept.iter().all(|kept| kept.candidate != *number);
@@ -95,13 +96,13 @@ pub fn confirm(
     Ok(result)
 }
 
-/// Whether so many turns make a step for so many candidates, at least one of which is there.
+/// Whether the turns suffice for a step with these candidates; a step needs at least one candidate.
 fn affords(candidates: usize, turns: usize) -> bool {
     let configurations = candidates + 1 + usize::from(candidates > 1);
     candidates > 0 && configurations * BLOCKS_MIN <= turns
 }
 
-/// All together, all without each, and the baseline.
+/// The configurations of a step: all candidates, all without each one, and the baseline.
 struct ConfirmationStep<'k> {
     kept: &'k [usize],
     configurations: Vec<Vec<usize>>,
@@ -128,7 +129,7 @@ impl<'k> ConfirmationStep<'k> {
         let mut samples = vec![GainSamples::default(); self.configurations.len() - 1];
         for _ in 0..count {
             let gains = blocks.gains(&self.configurations)?;
-            // They are those of the others over all together.
+            // The gains are those of the other configurations over all candidates together.
             samples.iter_mut().zip(gains).for_each(|(samples, gain)| samples.add(1.0 / gain));
         }
         Ok(ConfirmedBlocks { kept: self.kept, samples })
@@ -137,18 +138,19 @@ impl<'k> ConfirmationStep<'k> {
 
 struct ConfirmedBlocks<'k> {
     kept: &'k [usize],
-    /// What each adds, and last what all add to the baseline; of a single one that is the same.
+    /// The gain of each candidate, and last that of all over the baseline. With a single candidate
+    /// these are the same.
     samples: Vec<GainSamples>,
 }
 
 impl ConfirmedBlocks<'_> {
-    /// What those add that are sure to add something.
+    /// The effects of the candidates that are sure to gain.
     fn sure(&self) -> Vec<TuneEffect> {
         let all = self.kept.iter().zip(&self.samples);
         all.filter_map(|(candidate, samples)| samples.sure_gain(*candidate)).collect()
     }
 
-    /// The others, the worst first.
+    /// The other candidates, the worst first.
     fn all_but(&self, sure: &[TuneEffect]) -> Vec<usize> {
         let is_weak = |candidate: usize| sure.iter().all(|sure| sure.candidate != candidate);
         let all = self.kept.iter().zip(&self.samples);

@@ -1,4 +1,4 @@
-//! Copies of the configuration as servers that run and are loaded: what a search measures.
+//! Running copies of the configuration, which a search puts under load and measures.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -25,25 +25,25 @@ use crate::run::folder::ServerFolder;
 use crate::run::generator::{GeneratorTurn, RunningGenerator};
 
 const TWO_CORES: &str = "two processors are needed: one for the server, one for the load";
-/// The port of addresses without one, and of servers without an address.
+/// The port of addresses without one, and of servers that do not listen explicitly.
 const DEFAULT_PORT: u16 = 80;
-/// How long a turn is.
+/// The length of a turn.
 const TURN_MS: u64 = 300;
-/// From this share of errors on, the user's own configuration is not worth tuning.
+/// Above this share of errors, tuning the user's own configuration is refused.
 const ERRORS: f64 = 0.01;
-/// A candidate's share of errors may be this many times that of the user's own configuration, since
-/// few errors differ by chance.
+/// A candidate's share of errors may be this many times that of the user's own configuration,
+/// because small numbers of errors vary by chance.
 const ERRORS_GROWTH: f64 = 2.0;
-/// From this size on, a file of a copy is a log that must not grow.
+/// A file of a copy above this size is a log, which is emptied.
 const LOG_BYTES_MAX: u64 = 16 << 20;
-/// Copies that run at once, though idle: enough for a round of all candidates.
+/// The most running copies, which are idle between turns: enough for a round of all candidates.
 const RUNNING_MAX: usize = 48;
 
-/// The program that copies are for.
+/// The server program of the copies.
 pub(super) struct TunedProgram {
     pub(super) path: PathBuf,
     pub(super) server: TunedServer,
-    /// What `-V` says.
+    /// The output of `-V`.
     pub(super) said: String,
 }
 
@@ -56,11 +56,11 @@ impl TunedProgram {
     }
 }
 
-/// A copy that runs.
+/// A running copy.
 struct RunningCopy {
-    /// The candidates that it has.
+    /// The candidates applied to it.
     candidates: Vec<usize>,
-    // Ends before its server does.
+    // Dropped before its server.
     generator: RunningGenerator,
     server: MeasuredServer,
     folder: ServerFolder,
@@ -69,18 +69,18 @@ struct RunningCopy {
 /// A copy whose configuration is written.
 struct WrittenCopy {
     turn: GeneratorTurn,
-    /// The port that the load is for.
+    /// The port that the load uses.
     port: u16,
     notes: Vec<String>,
 }
 
-/// Writes a configuration, which may have secrets, for the eyes of its owner only.
+/// Writes a configuration readable by its owner only, because it may contain secrets.
 fn keep_private(file: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).open(file)?.write_all(text)
 }
 
-/// Logs that are long enough to fill a disk begin again; servers append to them.
+/// Empties logs that could fill a disk; servers append to their logs, so they go on at the start.
 fn empty_logs(folder: &Path) {
     for file in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_long = file.metadata().is_ok_and(|of| of.is_file() && of.len() > LOG_BYTES_MAX);
@@ -90,15 +90,15 @@ fn empty_logs(folder: &Path) {
     }
 }
 
-/// All copies.
+/// The copies of a search.
 pub(super) struct TuneCopies<'t> {
     pub(super) tree: &'t EditableTree,
     pub(super) candidates: &'t [TuneCandidate],
     pub(super) program: &'t TunedProgram,
     pub(super) arguments: &'t TuneArguments,
     pub(super) weir: &'t Path,
-    /// The generator has a processor of its own, and the server all others: where both run on the
-    /// same, turns differ by more than most settings are worth.
+    /// The generator has its own processor and the server has all others: on a shared processor,
+    /// turns differ by more than the effect of most settings.
     load_core: usize,
     server_cores: Vec<usize>,
     running: Vec<RunningCopy>,
@@ -136,8 +136,8 @@ impl<'t> TuneCopies<'t> {
         })
     }
 
-    /// What works otherwise in a copy of the user's own configuration. An error if the server
-    /// refuses it.
+    /// The ways in which a copy of the user's own configuration differs from it. An error if the
+    /// server refuses the copy.
     pub(super) fn notes(&self) -> Result<Vec<String>, String> {
         match self.refusal(&[])? {
             Some(why) => {
@@ -147,7 +147,7 @@ impl<'t> TuneCopies<'t> {
         }
     }
 
-    /// Why the server refuses a configuration; nothing if it does not.
+    /// The server's message if it refuses a configuration; `None` if it accepts it.
     pub(super) fn refusal(&self, candidates: &[usize]) -> Result<Option<String>, String> {
         let folder = ServerFolder::new()?;
         self.write(candidates, &folder)?;
@@ -157,7 +157,8 @@ impl<'t> TuneCopies<'t> {
         Ok((!output.status.success()).then_some(said))
     }
 
-    /// A turn of the user's own configuration, which must answer. Returns the seconds that it took.
+    /// Runs a turn of the user's own configuration, which must reply without errors. Returns the
+    /// seconds it took.
     pub(super) fn try_baseline(&mut self) -> Result<f64, String> {
         let at = self.at(&[])?;
         let begin = Instant::now();
@@ -177,7 +178,7 @@ impl<'t> TuneCopies<'t> {
         Ok(seconds)
     }
 
-    /// The place of a copy with these candidates; it is started if need be.
+    /// The index of the copy with these candidates, which is started if it does not run.
     fn at(&mut self, candidates: &[usize]) -> Result<usize, String> {
         let known = self.running.iter().position(|copy| copy.candidates == candidates);
         if let Some(at) = known {
@@ -188,7 +189,7 @@ impl<'t> TuneCopies<'t> {
             self.running.remove(oldest.unwrap_or_default());
         }
         let mut copy = self.start(candidates)?;
-        // What a server does at first only is over after this.
+        // One turn of warm-up.
         copy.generator.turn()?;
         self.running.push(copy);
         Ok(self.running.len() - 1)
@@ -204,7 +205,7 @@ impl<'t> TuneCopies<'t> {
         Ok(RunningCopy { candidates: candidates.to_vec(), generator, server, folder })
     }
 
-    /// Writes a copy into a folder.
+    /// Writes the configuration of a copy into a folder.
     fn write(&self, candidates: &[usize], folder: &ServerFolder) -> Result<WrittenCopy, String> {
         let chosen: Vec<TuneCandidate> = candidates.iter().map(|at| self.candidates[*at]).collect();
         let tree = TuneCandidate::apply_all(&chosen, self.tree);
@@ -222,7 +223,7 @@ impl<'t> TuneCopies<'t> {
         let mut ports = BTreeMap::new();
         let mut held = Vec::new();
         for address in sandbox::addresses(&tree, DEFAULT_PORT)? {
-            // All are held until all are known, so that they differ.
+            // All listeners are held until all ports are known, so that the ports differ.
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
             let listener = listener.map_err(|error| format!("no free port: {error}"))?;
             let new = listener.local_addr().map_err(|error| error.to_string())?;
@@ -275,15 +276,15 @@ impl<'t> TuneCopies<'t> {
         command
     }
 
-    /// The goal's figure in a turn; `None` if that failed. Only the user's own configuration must
-    /// start and answer.
+    /// The goal's figure in a turn; `None` if the turn failed. A failure to start or reply is an
+    /// error only for the user's own configuration.
     fn turn(&mut self, candidates: &[usize]) -> Result<Option<f64>, String> {
         for last in [false, true] {
             let measured = self.at(candidates).and_then(|at| self.measure(at));
             match measured {
                 Ok(measured) => return Ok(self.figure(candidates, &measured)),
                 Err(why) if last && candidates.is_empty() => return Err(why),
-                // A server that has ended is started again.
+                // The copy is started again.
                 Err(_) => self.running.retain(|copy| copy.candidates != candidates),
             }
         }
@@ -300,8 +301,8 @@ impl<'t> TuneCopies<'t> {
         Ok(measured)
     }
 
-    /// The goal's figure; `None` of a turn with errors where the user's own configuration has none,
-    /// or with a far larger share of them.
+    /// The goal's figure; `None` if the turn has errors and the user's own configuration has none,
+    /// or if its share of errors is much larger.
     fn figure(&mut self, candidates: &[usize], measured: &MeasuredRun) -> Option<f64> {
         let share = measured.errors as f64 / measured.requests.max(1) as f64;
         if candidates.is_empty() {

@@ -1,6 +1,7 @@
-//! How a candidate changes a configuration. An edit is data; applying it changes a tree and notes
-//! each line that it changed. Edits look at the tree as it is, so that several candidates can be
-//! applied one after another; one that finds everything in place changes nothing.
+//! Edits: the ways in which a candidate changes a configuration. An edit is data; applying it
+//! changes a tree and returns each changed line. An edit is applied to the tree as it is, so that
+//! several candidates can be applied one after another; it changes nothing that is in place
+//! already.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,50 +11,50 @@ use sandbox::{EditableDirective, EditableTree, LinePlace, ListenAddress};
 /// An edit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TuneEdit {
-    /// A line directly in the block at that path of names.
+    /// A line directly in one block.
     Line(BlockLine),
-    /// The last line of each `upstream` of `http {}`. Last, because nginx wants `keepalive` after
-    /// the directive that balances.
+    /// The last line of each `upstream` of `http {}`: nginx requires `keepalive` to follow the
+    /// balancing directive.
     EachUpstream { line: &'static [&'static str] },
-    /// A parameter of one `listen` line of each TCP address of `http {}`. nginx takes the options
-    /// of a socket from one line only.
+    /// A parameter of one `listen` line of each TCP address of `http {}`: nginx accepts the options
+    /// of a socket in one line per address only.
     EachListen { parameter: &'static str },
-    /// Parameters of each `access_log` of `http {}` that writes a file without a buffer.
+    /// Parameters for each `access_log` of `http {}` that writes to a file without a buffer.
     EachAccessLog { parameters: &'static [&'static str] },
-    /// `proxy_set_header Connection "";` wherever the header is not set.
+    /// `proxy_set_header Connection "";` in `http {}` and in each block that sets other headers.
     NoConnectionHeader,
-    /// Lines of servers and of `http {}` itself with exactly these words get others.
+    /// Lines with exactly the words `old`, in servers and in `http {}` itself, become `new`.
     OutsideLocations { old: &'static [&'static str], new: &'static [&'static str] },
 }
 
-/// A line that a block is to have.
+/// A line that a block must have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockLine {
-    /// The names of the blocks from the outermost on; none: outside all blocks.
+    /// The names of the block and the blocks around it, the outermost first; empty for the whole
+    /// file.
     pub(super) block: &'static [&'static str],
-    /// The words.
+    /// The words of the line.
     pub(super) line: &'static [&'static str],
-    /// Whether a line of this directive that is there already is to stay. One that is not is
-    /// replaced, also further in, where it would undo the new one.
+    /// Whether an existing line of this directive stays. If not it is replaced, in inner blocks as
+    /// well, where it would override the new line.
     pub(super) stays: fn(&EditableDirective) -> bool,
 }
 
 /// A line that was changed or added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TuneChange {
-    /// The number of the directive that was changed; `None`: a line was added.
+    /// The number of the changed directive; `None` if a line was added.
     pub number: Option<usize>,
-    /// The changed line, or the line of the block that one was added to.
+    /// The place of the changed line, or of the block that got a line.
     pub place: LinePlace,
-    /// The block around: `http`, `upstream app`; `None`: none.
+    /// The innermost block, such as `http` or `upstream app`; `None` outside all blocks.
     pub block: Option<String>,
-    /// The line as it was.
+    /// The old line; `None` if a line was added.
     pub old: Option<String>,
-    /// The line as it is now.
+    /// The new line.
     pub new: String,
 }
 
-/// The place, and what changes there.
 impl fmt::Display for TuneChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "@ {}", self.place)?;
@@ -68,7 +69,7 @@ impl fmt::Display for TuneChange {
 }
 
 impl TuneEdit {
-    /// Changes the tree; answers what was changed.
+    /// Changes the tree and returns the changes.
     pub(super) fn apply(self, tree: &mut EditableTree) -> Vec<TuneChange> {
         match self {
             Self::Line(line) => line.apply(tree),
@@ -107,7 +108,7 @@ impl BlockLine {
     }
 }
 
-/// Gives a directive other words.
+/// Replaces the words of a directive.
 fn replace(line: &mut EditableDirective, around: &[String], words: &[&str]) -> TuneChange {
     change(line, around, |line| {
         line.words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
@@ -130,7 +131,7 @@ fn change(
     }
 }
 
-/// Adds the first line of a block, if that exists.
+/// Adds a line at the start of a block, if the block exists.
 fn insert(tree: &mut EditableTree, path: &[&str], words: &[&str]) -> Option<TuneChange> {
     let beginning = tree.beginning();
     let (name, around) = match path {
@@ -190,7 +191,8 @@ fn each_upstream(tree: &mut EditableTree, words: &[&str]) -> Vec<TuneChange> {
     changes
 }
 
-/// What a `listen` line may say of its socket: nginx wants all of it in one line of an address.
+/// The parameters of `listen` that set options of the socket: nginx accepts them in one line per
+/// address only.
 const SOCKET_OPTIONS: [&str; 12] = [
     "accept_filter",
     "backlog",
@@ -206,7 +208,7 @@ const SOCKET_OPTIONS: [&str; 12] = [
     "so_keepalive",
 ];
 
-/// The name of a parameter such as `backlog=511`.
+/// The name in a parameter such as `backlog=511`.
 fn parameter_name(word: &str) -> &str {
     word.split('=').next().unwrap_or_default()
 }
@@ -222,12 +224,12 @@ fn each_listen(tree: &mut EditableTree, parameter: &str) -> Vec<TuneChange> {
     changes
 }
 
-/// For each TCP address none of whose lines has that parameter, the line that may get it.
+/// For each TCP address without the parameter, the line that gets it.
 fn listens_without(tree: &EditableTree, parameter: &str) -> BTreeSet<usize> {
     let mut by_address: BTreeMap<ListenAddress, Vec<&EditableDirective>> = BTreeMap::new();
     for line in tree.lines() {
         let is_listen = line.is_in(&["http", "server"]) && line.directive.is("listen");
-        // The default port is the same for all lines, so any will do to tell addresses apart.
+        // Any port serves to tell addresses apart, because the default is the same for all lines.
         if is_listen
             && let Ok(address @ ListenAddress::Tcp(_)) = ListenAddress::of(line.directive, 80)
         {
@@ -257,7 +259,7 @@ fn each_access_log(tree: &mut EditableTree, parameters: &[&str]) -> Vec<TuneChan
             return;
         }
         changes.push(change(line, around, |line| {
-            // The second word is always the format.
+            // The second argument is always the format.
             if line.words.len() == 2 {
                 line.words.push(b"combined".to_vec());
             }
@@ -267,7 +269,7 @@ fn each_access_log(tree: &mut EditableTree, parameters: &[&str]) -> Vec<TuneChan
     changes
 }
 
-/// Names of files with variables cannot have a buffer, and syslog cannot.
+/// A log can have a buffer if it is a file whose name has no variables.
 fn can_be_buffered(log: &EditableDirective) -> bool {
     let file = log.argument();
     !(file.is_empty()
@@ -276,7 +278,7 @@ fn can_be_buffered(log: &EditableDirective) -> bool {
         || file.contains('$'))
 }
 
-/// The files that have a buffer already: nginx wants all lines of a file to have the same.
+/// Files that have a buffer already: nginx requires the same parameters in all lines of a file.
 fn buffered_logs(tree: &EditableTree) -> BTreeSet<String> {
     let is_buffered = |line: &EditableDirective| {
         let mut words = line.arguments().skip(1).map(parameter_name);
@@ -287,7 +289,7 @@ fn buffered_logs(tree: &EditableTree) -> BTreeSet<String> {
     logs.map(|line| line.argument().to_owned()).collect()
 }
 
-/// A block that sets any header inherits none, so each of these needs the line.
+/// A block that sets any header inherits none, so each such block needs the line.
 fn no_connection_header(tree: &mut EditableTree) -> Vec<TuneChange> {
     const WORDS: [&str; 3] = ["proxy_set_header", "Connection", ""];
     let mut changes = Vec::new();

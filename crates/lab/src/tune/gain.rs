@@ -1,37 +1,37 @@
-//! What is measured, and when it is sure.
+//! Gains, and when they are certain.
 //!
-//! Everything is told as a gain: a ratio of two turns of the same block in which more is better, so
-//! that what else the machine did met both. Verdicts take the interval of the median.
+//! A gain is a ratio of two turns of the same block in which more is better; disturbances by the
+//! machine affect both turns alike. Verdicts use the confidence interval of the median.
 
 use statistics::{Interval, median, median_interval};
 
-/// The fewest blocks that a verdict is given on.
+/// The fewest blocks for a verdict.
 pub(super) const BLOCKS_MIN: usize = 8;
 
-/// What bootstrap samples are drawn with: the same measurements give the same result.
+/// The seed of the bootstrap samples; fixed, so that the same measurements give the same result.
 const SEED: u64 = 1;
 
-/// The gain of a configuration that fails where the user's own does not.
+/// The gain of a configuration that fails although the user's own does not.
 pub const FAILED: f64 = 0.0;
 
-/// Whoever measures configurations, one block after another.
+/// Measures configurations, block by block.
 pub trait TuneBlocks {
-    /// Measures one more block: one turn of each configuration, in any order. A configuration is
-    /// the numbers of the candidates that it has; without any it is the user's own. Answers the
-    /// gains of all but the first over the first: ratios of the goal's figure in which more is
-    /// better, [`FAILED`] where a configuration has errors that the user's own has not, NaN where
-    /// the first has.
+    /// Measures one more block: one turn of each configuration, in any order. A configuration is a
+    /// list of the numbers of its candidates; the empty one is the user's own. Returns the gains of
+    /// all but the first over the first: ratios of the goal's figure in which more is better,
+    /// [`FAILED`] if a configuration has errors that the user's own does not have, NaN if the first
+    /// fails.
     fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String>;
 }
 
-/// What a candidate gains.
+/// The measured gain of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuneEffect {
     /// The candidate's number.
     pub candidate: usize,
-    /// Its gain: 1 means none.
+    /// The gain; 1 is no effect.
     pub gain: Interval,
-    /// In how many blocks that was measured.
+    /// The number of blocks in which it was measured.
     pub blocks: usize,
 }
 
@@ -39,12 +39,12 @@ pub struct TuneEffect {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GainSamples {
     gains: Vec<f64>,
-    /// Whether a turn has failed: good turns would be chosen for their result then.
+    /// Whether a turn failed. If so the candidate never gains: its good turns would be a selection.
     has_failed: bool,
 }
 
 impl GainSamples {
-    /// Takes one more; what is no ratio is left out.
+    /// Adds a gain; values that are not ratios are left out.
     pub(super) fn add(&mut self, gain: f64) {
         self.has_failed |= gain == FAILED;
         if gain.is_finite() && gain > 0.0 {
@@ -52,7 +52,7 @@ impl GainSamples {
         }
     }
 
-    /// The median; of nothing, and after a failure, it is below all others.
+    /// The median; 0, which sorts last, without samples and after a failure.
     pub(super) fn median(&self) -> f64 {
         if self.gains.is_empty() || self.has_failed { 0.0 } else { median(&self.gains) }
     }
@@ -62,7 +62,7 @@ impl GainSamples {
         Some(TuneEffect { candidate, gain, blocks: self.gains.len() })
     }
 
-    /// The effect if its interval excludes no effect, on the good side.
+    /// The effect if its interval lies above 1.
     pub(super) fn sure_gain(&self, candidate: usize) -> Option<TuneEffect> {
         let others = self.gains.iter().filter(|gain| **gain <= 1.0).count();
         let effect =
@@ -70,7 +70,7 @@ impl GainSamples {
         effect.filter(|effect| effect.gain.low > 1.0)
     }
 
-    /// Whether the interval excludes no effect, on the bad side, or a turn has failed.
+    /// Whether the interval lies below 1, or a turn failed.
     pub(super) fn is_surely_worse(&self) -> bool {
         let others = self.gains.iter().filter(|gain| **gain >= 1.0).count();
         let is_worse =
@@ -78,15 +78,16 @@ impl GainSamples {
         self.has_failed || is_worse()
     }
 
-    /// Whether an interval can exclude no effect while so many samples are on the other side. It is
-    /// never narrower than the exact one of the sign test, which is much quicker to compute.
+    /// Whether the interval can exclude 1 with this number of samples on the other side. The
+    /// interval is never narrower than the exact one of the sign test, which is much quicker to
+    /// compute.
     fn is_sure(&self, others: usize) -> bool {
         let count = self.gains.len();
         count >= BLOCKS_MIN && 2.0 * at_most(others, count) <= 0.05
     }
 }
 
-/// The probability of at most so many heads in so many throws.
+/// The probability of at most `heads` heads in `throws` throws of a coin.
 fn at_most(heads: usize, throws: usize) -> f64 {
     let mut exactly = 0.5f64.powi(throws as i32);
     let mut sum = exactly;
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts() {
+    fn verdicts_follow_from_the_interval() {
         let better = samples((0..20).map(|at| 1.05 + f64::from(at % 5) * 0.01));
         assert!(better.sure_gain(0).is_some() && !better.is_surely_worse());
         let worse = samples((0..20).map(|at| 0.9 + f64::from(at % 5) * 0.01));
@@ -134,9 +135,10 @@ mod tests {
         assert_eq!(samples([]).median(), 0.0);
     }
 
-    /// By the binomial distribution: of 40 throws, 13 heads and fewer come up with 1.9 %.
+    /// By the binomial distribution: of 40 throws, 13 or fewer are heads with a probability of 1.9
+    /// %.
     #[test]
-    fn heads_and_tails() {
+    fn the_coin_has_a_binomial_distribution() {
         assert!((at_most(13, 40) - 0.0192).abs() < 1e-4);
         assert!((at_most(0, 8) - 1.0 / 256.0).abs() < 1e-12);
         assert!((at_most(8, 8) - 1.0).abs() < 1e-12);

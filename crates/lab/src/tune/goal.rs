@@ -1,10 +1,10 @@
-//! What is to improve, and how its changes are told.
+//! The figure to improve, and the format of its changes.
 
 use statistics::Interval;
 
 use crate::figures::MeasuredRun;
 
-/// The figure that is to improve.
+/// The figure to improve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuneGoal {
     /// Requests per second.
@@ -35,7 +35,7 @@ impl TuneGoal {
         }
     }
 
-    /// The figure of a turn.
+    /// The goal's figure of a turn.
     pub(super) fn of(self, measured: &MeasuredRun) -> f64 {
         match self {
             Self::Rate => measured.rate,
@@ -44,12 +44,12 @@ impl TuneGoal {
         }
     }
 
-    /// The gain of a figure over another, a ratio in which more is better.
+    /// The gain of one figure over another: a ratio in which more is better.
     pub fn gain(self, own: f64, over: f64) -> f64 {
         if self.is_better_when_higher() { own / over } else { over / own }
     }
 
-    /// The change of the figure that a gain means, in per cent.
+    /// The change of the figure for a gain, in per cent.
     pub fn percent(self, gain: Interval) -> Interval {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let Interval { value, low, high } = gain;
@@ -61,7 +61,7 @@ impl TuneGoal {
         }
     }
 
-    /// `+12.3 % requests/s [+10.1 +14.0]`
+    /// The change as text: `+12.3 % requests/s [+10.1 +14.0]`.
     pub fn told(self, gain: Interval) -> String {
         let Interval { value, low, high } = self.percent(gain);
         format!("{value:+.1} % {} [{low:+.1} {high:+.1}]", self.figure())
@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_it_is_told() {
+    fn gains_are_printed_as_changes_of_the_figure() {
         let gain = Interval { value: 1.25, low: 1.0 / 0.9, high: 2.0 };
         assert_eq!(TuneGoal::Rate.told(gain), "+25.0 % requests/s [+11.1 +100.0]");
         assert_eq!(TuneGoal::Cpu.told(gain), "-20.0 % CPU/request [-50.0 -10.0]");
     }
 
     #[test]
-    fn more_is_always_better() {
+    fn a_gain_above_one_is_always_better() {
         assert_eq!(TuneGoal::Rate.gain(200.0, 100.0), 2.0);
         assert_eq!(TuneGoal::P99.gain(200.0, 100.0), 0.5);
         assert_eq!(TuneGoal::parse("cpu"), Ok(TuneGoal::Cpu));

@@ -1,16 +1,16 @@
-//! Successive halving: the candidates that gain something, with few turns spent on those that do
-//! not.
+//! Successive halving: finds the candidates that gain something, and spends few turns on the
+//! others.
 //!
 //! All candidates are measured against the baseline, block by block. After each round the worse
-//! half by median is dropped, so that those that are left get more blocks. A candidate that is sure
-//! to gain is never dropped; one that is sure to lose is dropped at once. What comes out is not yet
-//! believed: of many candidates without effect, one or another looks as if it had one
+//! half by median is dropped, so that the remaining ones get more blocks. A candidate that is sure
+//! to gain is never dropped; one that is sure to lose is dropped at once. The winners are not
+//! final: of many candidates without effect, some seem to have one by chance
 //! ([`confirmation`](super::confirmation)).
 
 use super::gain::{BLOCKS_MIN, GainSamples, TuneBlocks, TuneEffect};
 
-/// The candidates of `0..count` that are sure to gain, the best first, found within so many turns.
-/// A block takes one turn for each candidate that is still measured, and one for the baseline.
+/// The candidates of `0..count` that are sure to gain, the best first, found within `turns` turns.
+/// A block takes one turn for each remaining candidate, and one for the baseline.
 pub fn halve(
     count: usize,
     turns: usize,
@@ -31,26 +31,26 @@ pub fn halve(
     Ok(race.winners())
 }
 
-/// How many rounds it takes until one is left of two.
+/// The number of rounds until the last two candidates are left.
 fn rounds(count: usize) -> usize {
     count.next_power_of_two().trailing_zeros().max(1) as usize
 }
 
-/// The fewest turns with which [`halve`] can come to a verdict on each of so many candidates.
+/// The fewest turns with which [`halve`] can reach a verdict on each candidate.
 pub fn turns_min(count: usize) -> usize {
     rounds(count) * BLOCKS_MIN * (count + 1)
 }
 
 struct HalvingRace {
     alive: Vec<usize>,
-    /// Of each candidate.
+    /// The samples of each candidate, the dropped ones included.
     samples: Vec<GainSamples>,
-    /// How many may still be taken.
+    /// The turns left.
     turns: usize,
 }
 
 impl HalvingRace {
-    /// Measures as many blocks as so many turns make.
+    /// Measures as many blocks as fit into a number of turns.
     fn round(&mut self, turns: usize, blocks: &mut dyn TuneBlocks) -> Result<(), String> {
         let end = self.turns.saturating_sub(turns);
         while !self.alive.is_empty() && self.turns > end + self.alive.len() {
@@ -72,7 +72,7 @@ impl HalvingRace {
         Ok(())
     }
 
-    /// Drops the worse half, but none that is sure to gain.
+    /// Drops the worse half, except candidates that are sure to gain.
     fn drop_half(&mut self) {
         let samples = &self.samples;
         let mut by_median = self.alive.clone();
@@ -105,7 +105,7 @@ mod tests {
         assert!(machine.turns <= 300);
     }
 
-    /// What is surely worse gets no turns after the first blocks; the others share them.
+    /// A candidate that surely loses gets no turns after the first blocks; the others share them.
     #[test]
     fn the_worst_are_dropped_at_once() {
         let mut machine = SimulatedMachine::new(&[0.5, 0.5, 0.5, 0.5, 1.1], 1);
@@ -114,9 +114,9 @@ mod tests {
         assert!(machine.measured[4] > 200, "{:?}", machine.measured);
     }
 
-    /// More than half gain: none of them is dropped.
+    /// More than half of the candidates gain: none of these is dropped.
     #[test]
-    fn those_sure_to_gain_stay() {
+    fn candidates_sure_to_gain_stay() {
         let mut machine = SimulatedMachine::new(&[1.3; 6], 1);
         assert_eq!(halve(6, 600, &mut machine).unwrap().len(), 6);
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do() {
+    fn too_few_turns_find_nothing() {
         let mut machine = SimulatedMachine::new(&[], 1);
         assert_eq!(halve(0, 100, &mut machine), Ok(Vec::new()));
         let mut machine = SimulatedMachine::new(&[1.5], 1);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_were_no_good_do_not_count() {
+    fn invalid_gains_do_not_count() {
         struct Broken;
         impl TuneBlocks for Broken {
             fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String> {

@@ -1,10 +1,9 @@
-//! `weir lab tune`: which settings a configuration gains from, under its own load.
+//! `weir lab tune`: finds the settings that a configuration gains from, under its own load.
 //!
-//! The [`candidates`] are edits of a configuration that are worth trying. Copies of it run beside
-//! the real server, each in a sandbox (crate `sandbox`).
-//! [`halving`] finds the candidates that gain something, [`confirmation`] those that still do
-//! beside the others, and [`patch`] shows them. Only [`copies`] knows servers and load: a search
-//! asks a [`TuneBlocks`].
+//! The [`candidates`] are edits of the configuration that are worth trying. Copies of it run beside
+//! the real server, each in a sandbox (crate `sandbox`). [`halving`] finds the candidates that gain
+//! something, [`confirmation`] those that still do beside the others, and [`patch`] prints them.
+//! Only [`copies`] knows servers and load: a search uses a [`TuneBlocks`](gain::TuneBlocks).
 
 mod arguments;
 mod candidates;

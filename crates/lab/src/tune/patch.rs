@@ -1,7 +1,7 @@
-//! What a search has found, as changes of the user's own lines, each with its measured effect.
+//! The result of a search as changes of the user's own lines, each with its measured effect.
 //!
-//! It is written for people: each change names its file and line, shows the old line and the new
-//! one, and says as comments what that gains. A line that several candidates change is shown once.
+//! It is written for people: each change has its file and line, the old line and the new one, and
+//! its gain as comments. A line that several candidates change is shown once.
 
 use std::fmt::Write as _;
 
@@ -14,61 +14,57 @@ use super::edits::TuneChange;
 use super::gain::TuneEffect;
 use super::goal::TuneGoal;
 
-/// All changes.
+/// All changes, with their effects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TunePatch {
-    /// What is to improve.
+    /// The figure to improve.
     pub goal: &'static str,
-    /// What all changes do together, in per cent.
+    /// The effect of all changes together.
     pub together: Option<PatchEffect>,
-    /// The changes, the most effective first.
+    /// The changes; those of the most effective candidate first.
     pub hunks: Vec<TuneHunk>,
-    /// How many candidates were tried.
+    /// The number of candidates tried.
     pub tried: usize,
-    /// How many seemed to gain something, and could not be confirmed.
+    /// The names of the candidates that seemed to gain something and could not be confirmed.
     pub unconfirmed: Vec<&'static str>,
 }
 
 /// A change of a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TuneHunk {
-    /// `FILE:LINE` of the line, or of the block that one is added to.
+    /// `FILE:LINE` of the changed line, or of the block that gets a line.
     pub place: String,
-    /// The block around.
+    /// The innermost block.
     pub block: Option<String>,
-    /// The line as it is; `None`: a line is added.
+    /// The old line; `None` if a line is added.
     pub old: Option<String>,
-    /// The line as it shall be.
+    /// The new line.
     pub new: String,
-    /// The candidates that change it.
+    /// The candidates that change the line.
     pub reasons: Vec<PatchReason>,
     #[serde(skip)]
     number: Option<usize>,
 }
 
-/// Why a line is changed.
+/// A candidate that changes a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PatchReason {
-    /// The candidate's name.
     pub name: &'static str,
-    /// Why it matters.
+    /// The reason to try it.
     pub why: &'static str,
-    /// What it adds beside the others.
+    /// The effect beside the other candidates.
     pub effect: PatchEffect,
 }
 
-/// The change of the goal's figure, in per cent, with its interval.
+/// A change of the goal's figure in per cent, with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PatchEffect {
     /// The median.
     pub percent: f64,
-    /// The lower end of the interval.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
-    /// In how many blocks it was measured.
     pub blocks: usize,
-    /// The same as text.
+    /// The effect as text.
     pub told: String,
 }
 
@@ -82,7 +78,7 @@ impl PatchEffect {
 }
 
 impl TunePatch {
-    /// The changes of a tree that the kept ones of these candidates make.
+    /// The changes of a tree by those candidates that the result keeps.
     pub fn new(
         tree: &EditableTree,
         candidates: &[TuneCandidate],
@@ -108,7 +104,7 @@ impl TunePatch {
         Self { goal: goal.figure(), together, hunks, tried: candidates.len(), unconfirmed }
     }
 
-    /// The text for people.
+    /// The text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let tried = self.tried;
@@ -135,8 +131,8 @@ impl TunePatch {
     }
 }
 
-/// Adds a change, to the hunk of the same line if there is one. A file that is included twice has
-/// each of its lines twice in the tree.
+/// Adds a change, to the hunk of the same line if there is one. Each line of a file that is
+/// included twice occurs twice in the tree.
 fn note(change: TuneChange, reason: &PatchReason, hunks: &mut Vec<TuneHunk>) {
     let place = change.place.to_string();
     let is_same_line = |hunk: &&mut TuneHunk| match change.number {
@@ -197,7 +193,7 @@ mod tests {
     const TEXT: &str = "worker_processes 1;\nevents {}\nhttp {\n server {\n  listen 80;\n \
                         root /srv;\n }\n}\n";
 
-    /// The patch of those candidates, of which each gains 12.3 %.
+    /// The patch of these candidates, each with a gain of 12.3 %.
     fn patch(text: &str, names: &[&str], goal: TuneGoal) -> TunePatch {
         let tree = tree(text);
         let all = candidates(&tree, TunedServer::Nginx(1, 22, 1));
@@ -214,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_with_its_effect() {
+    fn each_line_is_shown_with_its_effect() {
         let patch = patch(TEXT, &["pinned-workers", "sendfile-nopush"], TuneGoal::Rate);
         assert_eq!(
             patch.text(),
@@ -251,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_that_are_not_confirmed_are_named() {
+    fn unconfirmed_candidates_are_named() {
         let tree = tree(TEXT);
         let all = candidates(&tree, TunedServer::Weir);
         let result = TuneResult { dropped: vec![0, 1], ..TuneResult::default() };
@@ -261,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_found() {
+    fn a_result_without_changes_is_one_line() {
         let patch = patch(TEXT, &[], TuneGoal::Rate);
         assert_eq!(
             patch.text(),

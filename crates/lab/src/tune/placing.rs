@@ -1,23 +1,23 @@
-//! Where a copy's workers run. taskset alone does not keep them there: `auto` counts all processors
-//! of the machine, and `worker_cpu_affinity` chooses among all of them.
+//! The processors of a copy's workers. taskset alone does not keep workers on them: `auto` counts
+//! all processors of the machine, and `worker_cpu_affinity` chooses among all of them.
 
 use sandbox::EditableTree;
 
-/// Has a copy take the processors that servers have for all there are.
+/// Makes a copy use the servers' processors only.
 pub(super) fn place(tree: &mut EditableTree, cores: &[usize]) {
     let count = cores.len().to_string();
     tree.root.iter_mut().for_each(|line| {
         if line.is("worker_processes") && line.argument() == "auto" {
             line.words[1] = count.clone().into_bytes();
         } else if line.is("worker_cpu_affinity") {
-            // Masks of the real machine are those of other processors, too.
+            // The real server's masks may include other processors.
             line.words.truncate(1);
             line.words.extend([b"auto".to_vec(), mask(cores).into_bytes()]);
         }
     });
 }
 
-/// A bit for each processor, the first on the right.
+/// A mask with one digit per processor, the first on the right.
 fn mask(cores: &[usize]) -> String {
     let last = cores.iter().copied().max().unwrap_or_default();
     let bit = |core| if cores.contains(&core) { '1' } else { '0' };

@@ -1,4 +1,4 @@
-//! `weir lab tune` from its arguments to the patch.
+//! `weir lab tune`, from its arguments to the patch.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,10 +16,10 @@ use super::patch::TunePatch;
 use crate::progress;
 use crate::run::program::ServerProgram;
 
-/// Tunes, and returns what is to be printed. `weir` is this program, which is the generator, too.
+/// Tunes, and returns the text to print. `weir` is this program, which is also the generator.
 pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
     let begun = Instant::now();
-    // nginx takes the limit that it finds.
+    // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let program = TunedProgram::of(ServerProgram::find(&arguments.server, weir)?.path)?;
     let tree = EditableTree::read(&arguments.file, &mut Disk)?;
@@ -46,7 +46,7 @@ pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
     shown(arguments, &tree, &accepted, &result)
 }
 
-/// The candidates that the server does not refuse. The user's own configuration must pass.
+/// The candidates that the server accepts. It must accept the user's own configuration.
 fn accepted(
     tree: &EditableTree,
     all: &[TuneCandidate],
@@ -69,9 +69,9 @@ fn accepted(
     Ok(accepted)
 }
 
-/// Fails, with the budget that is needed, if there are too few turns.
+/// An error with the budget needed, if there are too few turns.
 fn enough(count: usize, turns: usize, turn_s: f64) -> Result<(), String> {
-    // Halving has three fifths of all turns.
+    // Halving takes three fifths of all turns.
     let least = (halving::turns_min(count) * 5).div_ceil(3) + 1;
     if turns >= least {
         return Ok(());
@@ -99,14 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_that_is_too_short_names_one_that_is_not() {
+    fn the_error_for_a_short_budget_names_a_sufficient_one() {
         assert_eq!(enough(4, 10_000, 0.3), Ok(()));
         let told = enough(16, 10, 0.5).err().unwrap_or_default();
         assert!(told.contains("16 candidates need ") && told.contains(": --budget "), "{told}");
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_arguments_and_files_are_reported() {
         let words = ["-c", "/none.conf", "http://127.0.0.1/", "--server", "/no/server"];
         let words: Vec<_> = words.iter().map(std::ffi::OsString::from).collect();
         let mut arguments = TuneArguments::parse(&words).expect("arguments");

@@ -1,25 +1,23 @@
-//! The server that a configuration is for, as far as it tells by `-V`: what holds where the
-//! configuration says nothing.
+//! The server that a configuration is for, identified by its `-V`, and its defaults.
 
 use std::path::{Path, PathBuf};
 
 use sandbox::{EditableTree, TEMPORARY_FOLDERS};
 
-/// A server: defaults differ.
+/// A server program; defaults differ between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunedServer {
-    /// Weir.
     Weir,
-    /// nginx of that version.
+    /// nginx, with its version.
     Nginx(u32, u32, u32),
 }
 
-/// Since this version, nginx keeps connections to backends unless told otherwise.
+/// From this version on, nginx keeps connections to backends by default.
 const KEEPS_BACKENDS_SINCE: (u32, u32, u32) = (1, 29, 7);
 
 impl TunedServer {
-    /// Reads what a server prints with `-v` or `-V`, such as `nginx version: nginx/1.22.1`. One
-    /// whose version is not told counts as old: that adds lines which a newer one does not need.
+    /// Parses the output of `-v` or `-V`, such as `nginx version: nginx/1.22.1`. An unknown version
+    /// counts as old: that adds lines which a newer one does not need.
     pub fn of(said: &str) -> Self {
         let first = said.lines().next().unwrap_or_default();
         if !first.contains("nginx") && first.to_ascii_lowercase().contains("weir") {
@@ -33,7 +31,7 @@ impl TunedServer {
         Self::Nginx(next(), next(), next())
     }
 
-    /// Whether it knows `-e`.
+    /// Whether it has the option `-e`.
     pub(super) fn has_error_log_option(self) -> bool {
         match self {
             Self::Weir => true,
@@ -49,8 +47,8 @@ impl TunedServer {
         }
     }
 
-    /// The prefix with which the real server runs, and so must its copy: the one of its `-p`, or
-    /// its default. `said` is what it prints with `-V`; `None`: it does not tell.
+    /// The real server's prefix, which its copy must have as well: the value of `-p`, or the
+    /// default. `said` is the output of `-V`; `None` if that does not contain the prefix.
     pub fn prefix(self, given: Option<&Path>, tree: &EditableTree, said: &str) -> Option<PathBuf> {
         if let Some(given) = given {
             return std::path::absolute(given).ok();
@@ -71,8 +69,8 @@ impl TunedServer {
     }
 }
 
-/// Which of [`TEMPORARY_FOLDERS`] a server knows that prints that with `-V`: modules can be left
-/// out when it is built.
+/// The directives of [`TEMPORARY_FOLDERS`] that a server supports, by its output of `-V`: it may be
+/// built without some modules.
 pub fn temporary_folders(said: &str) -> Vec<&'static str> {
     let is_left_out = |folder: &str| {
         let module = folder.strip_suffix("_temp_path").unwrap_or(folder);
@@ -87,7 +85,7 @@ mod tests {
     use crate::testing::tree;
 
     #[test]
-    fn versions() {
+    fn versions_are_parsed() {
         for (said, server) in [
             ("nginx version: nginx/1.22.1", TunedServer::Nginx(1, 22, 1)),
             ("nginx version: nginx/1.29.7 (Ubuntu)\nbuilt", TunedServer::Nginx(1, 29, 7)),
@@ -104,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes() {
+    fn prefixes_are_those_of_the_real_server() {
         let (weir, nginx) = (TunedServer::Weir, TunedServer::Nginx(1, 22, 1));
         let debian = tree("events {}");
         let mut own = debian.clone();

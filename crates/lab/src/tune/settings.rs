@@ -1,8 +1,8 @@
-//! The settings worth trying. To add one, give it a row here.
+//! The settings worth trying. To add one, add a row to [`SETTINGS`].
 //!
-//! Left out on purpose: what changes replies or what is logged (`gzip`, `access_log off`), and
-//! `proxy_buffering off`, which a load on the same machine favours while slow clients would hold on
-//! to backends.
+//! Deliberately absent: settings that change replies or logs (`gzip`, `access_log off`), and
+//! `proxy_buffering off`, which looks good under a load from the same machine but lets slow clients
+//! keep backends busy.
 
 use sandbox::{EditableDirective, EditableTree};
 
@@ -13,14 +13,14 @@ use super::server::TunedServer;
 #[derive(Debug)]
 pub(super) struct TuneSetting {
     pub(super) name: &'static str,
-    /// Of those with the same subject, at most one is taken.
+    /// At most one setting of a subject is kept.
     pub(super) subject: &'static str,
-    /// Why it may matter, in a sentence.
+    /// The reason to try it, in a sentence.
     pub(super) why: &'static str,
     /// The servers for which it may matter.
     pub(super) servers: fn(TunedServer) -> bool,
-    /// The configurations for which it may matter. Where its edits change nothing, it is not tried
-    /// anyway.
+    /// The configurations for which it may matter. Settings whose edits change nothing are left out
+    /// in any case.
     pub(super) when: fn(&EditableTree) -> bool,
     pub(super) edits: &'static [TuneEdit],
 }
@@ -33,7 +33,6 @@ const VERSION: TuneEdit = line(&["http"], &["proxy_http_version", "1.1"], is_rec
 const KEEPALIVE_WHY: &str =
     "connections to backends are kept, and requests need no handshake with them";
 
-/// All of them.
 pub(super) const SETTINGS: &[TuneSetting] = &[
     TuneSetting {
         name: "workers",
@@ -261,12 +260,12 @@ fn is_at_least_4096(line: &EditableDirective) -> bool {
     line.argument().parse::<u64>().is_ok_and(|number| number >= 4096)
 }
 
-/// Weir spreads connections itself and defers them already.
+/// Weir distributes connections itself and already defers them.
 fn is_nginx(server: TunedServer) -> bool {
     server != TunedServer::Weir
 }
 
-/// nginx has no queue in front of its backends.
+/// Only Weir has a queue in front of backends.
 fn is_weir(server: TunedServer) -> bool {
     server == TunedServer::Weir
 }
@@ -284,7 +283,8 @@ fn has_line(tree: &EditableTree, is_wanted: impl Fn(&EditableDirective) -> bool)
     lines.iter().any(|line| line.is_within("http") && is_wanted(line.directive))
 }
 
-/// Whether a block names files and does not pass or answer requests itself.
+/// Whether a block sets `root` or `alias` without passing or returning requests itself, or `http
+/// {}` sets `root`.
 fn serves_files(tree: &EditableTree) -> bool {
     has_line(tree, |block| {
         let has = |names: &[&str]| names.iter().any(|name| block.own(name).is_some());
@@ -292,12 +292,12 @@ fn serves_files(tree: &EditableTree) -> bool {
     }) || tree.block(&["http"]).is_some_and(|http| http.own("root").is_some())
 }
 
-/// Only groups keep connections, and only those of HTTP backends are meant.
+/// Only groups keep connections, and only HTTP backends are meant.
 fn passes_to_groups(tree: &EditableTree) -> bool {
     has_line(tree, |line| line.is("upstream")) && has_line(tree, |line| line.is("proxy_pass"))
 }
 
-/// A limit that somebody has chosen is left alone.
+/// Existing limits are left alone.
 fn passes_without_limits(tree: &EditableTree) -> bool {
     const LIMITS: [&str; 3] = ["limit_upstream_zone", "limit_upstream_conn", "queue"];
     let limits = |line: &EditableDirective| {
@@ -307,7 +307,7 @@ fn passes_without_limits(tree: &EditableTree) -> bool {
     passes_to_groups(tree) && !has_line(tree, limits)
 }
 
-/// Sizes that somebody has chosen depend on each other; they are left alone.
+/// Explicit sizes depend on each other and are left alone.
 fn has_default_proxy_buffers(tree: &EditableTree) -> bool {
     const SIZES: [&str; 4] = [
         "proxy_buffer_size",

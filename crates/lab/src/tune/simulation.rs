@@ -1,29 +1,29 @@
-//! A simulated machine for tests: candidates of known gains, noise and drift.
+//! A simulated machine for tests: candidates with known gains, noise and drift.
 
 use statistics::SplitMix;
 
 use super::gain::TuneBlocks;
 
-/// How much turns differ: a standard deviation of 4 %.
+/// The noise of turns: a standard deviation of 4 %.
 const NOISE: f64 = 0.04;
-/// By how much the machine changes from one turn to the next within a block.
+/// The drift of the machine's speed from one turn to the next within a block.
 const DRIFT_OF_TURNS: f64 = 0.005;
 
-/// What a configuration's requests per second are, given the gains of its candidates.
+/// The factor on a configuration's rate, from the gains of its candidates.
 type SimulatedRate = fn(&[f64]) -> f64;
 
 pub(super) struct SimulatedMachine {
     gains: Vec<f64>,
     rate: SimulatedRate,
     random: SplitMix,
-    /// How many turns were taken.
+    /// The number of turns taken.
     pub(super) turns: usize,
-    /// How often each candidate was measured alone.
+    /// The number of turns in which each candidate was measured alone.
     pub(super) measured: Vec<usize>,
 }
 
 impl SimulatedMachine {
-    /// Candidates of those gains, which multiply.
+    /// Candidates with these gains, which multiply.
     pub(super) fn new(gains: &[f64], seed: u64) -> Self {
         Self {
             gains: gains.to_vec(),
@@ -34,13 +34,13 @@ impl SimulatedMachine {
         }
     }
 
-    /// Candidates that all do the same: beside the best, the others add nothing.
+    /// Candidates with the same effect: beside the best, the others add nothing.
     pub(super) fn of_substitutes(gains: &[f64], seed: u64) -> Self {
         let rate: SimulatedRate = |gains| gains.iter().copied().fold(1.0, f64::max);
         Self { rate, ..Self::new(gains, seed) }
     }
 
-    /// Normal enough, with a standard deviation of 1.
+    /// Nearly normal noise with a standard deviation of 1.
     fn noise(&mut self) -> f64 {
         let sum: f64 = (0..6).map(|_| self.random.unit() - 0.5).sum();
         sum / 0.5f64.sqrt()
@@ -49,7 +49,7 @@ impl SimulatedMachine {
 
 impl TuneBlocks for SimulatedMachine {
     fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String> {
-        // From block to block the machine changes by a fifth.
+        // The machine's speed differs by up to a fifth from block to block.
         let mut drift = 0.8 + 0.4 * self.random.unit();
         let mut order: Vec<usize> = (0..configurations.len()).collect();
         self.random.shuffle(&mut order);

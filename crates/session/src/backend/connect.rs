@@ -14,7 +14,7 @@ pub const CONNECTING: &str = "connecting to upstream";
 pub enum ConnectTrouble {
     /// The server: another one may succeed.
     Server,
-    /// This machine: another server would fail, too.
+    /// This machine: another server would fail as well.
     Internal,
 }
 

@@ -10,35 +10,36 @@ use super::ranges::GeoRanges;
 use super::stretches::Stretches;
 use crate::forwarded::Proxies;
 
-/// Whether a subsystem's `geo` blocks name proxies: HTTP has a header for what they say.
+/// Whether a subsystem's `geo` blocks may list proxies. HTTP does: it has a header for the
+/// addresses that proxies forward.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Forwarded {
-    /// `proxy` and `proxy_recursive` are lines of a block.
+    /// `proxy` and `proxy_recursive` are allowed in a block.
     Believed,
-    /// They are not.
+    /// They are not allowed.
     Never,
 }
 
-/// A block as far as it was read.
+/// A block as it is read.
 pub(super) struct GeoBlock {
     pub(super) volatile: bool,
     proxies: Proxies,
     proxy_recursive: bool,
     forwarded: Forwarded,
-    /// `None`: networks.
+    /// `None` for a block of networks.
     ranges: Option<GeoRanges>,
     v4: Networks,
     v6: Networks,
-    /// Whether a line was about a network, so that `ranges` comes too late.
+    /// Whether the block has lines for networks, after which `ranges` is refused.
     networks_said: bool,
-    /// The value of `default` among ranges.
+    /// The value of `default` in a block of ranges.
     default: Option<u32>,
     values: Vec<Box<[u8]>>,
-    /// Where a value stands in `values`.
+    /// The index of each value in `values`.
     numbers: HashMap<Box<[u8]>, u32>,
 }
 
-/// The number of the empty value, which addresses have that no line is about.
+/// The index of the empty value, for addresses without a line.
 const NOTHING: u32 = 0;
 
 impl GeoBlock {
@@ -156,7 +157,7 @@ impl GeoBlock {
         Ok(())
     }
 
-    /// The number of a value.
+    /// The index of a value, which is added if it is new.
     fn number(&mut self, value: &Word) -> u32 {
         if let Some(number) = self.numbers.get(&value.text) {
             return *number;
@@ -188,8 +189,8 @@ impl GeoBlock {
     }
 }
 
-/// Reads a network. The one address that nginx takes for none may be named here, to give a value to
-/// clients that have no address.
+/// Parses a network. 255.255.255.255, which is INADDR_NONE in nginx, is accepted: it sets the value
+/// for clients without an address.
 fn cidr(word: &Word, line: &Directive, load: &mut Load<'_>) -> Result<Cidr> {
     if &*word.text == b"255.255.255.255" {
         return Ok(Cidr::V4(u32::MAX, 32));

@@ -1,4 +1,4 @@
-//! Looking up the value of an address.
+//! The lookup of an address' value.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,9 @@ use super::stretches::Stretches;
 use crate::Session;
 use crate::forwarded::Proxies;
 
-/// What a `geo` block comes to.
+/// A compiled `geo` block.
 pub(super) struct Geo {
-    /// The variable that holds the address; `None`: the client's address.
+    /// The variable with the address; `None` for the client's address.
     pub(super) source: Option<VariableId>,
     pub(super) proxies: Proxies,
     pub(super) proxy_recursive: bool,
@@ -24,14 +24,14 @@ impl Geo {
         let value = match self.address(x, out).map(|ip| ip.to_canonical()) {
             Some(IpAddr::V4(ip)) => self.v4.find(ip.to_bits()),
             Some(IpAddr::V6(ip)) => self.v6.find(ip.to_bits()),
-            // What is no address counts as the one that nobody has.
+            // Anything other than an address is looked up as 255.255.255.255.
             None => self.v4.find(u32::MAX),
         };
         out.extend_from_slice(&self.values[value as usize]);
         true
     }
 
-    /// The address to look up; `out` is as before.
+    /// The address to look up; `out` is left unchanged.
     fn address<X: Session>(&self, x: &mut X, out: &mut Vec<u8>) -> Option<IpAddr> {
         let ip = match self.source {
             None => x.client().peer?.ip(),

@@ -1,9 +1,9 @@
 //! `geo`: a variable whose value is looked up by address.
 //!
 //! Networks and ranges become stretches of the address space at load, so that a lookup is one
-//! search by halves and a later line has had its effect already. Deliberately absent: nginx's
-//! binary form of large bases, `FILE.bin`. It is neither read nor written, for the text says the
-//! same.
+//! binary search and the order of lines is already resolved. Deliberately absent: nginx's binary
+//! form of large bases, `FILE.bin`. It is neither read nor written, because the text has the same
+//! content.
 
 mod block;
 mod lookup;

@@ -1,15 +1,15 @@
-//! Networks within networks: the smallest one that has an address says its value.
+//! Networks that may contain each other: the smallest one with an address decides its value.
 
 use std::collections::BTreeMap;
 
 use super::stretches::Stretches;
 
-/// The networks of one family of addresses, with a value each.
+/// The networks of one address family, each with a value.
 #[derive(Debug)]
 pub(super) struct Networks {
-    /// Bits of an address.
+    /// The number of bits in an address.
     width: u8,
-    /// By first address and number of bits that count: a network comes before those inside it.
+    /// Keyed by first address and prefix length, so that a network precedes those inside it.
     values: BTreeMap<(u128, u8), u32>,
 }
 
@@ -18,15 +18,14 @@ impl Networks {
         Self { width, values: BTreeMap::new() }
     }
 
-    /// Adds a network; one that is there already is replaced, and the value that its first address
-    /// had is returned.
+    /// Adds or replaces a network. If it existed, returns the previous value of its first address.
     pub(super) fn insert(&mut self, network: (u128, u8), value: u32) -> Option<u32> {
         let old = self.values.contains_key(&network).then(|| self.value_of(network.0));
         self.values.insert(network, value);
         old.flatten()
     }
 
-    /// Removes a network; false: there is none.
+    /// Removes a network; false if it does not exist.
     pub(super) fn remove(&mut self, network: (u128, u8)) -> bool {
         self.values.remove(&network).is_some()
     }
@@ -36,7 +35,7 @@ impl Networks {
         (0..=self.width).rev().find_map(network).copied()
     }
 
-    /// The bits of an address that do not count.
+    /// A mask of the bits behind a prefix.
     fn low(&self, bits: u8) -> u128 {
         match self.width - bits {
             0 => 0,
@@ -44,7 +43,8 @@ impl Networks {
         }
     }
 
-    /// The same as stretches. Networks do not cross: those that are open contain each other.
+    /// Converts the networks to stretches. Networks never overlap partly, so the open ones contain
+    /// each other.
     pub(super) fn stretches<A: Copy + Ord + TryFrom<u128>>(&self, default: u32) -> Stretches<A> {
         let mut changes = Vec::with_capacity(self.values.len() * 2);
         let mut open: Vec<(u128, u32)> = Vec::new();

@@ -1,23 +1,24 @@
-//! Ranges of IPv4 addresses, which may be split by later ones but do not overlap.
+//! Ranges of IPv4 addresses: a later range may lie inside an earlier one, but must not overlap it
+//! partly.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use super::stretches::Stretches;
 
-/// The ranges. nginx keeps them in pieces of 65,536 addresses at most, and decides piece by piece
-/// what overlaps and what can be deleted.
+/// The ranges. Like nginx they are kept in pieces of at most 65,536 addresses, and overlaps and
+/// deletions are decided piece by piece.
 #[derive(Debug, Default)]
 pub(super) struct GeoRanges {
-    /// By first address: the last one, and the value.
+    /// The last address and the value, by first address.
     pieces: BTreeMap<u32, (u32, u32)>,
 }
 
-/// A range that is only partly within another: the addresses of that other.
+/// The addresses of a range that another range overlaps partly.
 pub(super) struct Overlap(u32, u32);
 
 impl GeoRanges {
-    /// Adds a range; where the same one is there already, its value is replaced and returned.
+    /// Adds a range. If the same range exists, its value is replaced and returned.
     pub(super) fn insert(&mut self, range: (u32, u32), value: u32) -> Result<Option<u32>, Overlap> {
         let mut replaced = None;
         for (first, last) in pieces(range) {
@@ -39,7 +40,7 @@ impl GeoRanges {
         Ok(replaced)
     }
 
-    /// Leaves of a piece what is before and after another one inside it.
+    /// Keeps the parts of an old piece before and after the new one inside it.
     fn split(&mut self, (old_first, old_last, old): (u32, u32, u32), first: u32, last: u32) {
         if old_first < first {
             self.pieces.insert(old_first, (first - 1, old));
@@ -49,7 +50,7 @@ impl GeoRanges {
         }
     }
 
-    /// Removes a range; false: some piece of it is not there as a whole.
+    /// Removes a range; false if some of its pieces do not exist exactly.
     pub(super) fn remove(&mut self, range: (u32, u32)) -> bool {
         let mut whole = true;
         for (first, last) in pieces(range) {
@@ -62,7 +63,7 @@ impl GeoRanges {
         whole
     }
 
-    /// The same as stretches.
+    /// Converts the ranges to stretches.
     pub(super) fn stretches(&self, default: u32) -> Stretches<u32> {
         let changes = self.pieces.iter().flat_map(|(first, (last, value))| {
             let after = last.checked_add(1).map(|after| (after.into(), default));

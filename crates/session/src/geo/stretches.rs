@@ -1,16 +1,16 @@
-//! Values for all addresses, by stretches of addresses that have the same one.
+//! Values for all addresses, as stretches of consecutive addresses with the same value.
 
-/// The stretches, in order, without gaps: each ends where the next begins.
+/// The stretches in order, without gaps: each ends where the next begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretches<A> {
-    /// The first addresses; the first of them is 0.
+    /// The first address of each stretch; the first one is 0.
     starts: Box<[A]>,
     values: Box<[u32]>,
 }
 
 impl<A: Copy + Ord + TryFrom<u128>> Stretches<A> {
-    /// From the first address and the value of each stretch. Where two begin alike, the later one
-    /// has the addresses; where none begins, there is `default`.
+    /// Builds stretches from their first addresses and values. Of two with the same start, the
+    /// later one wins; addresses before the first start have the value `default`.
     pub(super) fn new(default: u32, changes: impl IntoIterator<Item = (u128, u32)>) -> Self {
         let mut stretches: Vec<(u128, u32)> = vec![(0, default)];
         for (start, value) in changes {

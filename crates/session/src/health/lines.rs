@@ -1,7 +1,7 @@
 //! Log lines about checks: each change of state once, after the error that caused it.
 //!
-//! The words are NGINX Plus's, since tools look for them. A failure that changes nothing is logged
-//! at `info`.
+//! The words are those of NGINX Plus, because tools look for them. A failure without a change of
+//! state is logged at `info`.
 
 use std::fmt;
 

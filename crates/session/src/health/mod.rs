@@ -1,8 +1,9 @@
-//! Active health checks: one thread of the process asks the servers, however many workers serve.
+//! Active health checks: one thread per process checks the servers, independent of the number of
+//! workers.
 //!
-//! Which server is due and how answers change its state is `upstream::health`'s; how one server is
-//! asked is the subsystem's ([`HealthProbe`]). Here is the loop between them, and the log lines.
-//! What is known of servers outlives configurations, since [`HealthChecks`] does.
+//! `upstream::health` decides which server is due and how a result changes its state; the subsystem
+//! decides how one server is checked ([`HealthProbe`]). This module has the loop between them, and
+//! the log lines. The states of servers outlive configurations, since [`HealthChecks`] does.
 
 mod checks;
 mod lines;

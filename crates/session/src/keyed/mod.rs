@@ -1,7 +1,8 @@
-//! Zones that count by key: what `limit_conn_zone` and `limit_req_zone` have in common.
+//! Zones that count by key: the common part of `limit_conn_zone` and `limit_req_zone`.
 //!
-//! What is counted is shared by all workers and outlives configurations ([`zones::Zones`]); which
-//! variables make the key belongs to one. Deliberately absent: what is counted.
+//! The counts are shared by all workers and outlive configurations ([`zones::Zones`]); the
+//! variables of the key belong to one configuration. Deliberately absent: what is counted
+//! ([`Counted`]).
 
 mod table;
 
@@ -20,31 +21,30 @@ pub use table::Table;
 /// The least size of a zone: eight of nginx's pages.
 const SIZE_MIN: u64 = 8 * table::PAGE;
 
-/// A zone of one configuration; `P` is what its line says besides.
+/// A zone of one configuration; `P` is the type of its additional parameters.
 pub struct KeyedZone<T, P> {
-    /// Its name.
     pub name: Box<[u8]>,
-    /// What its line says besides.
+    /// The additional parameters of its line.
     pub parameters: P,
-    /// What is counted in it.
+    /// The counts, which outlive the configuration.
     pub state: Arc<KeyedCounts<T>>,
     key: Template,
 }
 
-/// What is in a zone.
+/// The shared content of a zone.
 pub struct KeyedCounts<T> {
-    /// The key as it was written.
+    /// The key's text in the configuration.
     key: Box<[u8]>,
     counted: Mutex<T>,
 }
 
-/// What is counted in a zone.
+/// The counts of a zone.
 pub trait Counted: Any + Send {
-    /// How nginx calls the zone where a reload would change its key.
+    /// nginx's name for such zones in the message about a changed key.
     const KIND: &'static str;
     /// The directive that declares such zones.
     const DIRECTIVE: &'static str;
-    /// Nothing counted yet, in a zone of that many bytes.
+    /// Empty counts, in a zone of that many bytes.
     fn new(zone_bytes: u64) -> Self;
 }
 
@@ -53,7 +53,7 @@ impl<T: Counted> ZoneState for KeyedCounts<T> {
     const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
 }
 
-/// The zones of a kind by name, for one subsystem.
+/// The zones of one subsystem and type, by name.
 struct Declared<T, P>(HashMap<Box<[u8]>, Arc<KeyedZone<T, P>>>);
 
 impl<T, P> Default for Declared<T, P> {
@@ -63,7 +63,8 @@ impl<T, P> Default for Declared<T, P> {
 }
 
 impl<T: Counted, P: 'static> KeyedZone<T, P> {
-    /// Reads `NAME KEY zone=NAME:SIZE`. `parameter` takes the other words, or leaves them.
+    /// Reads `NAME KEY zone=NAME:SIZE`. `parameter` reads any other word; it returns false for an
+    /// unknown one.
     pub fn declare(
         from: &Directive,
         load: &mut Load<'_>,
@@ -99,19 +100,19 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         Ok(())
     }
 
-    /// Notes that a line uses the zone of that name.
+    /// Records that a line uses the zone of a name.
     pub fn mention(name: &[u8], from: &Directive, load: &mut Load<'_>) -> Result<()> {
         Zones::of(load).mention::<KeyedCounts<T>>(name, None, from)
     }
 
-    /// The zone of that name, once all lines have been read.
+    /// The zone of a name, once all lines have been read.
     pub fn find(name: &[u8], load: &mut Load<'_>) -> Arc<Self> {
         let declared = load.own.of::<Declared<T, P>>();
         declared.0.get(name).cloned().expect("zones that are not declared have been refused")
     }
 
-    /// The session's key, to be given back as scratch. `None`: it has none, or one that is too
-    /// long, and is not counted.
+    /// The session's key, in a scratch vector that the caller gives back. `None` if the key is
+    /// empty or too long, so that the session is not counted.
     pub fn key<X: Session>(&self, x: &mut X, length_max: usize) -> Option<Vec<u8>> {
         let mut key = x.scratch();
         self.key.render(x, &mut key);
@@ -129,13 +130,13 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
 }
 
 impl<T: Counted> KeyedCounts<T> {
-    /// A zone of that size for a test.
+    /// A zone of a given size, for tests.
     #[cfg(test)]
     pub(crate) fn of(zone_bytes: u64) -> Arc<Self> {
         Arc::new(Self { key: Box::default(), counted: Mutex::new(T::new(zone_bytes)) })
     }
 
-    /// What a zone of the configuration before has, unless it is counted by another key.
+    /// The counts of the previous configuration's zone; an error if its key differs.
     fn open(old: Option<Arc<Self>>, name: &[u8], size: u64, key: &Word) -> Result<Arc<Self>> {
         let Some(old) = old else {
             let counted = Mutex::new(T::new(size));
@@ -150,14 +151,14 @@ impl<T: Counted> KeyedCounts<T> {
         Err(Error::bare(format!("{kind} \"{name}\" uses the \"{key}\" key {previously}")))
     }
 
-    /// What is counted, for as long as it takes to count.
+    /// Locks the counts; hold the lock only while counting.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        // Whoever panicked had it in order: nothing is changed before what can fail.
+        // A panic leaves the counts consistent: they change only after the last step that can fail.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// `NAME:SIZE`
+/// Parses `NAME:SIZE`.
 fn name_and_size<'w>(text: &'w [u8], word: &Word, from: &Directive) -> Result<(&'w [u8], u64)> {
     let colon = memchr::memchr(b':', text);
     let said = colon.and_then(|at| Some((&text[..at], units::size(&text[at + 1..])?)));
@@ -170,7 +171,7 @@ fn name_and_size<'w>(text: &'w [u8], word: &Word, from: &Directive) -> Result<(&
     }
 }
 
-/// nginx's words for a line that names no zone.
+/// nginx's message for a line without a zone.
 pub fn missing_zone(from: &Directive) -> Error {
     from.error(format!("\"{}\" must have \"zone\" parameter", from.name))
 }
@@ -200,7 +201,7 @@ impl LogLevel {
         }
     }
 
-    /// The level of delays: one less grave.
+    /// The level of delays: one level lower.
     pub const fn of_delays(self) -> Level {
         match self {
             Self::Info | Self::Notice => Level::Info,

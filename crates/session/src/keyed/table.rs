@@ -1,74 +1,73 @@
-//! Entries by key in so much memory and no more, in order of last use.
+//! Entries by key in a limited amount of memory, in order of last use.
 //!
-//! The room is counted as nginx's slab allocator counts it, so that a zone holds about as many
-//! entries as an administrator has reckoned with. Finding an entry allocates nothing.
+//! Memory is counted as by nginx's slab allocator, so that a zone holds about as many entries as in
+//! nginx. Finding an entry allocates nothing.
 
 use crate::lru::{Lru, LruEntry};
 
-/// nginx's page.
+/// The size of nginx's pages.
 pub(crate) const PAGE: u64 = 4096;
-/// What its allocator keeps of each page besides.
+/// The bytes that nginx's allocator uses for each page.
 const PAGE_OVERHEAD: u64 = 24;
-/// And of the whole.
+/// The bytes that it uses for a zone.
 const ZONE_OVERHEAD: u64 = 1024;
-/// Entries up to this share a page, each in a power of two; larger ones have pages of their own.
+/// Entries up to this size share pages and are rounded up to a power of two; larger entries have
+/// their own pages.
 const SHARING_MAX: u64 = PAGE / 2;
 
-/// The entries.
 pub struct Table<V> {
     entries: Lru<V>,
-    /// Bytes of an entry besides its key.
+    /// The bytes of an entry without its key.
     entry_bytes: u64,
-    /// Bytes left.
+    /// The bytes left.
     room: u64,
 }
 
 impl<V> Table<V> {
-    /// A table of entries that nginx needs `entry_bytes` for, besides their keys, in a zone of
-    /// that size.
+    /// A table in a zone of `zone_bytes` for entries that take `entry_bytes` in nginx, without
+    /// their keys.
     pub fn new(zone_bytes: u64, entry_bytes: u64) -> Self {
         let pages = zone_bytes.saturating_sub(ZONE_OVERHEAD) / (PAGE + PAGE_OVERHEAD);
         Self { entries: Lru::new(), entry_bytes, room: pages * PAGE }
     }
 
-    /// The entry with that key.
+    /// The entry with a key.
     pub fn find(&self, key: &[u8]) -> Option<LruEntry> {
         self.entries.find(key)
     }
 
-    /// What an entry has.
+    /// The value of an entry.
     pub fn value(&mut self, entry: LruEntry) -> &mut V {
         self.entries.value(entry)
     }
 
-    /// Makes it the one used last.
+    /// Marks an entry as the most recently used.
     pub fn touch(&mut self, entry: LruEntry) {
         self.entries.touch(entry);
     }
 
-    /// The one that was not used for longest.
+    /// The least recently used entry.
     pub fn oldest(&self) -> Option<LruEntry> {
         self.entries.oldest()
     }
 
-    /// Whether an entry with that key can be added.
+    /// Whether an entry with that key fits.
     pub fn has_room(&self, key: &[u8]) -> bool {
         self.bytes(key) <= self.room
     }
 
-    /// Adds an entry with a new key, the one used last; `None` where there is no room.
+    /// Adds an entry with a new key as the most recently used; `None` if it does not fit.
     pub fn insert(&mut self, key: &[u8], value: V) -> Option<LruEntry> {
         self.room = self.room.checked_sub(self.bytes(key))?;
         Some(self.entries.insert(key, value))
     }
 
-    /// Takes an entry out.
     pub fn remove(&mut self, entry: LruEntry) {
         let (key, _) = self.entries.remove(entry);
         self.room += self.bytes(&key);
     }
 
-    /// What an entry takes of the room.
+    /// The bytes of an entry with that key.
     fn bytes(&self, key: &[u8]) -> u64 {
         let bytes = self.entry_bytes + key.len() as u64;
         match bytes {
@@ -82,7 +81,7 @@ impl<V> Table<V> {
 mod tests {
     use super::*;
 
-    /// How many entries with keys of that length fit.
+    /// The number of entries with keys of that length that fit.
     fn capacity(zone_bytes: u64, entry_bytes: u64, key: usize) -> usize {
         let mut table = Table::new(zone_bytes, entry_bytes);
         let keys = (0_u64..).map(|number| [&number.to_be_bytes()[..], &vec![0; key]].concat());
@@ -90,8 +89,9 @@ mod tests {
     }
 
     #[test]
-    fn the_room_is_nginxs() {
-        // Its documentation: in a megabyte about 16 thousand states of 64 bytes, 8 of 128.
+    fn a_zone_holds_as_many_entries_as_in_nginx() {
+        // According to nginx's documentation, a megabyte has about 16 thousand states of 64 bytes
+        // or 8 thousand of 128.
         assert_eq!(capacity(1 << 20, 36, 4), 16256);
         assert_eq!(capacity(1 << 20, 80, 4), 8128);
         assert_eq!(capacity(1 << 20, 80, 40), 8128);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn room_comes_back() {
+    fn removed_entries_free_their_room() {
         let mut table = Table::new(8 * PAGE, 80);
         for _ in 0..100_000 {
             let entry = table.insert(b"key", ()).unwrap();

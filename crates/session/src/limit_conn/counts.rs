@@ -1,11 +1,11 @@
-//! How many sessions are under way by key, and a session's part in it.
+//! The number of current sessions by key, and a session's part in it.
 
 use std::sync::Arc;
 
 use crate::keyed::{Counted, KeyedCounts, Table};
 use crate::lru::LruEntry;
 
-/// What nginx's entry takes besides its key.
+/// The bytes of nginx's entry without its key.
 const ENTRY_BYTES: u64 = 36;
 
 /// The counts of a zone.
@@ -21,23 +21,23 @@ impl Counted for Counts {
     }
 }
 
-/// Why a session is not counted.
+/// The reason why a session is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountExceeded {
-    /// There are as many as there may be.
+    /// The key has the allowed number of sessions already.
     Limit,
-    /// There is no room for another key.
+    /// The zone has no room for another key.
     Room,
 }
 
-/// One session in a zone's count, until it is dropped.
+/// One session in the count of a zone, until it is dropped.
 pub struct CountedKeys {
     state: Arc<KeyedCounts<Counts>>,
     entry: LruEntry,
 }
 
 impl CountedKeys {
-    /// Counts a session, unless there are `most` with that key already.
+    /// Counts a session; an error if `most` sessions have that key already.
     pub fn take(
         state: &Arc<KeyedCounts<Counts>>,
         key: &[u8],

@@ -1,7 +1,7 @@
-//! `limit_conn`: how many sessions with the same key may be under way at a time.
+//! `limit_conn`: limits the number of simultaneous sessions with the same key.
 //!
-//! The count is exact over all workers. A session is counted from here to its end: what it holds
-//! goes with it, however it ends.
+//! The count is exact over all workers. A session is counted until it ends: dropping its
+//! [`CountedKeys`] in any way ends the count.
 
 mod counts;
 #[cfg(test)]
@@ -22,14 +22,14 @@ type CountZone = KeyedZone<Counts, ()>;
 /// nginx counts in 16 bits.
 const COUNT_MAX: u64 = 65535;
 
-/// The longest key that is counted.
+/// The longest key that is counted, in bytes.
 const KEY_MAX: usize = 255;
 
-/// `limit_conn` lines: names of zones, and how many.
+/// The `limit_conn` lines: each has the name of a zone and a limit.
 #[derive(Clone)]
 pub struct ConnLimits(Vec<(Box<[u8]>, u32)>);
 
-/// `limit_conn_zone`
+/// Reads `limit_conn_zone`.
 pub fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     CountZone::declare(from, load, (), |_, _| Ok(false))
 }
@@ -61,22 +61,22 @@ impl Value for ConnLimits {
     }
 }
 
-/// What limits have to do with a session.
+/// The state of limits in a session.
 #[derive(Default)]
 pub struct ConnLimited {
-    /// What came of it, as `$limit_conn_status` says it; `None`: nothing has been counted.
+    /// The value of `$limit_conn_status`; `None` if the session was not counted.
     pub said: Option<&'static str>,
     held: Vec<CountedKeys>,
 }
 
 impl ConnLimited {
-    /// As it was in the beginning: nothing is counted.
+    /// Resets the state and ends the counts.
     pub fn clear(&mut self) {
         self.said = None;
         self.held.clear();
     }
 
-    /// Takes over what another session was counted for.
+    /// Takes over the counts of another session.
     pub fn take_over(&mut self, other: &mut Self) {
         self.said = other.said;
         self.held.append(&mut other.held);
@@ -85,7 +85,7 @@ impl ConnLimited {
 
 /// A session that can be limited.
 pub trait ConnLimit: Session {
-    /// What limits have to do with it.
+    /// The session's state of limits.
     fn limited(&mut self) -> &mut ConnLimited;
 }
 
@@ -103,8 +103,8 @@ impl ConnLimiter {
         Self { limits: limits.collect(), level: level.level(), dry_run }
     }
 
-    /// Counts the session in every zone, or in none: then it is to be rejected, and the answer is
-    /// false. It is asked about once.
+    /// Counts the session in every zone. False if the session must be rejected; it is then counted
+    /// in no zone. Later calls for the same session return true.
     pub fn admit<X: ConnLimit>(&self, x: &mut X) -> bool {
         if x.limited().said.is_some() {
             return true;
@@ -122,7 +122,8 @@ impl ConnLimiter {
         true
     }
 
-    /// Whether it goes on all the same.
+    /// Logs the refusal and ends the session's counts. Returns true in a dry run, in which the
+    /// session goes on.
     fn refuse<X: ConnLimit>(&self, x: &mut X, refused: CountExceeded, zone: &CountZone) -> bool {
         let name = observe::Text(&zone.name);
         match refused {

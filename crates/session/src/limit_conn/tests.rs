@@ -1,4 +1,4 @@
-//! Counting exactly, from all workers.
+//! Counts are exact, from all workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use super::counts::{CountExceeded, CountedKeys, Counts};
 use crate::keyed::KeyedCounts;
 
 #[test]
-fn no_room_is_a_refusal() {
+fn a_full_zone_refuses() {
     let state = KeyedCounts::<Counts>::of(8 * 4096);
     let take = |number: u32| CountedKeys::take(&state, &number.to_be_bytes(), 1);
     let held: Vec<CountedKeys> = (0..).map_while(|number| take(number).ok()).collect();
@@ -20,7 +20,7 @@ fn no_room_is_a_refusal() {
 }
 
 #[test]
-fn exact_over_threads() {
+fn counts_are_exact_over_threads() {
     const THREADS: u32 = 8;
     const ROUNDS: u32 = 20_000;
     const MOST: u32 = 3;
@@ -50,7 +50,7 @@ fn exact_over_threads() {
     let (taken, refused) = (taken.into_inner(), refused.into_inner());
     assert_eq!(taken + refused, THREADS * ROUNDS);
     assert!(taken >= MOST && refused > 0, "{taken} {refused}");
-    // Nothing is counted any more.
+    // All counts have ended.
     let held: Vec<_> =
         (0..=MOST).map(|_| CountedKeys::take(&state, b"key", MOST).is_ok()).collect();
     assert_eq!(held, [true; MOST as usize + 1]);

@@ -11,7 +11,7 @@ use super::format::{Formats, LogFormat};
 use super::logged::LoggedSession;
 use super::path::LogPath;
 
-/// What a block says of access logs.
+/// The access logs of a block.
 pub struct AccessLogs<X> {
     off: bool,
     logs: Vec<Arc<AccessLog<X>>>,
@@ -23,11 +23,10 @@ impl<X> Clone for AccessLogs<X> {
     }
 }
 
-/// One log.
 pub struct AccessLog<X> {
     pub(super) destination: AccessLogFile,
     pub(super) format: Arc<LogFormat<X>>,
-    /// `if=`
+    /// The condition `if=`.
     pub(super) condition: Option<Template>,
 }
 
@@ -37,7 +36,7 @@ pub(super) enum AccessLogFile {
     Path(LogPath),
 }
 
-/// nginx's size of the buffer that `gzip` needs, where none is given.
+/// nginx's default size of the buffer that `gzip` needs.
 const GZIP_BUFFER_SIZE: u64 = 64 * 1024;
 /// zlib's fastest level.
 const GZIP_LEVEL: u32 = 1;
@@ -62,14 +61,14 @@ impl<X: LoggedSession> Value for AccessLogs<X> {
 }
 
 impl<X: LoggedSession> AccessLogs<X> {
-    /// The logs; none where one line says `off`.
+    /// The logs; none if a line has `off`.
     pub fn logs(&self) -> Box<[Arc<AccessLog<X>>]> {
         if self.off { Box::default() } else { self.logs.clone().into() }
     }
 }
 
 impl<X: LoggedSession> AccessLog<X> {
-    /// The log in a file, in the format that is built in; `None`: none is.
+    /// A log to a file in the format `combined`; `None` if that format is not built in.
     pub fn by_default(path: &Path, load: &mut Load<'_>) -> Option<Self> {
         let destination = AccessLogFile::File(load.registry.of::<LogFiles>().at(path));
         let format = Formats::combined(load)?;
@@ -93,7 +92,7 @@ impl<X: LoggedSession> AccessLog<X> {
         Ok(Self { destination, format, condition: parameters.condition })
     }
 
-    /// Whether `if=` lets the request be logged.
+    /// Whether the condition `if=` admits the session.
     pub(super) fn wants(&self, x: &mut X) -> bool {
         let Some(condition) = &self.condition else { return true };
         let mut value = x.scratch();
@@ -118,7 +117,7 @@ impl AccessLogFile {
     }
 }
 
-/// What follows the format.
+/// The parameters after the format.
 #[derive(Default)]
 struct Parameters {
     size: u64,

@@ -1,4 +1,5 @@
-//! `open_log_file_cache`: log files named by variables that stay open, per worker and directive.
+//! `open_log_file_cache`: keeps log files whose names have variables open, per worker and
+//! directive.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,7 +12,7 @@ use conf::{Directive, Load, Result, Value, Word, bytes_path, units};
 
 use crate::lru::Lru;
 
-/// Whether, and how, files stay open.
+/// The parameters of the cache; `None` if it is off.
 #[derive(Clone)]
 pub struct LogFileCache(Option<Arc<LogCacheRules>>);
 
@@ -69,16 +70,16 @@ thread_local! {
     static CACHES: RefCell<Vec<WorkerLogCache>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What one directive keeps open on this worker.
+/// The files that one directive keeps open on this worker.
 struct WorkerLogCache {
-    /// Alive as long as a configuration has the directive.
+    /// The directive's parameters; dropped with the last configuration that has the directive.
     of: Weak<LogCacheRules>,
     rules: LogCacheRules,
     files: Lru<CachedFile>,
 }
 
 struct CachedFile {
-    /// Open once it was used often enough.
+    /// `None` until the file was used often enough.
     file: Option<Rc<File>>,
     opened_ms: u64,
     used_ms: u64,
@@ -86,7 +87,7 @@ struct CachedFile {
 }
 
 impl LogFileCache {
-    /// The file, open for appending.
+    /// Opens the file for appending, or takes it from the cache.
     pub(super) fn open(&self, path: &[u8]) -> io::Result<Rc<File>> {
         let Some(rules) = &self.0 else { return open(path) };
         CACHES.with_borrow_mut(|caches| {
@@ -101,7 +102,7 @@ impl LogFileCache {
     }
 }
 
-/// Closes this worker's files that configurations that are gone kept open.
+/// Closes the files of directives whose configurations are gone.
 pub fn forget_old() {
     CACHES.with_borrow_mut(|caches| caches.retain(|cache| cache.of.strong_count() > 0));
 }
@@ -159,7 +160,7 @@ mod tests {
         WorkerLogCache { of: Weak::new(), rules, files: Lru::new() }
     }
 
-    /// A directory that goes away with its test.
+    /// A directory that is removed with its test.
     struct LogFolder(PathBuf);
 
     impl LogFolder {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stays_open_once_it_is_used_enough() {
+    fn a_file_stays_open_after_enough_uses() {
         let folder = LogFolder::new("uses");
         let (mut cache, a) = (cache(3, 2), folder.file("a"));
         let open = |cache: &mut WorkerLogCache, at| cache.open(&a, at).unwrap();

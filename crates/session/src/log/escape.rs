@@ -1,21 +1,21 @@
-//! What a value must not do to its log line: `escape=default`, `json` or `none`.
+//! The escaping of values in log lines: `escape=default`, `json` or `none`.
 
-/// How the values of variables are written.
+/// How the values of variables are escaped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LogEscape {
-    /// `"`, `\`, controls and all above ASCII as `\xHH`; no value is `-`.
+    /// `"`, `\`, control characters and bytes above ASCII become `\xHH`; a missing value is `-`.
     #[default]
     Default,
-    /// As JSON strings have it; no value is empty.
+    /// Values are escaped as in JSON strings; a missing value is empty.
     Json,
-    /// As they are; no value is empty.
+    /// Values are not escaped; a missing value is empty.
     None,
 }
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 impl LogEscape {
-    /// By its name after `escape=`.
+    /// The escaping with this name in `escape=`.
     pub(super) fn of(name: &[u8]) -> Option<Self> {
         match name {
             b"default" => Some(Self::Default),
@@ -25,12 +25,12 @@ impl LogEscape {
         }
     }
 
-    /// What stands for no value.
+    /// The text of a missing value.
     pub(super) fn absent(self) -> &'static [u8] {
         if self == Self::Default { b"-" } else { b"" }
     }
 
-    /// Escapes what stands in `out` from `start` on. Nearly always there is nothing to do.
+    /// Escapes `out` from `start` on. Nearly always there is nothing to escape.
     pub(super) fn apply(self, out: &mut Vec<u8>, start: usize) {
         let growth = match self {
             Self::Default => &DEFAULT,
@@ -43,7 +43,7 @@ impl LogEscape {
         }
     }
 
-    /// From the end, so that no byte is overwritten before it is read.
+    /// Escapes from the end, so that no byte is overwritten before it is read.
     fn spread(self, out: &mut Vec<u8>, start: usize, more: usize) {
         let (mut from, mut to) = (out.len(), out.len() + more);
         out.resize(to, 0);
@@ -77,7 +77,7 @@ const fn letter(byte: u8) -> u8 {
     }
 }
 
-/// By how many bytes each byte grows.
+/// The number of bytes by which each byte grows.
 const DEFAULT: [u8; 256] = {
     let mut growth = [0; 256];
     let mut byte = 0;

@@ -1,7 +1,7 @@
-//! `log_format`: a line as pieces of text, variables, and what the log knows by itself.
+//! `log_format`: a line as pieces of text, variables, and variables of the log.
 //!
-//! Some variables are the log's own: they say how things stand when the line is written, whatever
-//! has been asked before. They never need escaping.
+//! The log computes some variables itself: their values are those at the time of writing, not
+//! cached ones. They never need escaping.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use conf::{Directive, Load, Result, VariableId, Word};
 use super::escape::LogEscape;
 use super::logged::{LogVariable, LoggedSession};
 
-/// A compiled line.
+/// A compiled format.
 pub(super) struct LogFormat<X> {
     escape: LogEscape,
     pieces: Box<[FormatPiece<X>]>,
@@ -27,7 +27,7 @@ const COMBINED_NAME: &[u8] = b"combined";
 /// A format and its name.
 type NamedFormat<X> = (Box<[u8]>, Arc<LogFormat<X>>);
 
-/// The formats that were named so far.
+/// The formats defined so far.
 pub(super) struct Formats<X> {
     named: Vec<NamedFormat<X>>,
     combined: Option<Arc<LogFormat<X>>>,
@@ -40,7 +40,7 @@ impl<X> Default for Formats<X> {
 }
 
 impl<X: LoggedSession> Formats<X> {
-    /// The one of that name, whatever its case.
+    /// The format with a name, which is compared without case.
     pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<LogFormat<X>>> {
         if name.eq_ignore_ascii_case(COMBINED_NAME) {
             return Self::combined(load);
@@ -50,7 +50,7 @@ impl<X: LoggedSession> Formats<X> {
         found.map(|(_, format)| format.clone())
     }
 
-    /// The one that is built in, if one is, compiled when it is first used.
+    /// The built-in format, if there is one; it is compiled at its first use.
     pub(super) fn combined(load: &mut Load<'_>) -> Option<Arc<LogFormat<X>>> {
         let text = X::COMBINED?;
         if let Some(known) = &load.registry.of::<Self>().combined {
@@ -95,7 +95,7 @@ pub fn declare<X: LoggedSession>(from: &Directive, load: &mut Load<'_>) -> Resul
 }
 
 impl<X: LoggedSession> LogFormat<X> {
-    /// Appends the line, without its end.
+    /// Appends the line without a line end.
     pub(super) fn write(&self, x: &mut X, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -113,7 +113,8 @@ impl<X: LoggedSession> LogFormat<X> {
     }
 }
 
-/// A line being read. The words of a format are one text; a `$` may not reach over their borders.
+/// A format as it is read. The words of a format form one text, but a variable's name must not
+/// cross their borders.
 struct Pieces<X> {
     list: Vec<FormatPiece<X>>,
     text: Vec<u8>,
@@ -158,7 +159,7 @@ impl<X: LoggedSession> Pieces<X> {
     }
 }
 
-/// The name after the `$` that `text` begins with, and what follows. Digits are names here.
+/// The name after the `$` at the start of `text`, and the rest. A name may begin with a digit.
 fn reference(text: &[u8]) -> std::result::Result<(&[u8], &[u8]), String> {
     let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let invalid = || format!("invalid parameter \"{}\"", shown(text));

@@ -1,18 +1,19 @@
-//! What the log asks of a session.
+//! The interface of sessions for the access log.
 
 use crate::Session;
 
 /// A variable that the log computes itself.
 pub type LogVariable<X> = fn(&X, &mut Vec<u8>);
 
-/// A session that is logged when it is over.
+/// A session that is logged when it ends.
 pub trait LoggedSession: Session {
-    /// The variables that its log computes itself.
+    /// The variables that the log computes itself.
     const OWN: &'static [(&'static [u8], LogVariable<Self>)];
-    /// The format `combined`, where it is built in.
+    /// The format `combined`, if it is built in.
     const COMBINED: Option<&'static str>;
 
-    /// Whether a log whose path has variables may be written to; if not, that has been logged.
+    /// Whether logs whose paths have variables may be written; if not, the session has logged the
+    /// reason.
     fn admits_log_paths(&mut self) -> bool {
         true
     }

@@ -1,8 +1,7 @@
-//! The access log: a line per session, to files, to syslog, to files named by variables.
+//! The access log: one line per session, to files, to syslog, or to files named by variables.
 //!
-//! Lines are made in the worker's own buffer for their
-//! file and written at the end of its turn (see `observe`), so a request waits for no disk and for
-//! no other worker.
+//! Lines are collected in the worker's own buffer for their file and written at the end of its turn
+//! (see `observe`), so that a session waits neither for the disk nor for another worker.
 
 mod access_log;
 mod cache;
@@ -22,7 +21,7 @@ pub use cache::{LogFileCache, forget_old};
 pub use format::declare as declare_format;
 pub use logged::{LogVariable, LoggedSession};
 
-/// Writes a session's line, unless the log does not want it.
+/// Writes a session's line, unless the log's condition excludes it.
 pub fn write<X: LoggedSession>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {
     if !log.wants(x) {
         return;
@@ -53,7 +52,8 @@ pub fn write<X: LoggedSession>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut
     }
 }
 
-/// Flushes then, unless that was done since because the configuration is gone.
+/// Flushes the file after a while, unless it was closed in the meantime because its configuration
+/// is gone.
 fn flush_later(file: Weak<LogFile>, flush_ms: u64) {
     net::spawn(async move {
         net::sleep(Duration::from_millis(flush_ms)).await;

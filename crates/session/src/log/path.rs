@@ -1,4 +1,5 @@
-//! A log file whose name has variables: opened for each line, or kept by `open_log_file_cache`.
+//! A log file whose name has variables: it is opened for each line, or kept open by
+//! `open_log_file_cache`.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,10 +10,10 @@ use observe::{Errno, Level, Stamps, Text};
 use super::cache::LogFileCache;
 use super::logged::LoggedSession;
 
-/// nginx's pause between two complaints about one log.
+/// nginx's pause between two messages about failed writes to the same log.
 const COMPLAINT_PAUSE_SECONDS: i64 = 59;
 
-/// The name of the file.
+/// The template of the name.
 pub(super) struct LogPath {
     template: Template,
     told_second: AtomicI64,
@@ -25,8 +26,8 @@ impl LogPath {
         Ok(Self { template, told_second: AtomicI64::new(i64::MIN / 2) })
     }
 
-    /// Writes a line, which `make` appends. A name that a client can make up must not fill the
-    /// disk: the session says whether it may be a file's.
+    /// Writes a line, which `make` appends. The session must admit it first: names invented by
+    /// clients could fill the disk.
     pub(super) fn write<X: LoggedSession>(
         &self,
         x: &mut X,

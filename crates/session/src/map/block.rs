@@ -10,7 +10,7 @@ use crate::regex::Pattern;
 use crate::table::TextMap;
 use crate::wildcards::WildcardError;
 
-/// A block as far as it was read.
+/// A block as it is read.
 pub(super) struct MapBlock<X> {
     pub(super) map: MapTable<X>,
     pub(super) volatile: bool,
@@ -100,7 +100,7 @@ impl<X: Session> MapBlock<X> {
             let name = String::from_utf8_lossy(name);
             line.error(match refused {
                 WildcardError::Invalid => format!("invalid hostname or wildcard \"{name}\""),
-                // nginx has put it into lower case by then.
+                // nginx has converted it to lower case at this point.
                 WildcardError::Conflicting => {
                     format!("conflicting parameter \"{}\"", name.to_ascii_lowercase())
                 }

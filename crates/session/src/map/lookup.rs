@@ -1,4 +1,4 @@
-//! Looking up the value of a text.
+//! The lookup of a text's value.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use crate::Session;
 use crate::regex::Pattern;
 use crate::wildcards::Wildcards;
 
-/// What a `map` block comes to.
+/// A compiled `map` block.
 pub(super) struct MapTable<X> {
     pub(super) source: Template,
-    /// Whether the text is a host name, whose last dot does not count.
+    /// Whether the text is a host name, whose trailing dot is ignored.
     pub(super) hostnames: bool,
     pub(super) names: Wildcards<u32>,
     pub(super) patterns: Vec<(Pattern<X>, u32)>,
-    /// Each once, however often it is mentioned.
+    /// The distinct values.
     pub(super) values: Vec<MapValue>,
-    /// The values without variables, one after the other.
+    /// The values without variables, concatenated.
     pub(super) texts: Vec<u8>,
     pub(super) default: Option<u32>,
 }
 
-/// The places that a name may lead to.
+/// A value of the map.
 pub(super) enum MapValue {
-    /// A part of `texts`.
+    /// The range of the value in `texts`.
     Text(Range<usize>),
     Template(Template),
 }
@@ -75,7 +75,7 @@ impl<X: Session> MapTable<X> {
             return None;
         }
         for (pattern, value) in &self.patterns {
-            // A match that was given up has been logged; nginx asks no other pattern then.
+            // A failed match has been logged; like nginx, no further pattern is tried.
             if pattern.matches(text, x).ok()? {
                 return Some(*value);
             }

@@ -1,7 +1,8 @@
 //! `map`: a variable whose value is looked up by another.
 //!
-//! Looking up allocates nothing: the text to be looked up stands for a moment where the value will.
-//! Names are found in a table, whatever their case; then regular expressions are tried in order.
+//! A lookup allocates nothing: the text to look up is written to the output first, and then
+//! replaced by the value. Names are found in a table without regard to case; then regular
+//! expressions are tried in order.
 
 mod block;
 mod lookup;

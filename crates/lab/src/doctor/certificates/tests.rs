@@ -3,13 +3,13 @@ use conf::MemoryFiles;
 use super::*;
 use crate::doctor::configuration::ExaminedConfig;
 
-/// Of a.test and *.b.test, valid throughout the year 2020.
+/// A certificate of a.test and *.b.test, valid throughout the year 2020.
 const ENDED: &str = include_str!("../testdata/ended.pem");
 /// The first second of the years 2020 and 2021.
 const START: i64 = 1_577_836_800;
 const END: i64 = 1_609_459_200;
 
-/// What is wrong with certificates at a time, and in how many lines.
+/// The problems with certificates at a time, each with its number of lines.
 fn wrong(servers: &str, now: i64) -> Vec<(String, usize)> {
     let text = format!("events {{}} http {{ {servers} }}");
     let mut files = MemoryFiles::default().with("/a.pem", ENDED).with("/nginx.conf", &text);
@@ -23,7 +23,7 @@ fn server(names: &str) -> String {
 }
 
 #[test]
-fn an_end_is_reported_two_weeks_before() {
+fn an_expiry_is_reported_two_weeks_before() {
     let said = |now| wrong(&server("a.test"), now);
     let on = "on Jan  1 00:00:00 2021 GMT";
     let told = |what: &str| vec![(format!("certificate \"/a.pem\" {what}"), 1)];
@@ -71,7 +71,7 @@ fn a_server_needs_one_name_that_its_certificate_has() {
 }
 
 #[test]
-fn only_certificates_that_clients_are_shown_count() {
+fn only_certificates_that_clients_see_count() {
     let certificate = "ssl_certificate a.pem;";
     let late = END + 1;
     for (servers, lines) in [
@@ -94,7 +94,7 @@ fn only_certificates_that_clients_are_shown_count() {
 }
 
 #[test]
-fn each_certificate_of_a_chain_has_its_end() {
+fn each_certificate_of_a_chain_is_checked_for_expiry() {
     let text = "events {} http { server { listen 443 ssl; ssl_certificate b.pem; } }";
     let chain = format!("{ENDED}{ENDED}");
     let mut files = MemoryFiles::default().with("/b.pem", &chain).with("/nginx.conf", text);

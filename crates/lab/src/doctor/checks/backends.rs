@@ -1,4 +1,4 @@
-//! Connections to backends: whether they are kept, and how many there can be.
+//! Connections to backends: whether they are kept open, and how many can be opened.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use super::{ConfigScope, ExaminedConfig, FindingList, MachineLimits};
 
 /// How long the kernel keeps a local port after a connection has ended (TIME_WAIT).
 const PORT_SECONDS: u64 = 60;
-/// Linux' default range.
+/// The size of Linux' default range.
 const LOCAL_PORTS_DEFAULT: u64 = 28_232;
 
-/// A group that keeps no connections opens one for each request.
+/// A group without kept connections opens one for each request.
 pub(super) fn keepalive(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     for group in conf.groups().iter().filter(|group| group.number("keepalive") == Some(0)) {
         findings.add_at(
@@ -32,7 +32,7 @@ pub(super) fn keepalive(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut
     }
 }
 
-/// `proxy_pass` to an address, or a name that is no group's.
+/// `proxy_pass` lines with an address, or a name that is not a group's.
 fn direct_targets(conf: &ExaminedConfig) -> Vec<(&conf::Directive, String)> {
     let groups: BTreeSet<String> = conf.groups().iter().map(ConfigScope::title).collect();
     let places = conf.http_places();
@@ -47,7 +47,7 @@ fn direct_targets(conf: &ExaminedConfig) -> Vec<(&conf::Directive, String)> {
     passes.filter_map(|pass| Some((pass, target(pass)?))).collect()
 }
 
-/// Connections are kept only where the backend is asked to.
+/// A backend keeps a connection open only if the request allows it.
 pub(super) fn version(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     const WHY: &str = "the backend closes the connection after each reply, so keepalive has no \
                        effect";
@@ -72,7 +72,7 @@ pub(super) fn version(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut F
     }
 }
 
-/// Without buffers, a slow client keeps its backend waiting.
+/// Without buffers, a slow client keeps its backend busy.
 pub(super) fn buffering(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let places = conf.http_places();
     let passing = places.iter().filter(|place| place.own("proxy_pass").is_some());
@@ -89,7 +89,7 @@ pub(super) fn buffering(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut
     }
 }
 
-/// Connections to one address that are not kept use up local ports.
+/// New connections to one address use up local ports.
 pub(super) fn local_ports(
     machine: &MachineLimits,
     conf: &ExaminedConfig,

@@ -1,9 +1,9 @@
-//! Certificates that clients refuse, or soon will.
+//! Certificates that clients refuse or will soon refuse.
 
 use super::{ExaminedConfig, FindingList, MachineLimits};
 use crate::doctor::certificates::certificate_problems;
 
-/// They end, or have other names than their servers.
+/// Certificates that expire, or have none of their server's names.
 pub(super) fn refused(
     machine: &MachineLimits,
     conf: &ExaminedConfig,

@@ -2,10 +2,10 @@
 
 use super::{ConfigScope, ExaminedConfig, FindingList, MachineLimits};
 
-/// Above this level, gzip takes much more time for hardly fewer bytes.
+/// Above this level, gzip takes much more time and saves few bytes.
 const GZIP_LEVEL_MAX: u64 = 6;
 
-/// Without a cache of open files, each request asks the file system.
+/// Without a cache of open files, each request looks the file up in the file system.
 pub(super) fn cache(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let places = conf.http_places();
     let serves_files = |name: &'static str| {
@@ -26,7 +26,7 @@ pub(super) fn cache(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut Fin
     }
 }
 
-/// The kernel sends the file after the server has sent the head: two packets for a small one.
+/// Without `tcp_nopush`, the head and a small file are sent as two packets.
 pub(super) fn sendfile(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let places = conf.http_places();
     let is_on = |place: &ConfigScope<'_>, name: &str| place.word(name).as_deref() == Some("on");
@@ -48,7 +48,7 @@ pub(super) fn sendfile(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut 
     }
 }
 
-/// The last levels of gzip cost more than they save.
+/// The highest levels of gzip cost more than they save.
 pub(super) fn gzip_level(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let mut scopes = conf.main().within("http");
     scopes.extend(conf.http_places());

@@ -1,8 +1,8 @@
-//! Logs: each line is a write, unless they are gathered.
+//! Logs: each line is one write unless lines are buffered.
 
 use super::{ConfigScope, ExaminedConfig, FindingList, MachineLimits, parameter};
 
-/// An access log without a buffer is written once for each request.
+/// An access log without a buffer is written once per request.
 pub(super) fn unbuffered(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let mut scopes: Vec<ConfigScope<'_>> = conf.main().within("http");
     scopes.extend(conf.main().within("stream"));
@@ -30,7 +30,7 @@ pub(super) fn unbuffered(_: &MachineLimits, conf: &ExaminedConfig, findings: &mu
     );
 }
 
-/// Levels that log every request.
+/// Error logs at a `debug` level, which log every request.
 pub(super) fn verbose(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let mut scopes = vec![conf.main()];
     scopes.extend(conf.main().within("http"));

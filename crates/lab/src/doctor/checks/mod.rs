@@ -1,4 +1,4 @@
-//! The checks, one function each. To add one, write it and give it a row here.
+//! The checks, one function each. To add one, write the function and add it to [`CHECKS`].
 
 mod backends;
 mod certificates;
@@ -12,9 +12,8 @@ use super::finding::FindingList;
 use super::machine::MachineLimits;
 use super::scope::ConfigScope;
 
-/// A check.
+/// A check: its name in reports, and the function that runs it.
 pub(super) struct DoctorCheck {
-    /// Its name in reports.
     pub(super) name: &'static str,
     pub(super) run: fn(&MachineLimits, &ExaminedConfig, &mut FindingList<'_>),
 }

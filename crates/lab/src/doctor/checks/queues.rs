@@ -1,13 +1,13 @@
-//! The kernel's queues between a client and `accept()`, and how often a client has to use them.
+//! The kernel's queues between a client and `accept()`, and how often clients connect anew.
 
 use super::{ExaminedConfig, FindingList, MachineLimits, parameter};
 
-/// nginx's backlog, and Weir's.
+/// The default backlog of nginx and Weir.
 const BACKLOG: u64 = 511;
-/// Requests on one connection below which new connections cost visibly.
+/// Below this number of requests per connection, new connections cost visibly.
 const KEEPALIVE_REQUESTS_MIN: u64 = 100;
 
-/// The kernel silently shortens a backlog to `somaxconn`.
+/// The kernel silently limits a backlog to `somaxconn`.
 pub(super) fn accept_queue(
     machine: &MachineLimits,
     conf: &ExaminedConfig,
@@ -32,7 +32,7 @@ fn backlog(listen: &conf::Directive) -> u64 {
     parameter(listen, "backlog").and_then(|text| text.parse().ok()).unwrap_or(BACKLOG)
 }
 
-/// Without cookies, handshakes under way have a queue of their own.
+/// Without SYN cookies, unfinished handshakes wait in a queue of limited length.
 pub(super) fn syn_backlog(
     machine: &MachineLimits,
     conf: &ExaminedConfig,
@@ -54,7 +54,7 @@ pub(super) fn syn_backlog(
     );
 }
 
-/// A firewall that tracks connections has a table of its own.
+/// A firewall that tracks connections has a table of limited size.
 pub(super) fn conntrack(
     machine: &MachineLimits,
     conf: &ExaminedConfig,
@@ -81,7 +81,7 @@ pub(super) fn conntrack(
     );
 }
 
-/// A client that has to connect again pays for a handshake.
+/// A client that connects anew pays for another handshake.
 pub(super) fn client_keepalive(
     _: &MachineLimits,
     conf: &ExaminedConfig,

@@ -1,13 +1,13 @@
-//! Workers: processors and descriptors.
+//! Workers: their number, their descriptors, and the processor's frequency.
 
 use super::{ExaminedConfig, FindingList, MachineLimits};
 
-/// nginx's default of `worker_connections`, and Weir's.
+/// The default of `worker_connections` in nginx and Weir.
 const CONNECTIONS: u64 = 512;
-/// Descriptors of a worker that are no connections: listening sockets, logs, epoll sets.
+/// Descriptors of a worker besides its connections: listening sockets, logs, epoll sets.
 const DESCRIPTORS_SPARE: u64 = 32;
 
-/// Fewer workers than processors leave some idle; more take turns on them.
+/// With fewer workers than processors some processors idle; with more, workers share processors.
 pub(super) fn count(
     machine: &MachineLimits,
     conf: &ExaminedConfig,
@@ -35,7 +35,7 @@ pub(super) fn count(
     );
 }
 
-/// Each connection is a descriptor.
+/// Each connection takes a descriptor.
 pub(super) fn descriptors(
     machine: &MachineLimits,
     conf: &ExaminedConfig,
@@ -65,7 +65,7 @@ pub(super) fn descriptors(
     );
 }
 
-/// A processor that saves power answers later.
+/// A processor that saves power replies later.
 pub(super) fn governor(
     machine: &MachineLimits,
     _: &ExaminedConfig,

@@ -1,17 +1,17 @@
-//! A chart of rows: a name, the value in words, and marks on a common axis below them.
+//! A chart of rows: each has a name, its value as text, and marks on a common axis below them.
 //!
-//! Horizontal positions are per cent, so that the drawing fits the width of the page or of the file
-//! that it is put into, and its text keeps its size.
+//! Horizontal positions are per cent, so that the drawing fits the width of the page or file that
+//! it is put into while its text keeps its size.
 
 use super::super::markup::escaped;
 use super::scale::ChartScale;
 
-/// What the drawings look like, in the page and in files.
+/// The style of drawings, both in the page and in files.
 pub(crate) const STYLE: &str = include_str!("chart.css");
 
-/// A chart, drawn when it is asked for.
+/// A chart; the drawing is made on demand.
 pub(crate) struct ReportChart {
-    /// The name of its file.
+    /// The name of the chart's own file.
     pub(crate) file: String,
     pub(crate) caption: String,
     rows: Vec<ChartRow>,
@@ -22,9 +22,9 @@ pub(crate) struct ReportChart {
 pub(super) struct ChartRow {
     pub(super) name: String,
     pub(super) value: String,
-    /// The colour of the marks, by its meaning.
+    /// The CSS class of the marks, which decides their colour.
     pub(super) class: &'static str,
-    /// Both ends of the line, in per cent; no line if there is nothing to show.
+    /// Both ends of the line, in per cent; `None` without data.
     pub(super) line: Option<(f64, f64)>,
     /// The dots from left to right, in per cent.
     pub(super) dots: Vec<f64>,
@@ -34,25 +34,26 @@ pub(super) struct ChartRow {
 struct ChartTick {
     at: f64,
     text: String,
-    /// `zero` at the value that marks are compared with, else `grid`.
+    /// `zero` at the value that marks are compared with, otherwise `grid`.
     class: &'static str,
 }
 
-/// Pixels from row to row. The dashes of the style's grid leave out the words of each.
+/// Pixels from row to row; also the period of the dashes in the style's grid, which leave out the
+/// text of each row.
 const ROW: usize = 36;
-/// The marks of a row below its top.
+/// The distance from the top of a row to its marks.
 const MARKS: usize = 26;
 /// The height of the axis.
 const AXIS: usize = 20;
-/// The width of a file.
+/// The width of a chart's own file.
 const WIDTH: usize = 800;
-/// The margin of a file, and the height of its caption.
+/// The margin of a chart's own file, and the height of its caption.
 const MARGIN: usize = 16;
 const CAPTION: usize = 32;
 
 impl ReportChart {
-    /// `unit` says how the axis tells its ticks, `origin` where among them the line stands that
-    /// marks are compared with.
+    /// `unit` formats the axis' values; `origin` is the value that marks are compared with, which
+    /// gets a line of its own.
     pub(super) fn new(
         file: String,
         caption: String,
@@ -74,7 +75,7 @@ impl ReportChart {
         self.rows.is_empty()
     }
 
-    /// The chart as a file that needs nothing else, on a background of its own.
+    /// The chart as a standalone file with its own background.
     pub(crate) fn svg_file(&self) -> String {
         let (height, inner) = (CAPTION + self.height() + MARGIN / 2, WIDTH - 2 * MARGIN);
         format!(
@@ -87,7 +88,7 @@ impl ReportChart {
         )
     }
 
-    /// The chart without caption and style; `placed` has the attributes that place it.
+    /// The chart without caption and style; `placed` contains the attributes that place it.
     pub(crate) fn drawing(&self, placed: &str) -> String {
         let rows: String = self.rows.iter().enumerate().map(|(at, row)| row.drawing(at)).collect();
         let height = self.height();
@@ -98,7 +99,7 @@ impl ReportChart {
         self.rows.len() * ROW + AXIS
     }
 
-    /// The grid behind the rows, and its values below them.
+    /// The grid behind the rows, and the values below them.
     fn axis(&self) -> String {
         let bottom = self.rows.len() * ROW;
         let tick = |ChartTick { at, text, class }: &ChartTick| {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_needs_nothing_from_elsewhere() {
+    fn a_file_is_standalone() {
         let mut record = record(8);
         record.study.rows.iter_mut().for_each(|row| row.name = "\"><script>\u{1b}".to_owned());
         for chart in all(&record) {

@@ -12,14 +12,15 @@ pub(super) struct ShownEffect {
     pub(super) ratio: Option<Interval>,
 }
 
-/// From this ratio on, a linear axis would hide the small effects beside the large ones.
+/// From this ratio on the axis is logarithmic: a linear one would hide small effects beside large
+/// ones.
 const LARGE: f64 = 2.0;
 
 /// The axis of a chart of effects.
 enum EffectAxis {
-    /// Of per cent.
+    /// An axis in per cent.
     Linear(ChartScale),
-    /// Of ratios: half and twice are as far from no change.
+    /// An axis of ratios: half and double are equally far from no change.
     Logarithmic(ChartScale),
 }
 
@@ -31,7 +32,7 @@ pub(super) fn chart(
     more_is_better: bool,
 ) -> ReportChart {
     let axis = EffectAxis::of(effects);
-    // A line for the interval, and a dot for the effect.
+    // The line is the interval, and the dot the effect.
     let row = |effect: &ShownEffect| ChartRow {
         name: effect.name.clone(),
         value: told(effect.ratio),
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_say_what_is_better() {
+    fn colours_show_better_and_worse() {
         assert!(drawn(1.1, 1.2, true).contains("class=\"better\""));
         assert!(drawn(1.1, 1.2, false).contains("class=\"worse\""));
         assert!(drawn(0.8, 0.9, false).contains("class=\"better\""));
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_per_cent() {
+    fn ticks_are_in_per_cent() {
         assert_eq!([unit(0.0), unit(-20.0), unit(0.5)], ["0 %", "-20 %", "+0.5 %"]);
     }
 }

@@ -6,10 +6,10 @@ use crate::effect::level;
 use crate::figures::{MAX, P50, P99, P999, StudyMeasure};
 use crate::record::{StudyRecord, Subject};
 
-/// What is shown, from left to right.
+/// The figures shown, from left to right.
 const SHOWN: [StudyMeasure; 4] = [P50, P99, P999, MAX];
 
-/// The rows of a program.
+/// The chart of a program's rows.
 pub(super) fn chart(file: String, record: &StudyRecord, program: usize) -> ReportChart {
     let own = record.subjects().filter(|subject| subject.program == program);
     let levels = |subject: Subject| {

@@ -1,4 +1,4 @@
-//! The charts of a report. Each is drawn once, for the page and for a file of its own.
+//! The charts of a report. The page and the charts' own files share their drawing.
 
 mod chart;
 mod effects;
@@ -88,7 +88,8 @@ pub(super) fn side_by_side(record: &StudyRecord) -> Vec<ReportChart> {
     charts.into_iter().filter(|chart| !chart.is_empty()).collect()
 }
 
-/// Effects on both: more requests per second are better, more CPU time is worse.
+/// The charts of effects on both figures: more requests per second are better, more CPU time is
+/// worse.
 fn rate_and_cpu(
     [rate_file, cpu_file]: [String; 2],
     caption: impl Fn(&str) -> String,
@@ -100,20 +101,20 @@ fn rate_and_cpu(
     ]
 }
 
-/// `STUDY-SECTION-KEY.svg`, so that the charts of several studies can share a folder.
+/// The file's name, `STUDY-SECTION-KEY.svg`: charts of several studies can share a folder.
 fn file(record: &StudyRecord, section: &str, key: &str) -> String {
     let study = Path::new(&record.name).file_stem().unwrap_or_default();
     format!("{}-{section}-{key}.svg", plain(&study.to_string_lossy()))
 }
 
-/// A program's part of file names. Two builds may have names that differ in signs only.
+/// A program's part of file names. The names of two builds may differ in special characters only.
 fn section(record: &StudyRecord, program: usize) -> String {
     let names: Vec<String> = record.programs.iter().map(|of| plain(&of.name)).collect();
     let name = &names[program];
     if names[..program].contains(name) { format!("{name}-{program}") } else { name.clone() }
 }
 
-/// A name without anything that a link would have to escape.
+/// A name without characters that a link would have to escape.
 fn plain(name: &str) -> String {
     let words = name.split(|sign: char| !sign.is_ascii_alphanumeric());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")

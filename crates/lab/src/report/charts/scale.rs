@@ -1,8 +1,8 @@
-//! Where values lie on a chart's horizontal axis, in per cent of its width.
+//! The scale of a chart's horizontal axis: positions in per cent of its width.
 
-/// Room at both ends of an axis, as a share of its length.
+/// The margin at both ends of an axis, as a share of its length.
 const MARGIN: f64 = 0.04;
-/// Ticks of an axis at most.
+/// About the most ticks of an axis.
 const TICKS_MAX: usize = 6;
 
 /// An axis: linear, or of decimal logarithms.
@@ -18,7 +18,7 @@ impl ChartScale {
         Self::over(values.iter().copied(), false)
     }
 
-    /// The same for the logarithms of values above zero.
+    /// The logarithmic axis from the least to the greatest of the values above zero.
     pub(super) fn logarithmic(values: &[f64]) -> Self {
         Self::over(values.iter().filter(|value| **value > 0.0).map(|value| value.log10()), true)
     }

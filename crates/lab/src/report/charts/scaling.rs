@@ -1,4 +1,5 @@
-//! How rates scale with a number, of workers for instance: a row for all else that is the same.
+//! How rates scale with a number, such as the number of workers: one row for each combination of
+//! the other factors.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,14 @@ use crate::figures::RATE;
 use crate::record::{StudyRecord, Subject};
 use crate::study::Study;
 
-/// Rows that differ in nothing but the number.
+/// Rows that differ only in the number.
 struct ScalingSeries {
     name: String,
-    /// The numbers in order, and requests per second.
+    /// The numbers in ascending order, each with its requests per second.
     points: Vec<(u32, f64)>,
 }
 
-/// The chart; nothing if the study does not ask for it.
+/// The chart; `None` if the study names no such factor.
 pub(super) fn chart(file: String, record: &StudyRecord, program: usize) -> Option<ReportChart> {
     let factor = record.study.scaling.as_ref()?;
     let all = series(record, program, factor);
@@ -63,7 +64,7 @@ fn series(record: &StudyRecord, program: usize, factor: &str) -> Vec<ScalingSeri
     all
 }
 
-/// A combination without the number; of listed rows, the first's name.
+/// The levels of the other factors; if the study lists its rows, the name of the first row.
 fn name(study: &Study, row: usize, factor: &str) -> String {
     let row = &study.rows[row];
     if study.factorial.is_empty() {
@@ -75,7 +76,7 @@ fn name(study: &Study, row: usize, factor: &str) -> String {
     others.collect::<Vec<_>>().join(", ")
 }
 
-/// `2: x 1.85, 4: x 3.5`
+/// The numbers and the factors by which the rate grew: `2: x 1.85, 4: x 3.5`.
 fn value(points: &[(u32, f64)]) -> String {
     let Some(((_, first), others)) = points.split_first() else { return String::new() };
     let factor = |(number, rate): &(u32, f64)| format!("{number}: \u{d7} {:.2}", rate / first);

@@ -1,5 +1,4 @@
-//! The report as one HTML page with charts. It needs nothing besides itself: no script, no font,
-//! no network.
+//! The report as one standalone HTML page with charts: no scripts, no fonts, no network.
 
 use super::charts::{self, ReportChart};
 use super::markup::escaped;
@@ -54,7 +53,7 @@ fn program(record: &StudyRecord, program: usize) -> String {
     )
 }
 
-/// The first program compared with the second.
+/// The section that compares the first program with the second.
 fn side_by_side(record: &StudyRecord) -> String {
     let Some(cells) = table::programs(record) else { return String::new() };
     format!(
@@ -64,7 +63,7 @@ fn side_by_side(record: &StudyRecord) -> String {
     )
 }
 
-/// Charts that scroll by themselves where they are too wide.
+/// Charts; each scrolls if it is too wide for the page.
 fn figures(charts: &[ReportChart]) -> String {
     let figure = |chart: &ReportChart| {
         let (caption, drawing) = (escaped(&chart.caption), chart.drawing("width=\"100%\""));
@@ -76,7 +75,7 @@ fn figures(charts: &[ReportChart]) -> String {
     charts.iter().map(figure).collect()
 }
 
-/// A table that scrolls by itself where it is too wide.
+/// A table, which scrolls if it is too wide for the page.
 fn rows(cells: &table::Cells) -> String {
     let line = |(number, row): (usize, &Vec<String>)| {
         let tag = if number == 0 { "th" } else { "td" };
@@ -87,7 +86,7 @@ fn rows(cells: &table::Cells) -> String {
     format!("<div class=\"table\" tabindex=\"0\"><table>\n{lines}</table></div>\n")
 }
 
-/// How it was measured, and how to repeat it.
+/// The conditions of the measurement, and the command that repeats it.
 fn how(record: &StudyRecord) -> String {
     let lines = table::doubts(record).into_iter().chain(table::origin(record));
     let lines: String = lines.map(|line| format!("<li>{}</li>\n", escaped(&line))).collect();
@@ -103,7 +102,7 @@ mod tests {
     use crate::testing::record;
 
     #[test]
-    fn a_page_has_what_was_found_and_where() {
+    fn a_page_has_the_results_and_their_conditions() {
         let charts = super::charts::all(&record(8));
         let html = super::of(&record(8));
         for part in [
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_doubtful_turns_says_so_before_its_first_chart() {
+    fn a_page_of_doubtful_turns_begins_with_a_warning() {
         let mut record = record(8);
         assert!(!super::of(&record).contains("class=\"doubt\""));
         record.turns.iter_mut().for_each(|turn| turn.marks = vec!["stolen".to_owned()]);
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_from_a_study_or_a_machine_is_markup() {
+    fn text_from_studies_and_machines_is_escaped() {
         let mut record = record(8);
         let evil = "\"><script>alert(1)</script>";
         let names = [&mut record.study.title, &mut record.study.template, &mut record.study.source];
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_needs_nothing_from_elsewhere() {
+    fn a_page_is_standalone() {
         let html = super::of(&record(8));
         for part in ["http://", "https://", "src=", "url(", "@import"] {
             assert!(!html.contains(part), "{part}");

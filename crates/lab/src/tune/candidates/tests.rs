@@ -9,7 +9,7 @@ fn names(text: &str, server: TunedServer) -> Vec<&'static str> {
     candidates(&tree(text), server).iter().map(TuneCandidate::name).collect()
 }
 
-/// What a candidate changes: `OLD -> NEW`, or `BLOCK + NEW`.
+/// The changes of a candidate: `OLD -> NEW`, or `BLOCK + NEW`.
 #[track_caller]
 fn changes(text: &str, name: &str, server: TunedServer) -> Vec<String> {
     let tree = tree(text);
@@ -28,7 +28,7 @@ fn changes(text: &str, name: &str, server: TunedServer) -> Vec<String> {
 }
 
 #[test]
-fn what_is_on_already_is_not_tried() {
+fn settings_that_are_on_already_are_not_tried() {
     let text = "worker_processes auto; worker_cpu_affinity auto;
         events { worker_connections 10000; multi_accept on; }
         http { keepalive_requests 10000; access_log off; server { listen 80 reuseport deferred
@@ -37,7 +37,7 @@ fn what_is_on_already_is_not_tried() {
 }
 
 #[test]
-fn a_plain_configuration() {
+fn a_plain_configuration_has_the_general_candidates() {
     let text = "events {} http { server { listen 80; return 200; } }";
     let all = [
         "workers",
@@ -80,9 +80,9 @@ fn lines_are_replaced_or_added() {
     );
 }
 
-/// Where `sendfile` is on, what is left of the two candidates is `tcp_nopush`.
+/// Where `sendfile` is on, both candidates only add `tcp_nopush`.
 #[test]
-fn candidates_that_come_to_the_same_are_one() {
+fn candidates_with_the_same_result_are_one() {
     let names = names("http { sendfile on; root /srv; server { listen 80; } }", OLD);
     let files: Vec<_> = names.into_iter().filter(|name| name.starts_with("sendfile")).collect();
     assert_eq!(files, ["sendfile-nopush"]);
@@ -99,7 +99,7 @@ fn files_count_only_where_they_are_served() {
     assert!(!served("http { open_file_cache max=1; open_file_cache_valid 1s; root /srv; }"));
 }
 
-/// nginx takes the options of a socket from one line of an address.
+/// nginx accepts the options of a socket in one line per address only.
 #[test]
 fn one_line_of_each_address_gets_an_option() {
     let text = "http { server { listen 80; listen 443 ssl; listen unix:/a; listen 443 quic; }
@@ -123,7 +123,7 @@ fn one_line_of_each_address_gets_an_option() {
     );
 }
 
-/// Only Weir has limits with a queue, and those that are there are left alone.
+/// Only Weir has limits with a queue. Existing limits are left alone.
 #[test]
 fn backends_get_a_limit() {
     assert_eq!(
@@ -148,7 +148,7 @@ const PROXIED: &str = "http { upstream a { server 127.0.0.1:1; }
     location /o { proxy_http_version 1.0; } } }";
 
 #[test]
-fn backends_are_kept() {
+fn connections_to_backends_are_kept() {
     assert_eq!(changes(PROXIED, "upstream-keepalive-128", NEW), ["1: upstream a + keepalive 128;"]);
     assert_eq!(
         changes(PROXIED, "upstream-keepalive-32", OLD),
@@ -172,7 +172,7 @@ fn backends_are_kept() {
 }
 
 #[test]
-fn sizes_that_were_chosen_stay() {
+fn explicit_sizes_stay() {
     let tried = |line: &str| {
         names(&format!("http {{ server {{ proxy_pass http://a; {line} }} }}"), OLD)
             .contains(&"proxy-buffers")
@@ -194,7 +194,7 @@ fn buffering_stays_off_in_locations() {
 }
 
 #[test]
-fn access_logs_get_buffers_where_they_can() {
+fn access_logs_get_buffers_where_possible() {
     let text = "http { access_log /a;\naccess_log /b main if=$x;\naccess_log /c main buffer=1k;
         server { access_log off; access_log syslog:server=a; access_log /$host; access_log /c main;
         access_log /dev/null; } }
@@ -209,7 +209,7 @@ fn access_logs_get_buffers_where_they_can() {
 }
 
 #[test]
-fn requests_of_an_upstream_are_another_setting() {
+fn keepalive_requests_of_an_upstream_is_another_setting() {
     let text = "http { keepalive_requests 50; upstream a { keepalive_requests 60; } }";
     assert_eq!(
         changes(text, "keepalive-requests", OLD),
@@ -220,7 +220,7 @@ fn requests_of_an_upstream_are_another_setting() {
 }
 
 #[test]
-fn changes_show_themselves() {
+fn changes_are_displayed_with_place_and_block() {
     let tree = tree("events {\n}\nhttp {\n server {\n listen 80;\n}\n}");
     let shown = |candidate: &TuneCandidate| {
         let (_, changes) = candidate.apply(&tree);
@@ -234,7 +234,7 @@ fn changes_show_themselves() {
 }
 
 #[test]
-fn several_go_together() {
+fn several_candidates_are_applied_together() {
     let tree = tree("events {} http { server { listen 80; root /srv; } }");
     let all = candidates(&tree, OLD);
     let changed = TuneCandidate::apply_all(&all, &tree);

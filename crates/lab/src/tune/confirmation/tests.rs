@@ -1,7 +1,7 @@
 use super::*;
 use crate::tune::simulation::SimulatedMachine;
 
-/// The turns of each simulated search: of 300 ms, and as much again between them, 10 minutes.
+/// The turns of each simulated search: at 300 ms, with pauses as long between them, 10 minutes.
 const TURNS: usize = 1000;
 const SIMULATIONS: u64 = 100;
 
@@ -20,7 +20,8 @@ fn found(machine: &mut SimulatedMachine, subjects: &[&str], turns: usize) -> Vec
     kept
 }
 
-/// What 100 searches have kept, in the order of their seeds; two at a time, because they take long.
+/// The candidates that each of 100 searches keeps, by seed. They run on two threads, because they
+/// take long.
 fn searches<const N: usize>(gains: [f64; N], turns: usize) -> Vec<Vec<usize>> {
     let search =
         move |seed| found(&mut SimulatedMachine::new(&gains, seed), &without_subjects(N), turns);
@@ -30,7 +31,7 @@ fn searches<const N: usize>(gains: [f64; N], turns: usize) -> Vec<Vec<usize>> {
     [first.join().unwrap(), second].concat()
 }
 
-/// 16 candidates of which three gain 5, 10 and 40 %: all are found, and no other.
+/// 16 candidates, of which three gain 5, 10 and 40 %: exactly these are found.
 #[test]
 fn planted_effects_are_found() {
     const PLANTED: [usize; 3] = [3, 8, 13];
@@ -45,7 +46,7 @@ fn planted_effects_are_found() {
     assert!(no_other >= 90, "no other in {no_other} of 100 searches");
 }
 
-/// Candidates of which several gain too little to be confirmed take nothing from one that is sure.
+/// Candidates whose small gains cannot be confirmed do not hide one that is sure.
 #[test]
 fn a_large_gain_is_reported_beside_small_ones() {
     let mut gains = [1.02; 15];
@@ -56,14 +57,14 @@ fn a_large_gain_is_reported_beside_small_ones() {
 }
 
 #[test]
-fn nothing_is_made_up() {
+fn candidates_without_effect_are_not_kept() {
     let nothing = searches([1.0; 16], TURNS).iter().filter(|kept| kept.is_empty()).count();
     assert!(nothing >= 95, "nothing in {nothing} of 100 searches");
 }
 
-/// Two settings that do the same: one of them is kept, the better if that can be told.
+/// The better one is kept if they can be told apart.
 #[test]
-fn of_two_that_do_the_same_one_is_kept() {
+fn of_two_with_the_same_effect_one_is_kept() {
     for seed in 0..10 {
         let gains = [1.0, 1.3, 1.3, 1.0];
         let mut machine = SimulatedMachine::of_substitutes(&gains, seed);
@@ -83,7 +84,7 @@ fn of_one_subject_the_best_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_confirmed_is_left_out() {
+fn candidates_that_cannot_be_confirmed_are_dropped() {
     let mut machine = SimulatedMachine::new(&[2.0], 1);
     let result = confirm(&[0], 2 * BLOCKS_MIN - 1, &mut machine).unwrap();
     assert_eq!((result.kept, result.dropped, machine.turns), (vec![], vec![0], 0));
