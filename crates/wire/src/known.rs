@@ -8,7 +8,6 @@ use crate::name_table::NameTable;
 /// The id of a well-known request header name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-#[expect(missing_docs, reason = "the name is the header's")]
 pub enum Known {
     Accept,
     AcceptEncoding,

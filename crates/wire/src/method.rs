@@ -2,7 +2,6 @@
 
 /// The method of a request; the text of [`Method::Other`] is in the request line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the name is the method")]
 pub enum Method {
     Get,
     Head,

@@ -6,7 +6,6 @@ use core::fmt;
 /// A group for key exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
-#[allow(missing_docs)] // Their names are their documentation.
 pub enum TlsGroup {
     Secp256r1 = 23,
     Secp384r1 = 24,

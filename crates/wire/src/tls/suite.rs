@@ -3,7 +3,6 @@
 /// A cipher suite. The order is that of OpenSSL's default list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
-#[allow(missing_docs)] // Their names are their documentation.
 pub enum TlsSuite {
     Tls13Aes256GcmSha384 = 0x1302,
     Tls13Chacha20Poly1305Sha256 = 0x1303,
