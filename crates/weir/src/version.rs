@@ -174,6 +174,9 @@ fn parts() -> String {
     arguments
 }
 
+/// Modules from elsewhere whose directives Weir has.
+const THIRD_PARTY: [&str; 1] = ["ngx_http_headers_more_filter_module"];
+
 /// Whether one of nginx's modules is here, by the name of its file: `ngx_http_map_module`.
 pub fn has_module(module: &str) -> bool {
     let mut directives = conf::known::all().iter().filter(|known| known.module == module);
@@ -183,7 +186,7 @@ pub fn has_module(module: &str) -> bool {
         Some("stream") => stream_has(name) || is_block(name),
         _ => false,
     };
-    directives.any(|known| has(known.name))
+    THIRD_PARTY.contains(&module) || directives.any(|known| has(known.name))
 }
 
 fn stream_has(directive: &str) -> bool {

@@ -23,7 +23,7 @@ const DEBIAN: [(&str, &str, &str); 30] = [
     ("ngx_http_fancyindex_module", "location", "*fancyindex on;"),
     ("ngx_http_geoip2_module", "http", "*geoip2 a.mmdb { $a country iso_code; }"),
     ("ngx_http_geoip_module", "location", "add_header A $*geoip_country_code;"),
-    ("ngx_http_headers_more_filter_module", "http", "*more_set_headers \"A: b\";"),
+    ("ngx_http_headers_more_filter_module", "", ""),
     ("ngx_http_image_filter_module", "location", "*image_filter test;"),
     ("ngx_http_js_module", "location", "*js_content a;"),
     ("ngx_http_lua_module", "location", "*content_by_lua_block { ngx.say(1) }"),

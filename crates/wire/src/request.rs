@@ -4,6 +4,7 @@
 //! parts, the text is written: [`RequestHead::build`], then [`RequestHead::push`] for each field.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::host::Host;
 use crate::uri::UriTarget;
@@ -153,6 +154,18 @@ pub enum FieldError {
     Invalid,
     /// The whole head is too long.
     TooLarge,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooMany => "there are too many fields",
+            Self::Duplicate { .. } => "the field may be there only once",
+            Self::InvalidHost => "the value is not a host",
+            Self::Invalid => "a byte is not allowed in a field",
+            Self::TooLarge => "the head would be too large",
+        })
+    }
 }
 
 /// The parts of a request in a protocol without request lines (RFC 9113, section 8.3.1).

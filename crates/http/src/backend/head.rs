@@ -8,7 +8,7 @@ use wire::{Method, Slice};
 use super::Conf;
 use super::values::IgnoredFields;
 use crate::exchange::Backends;
-use crate::exchange::{Exchange, Fields, Flow, Jump, JumpArgs, Reply};
+use crate::exchange::{Exchange, Fields, Flow, Jump, JumpArgs};
 
 /// Which fields of replies a location passes on.
 #[derive(Default)]
@@ -190,7 +190,7 @@ fn copy_field(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter, field
     let (reply, text) = (&mut x.reply, &x.backends.head_text);
     let (name, value) = (field.name.of(text), field.value.of(text));
     match (field.id, rewritten) {
-        (ReplyName::ContentType, _) => return copy_content_type(reply, value),
+        (ReplyName::ContentType, _) => return reply.parse_content_type(value),
         // A value that was rewritten to a path is completed like this server's own redirects.
         (ReplyName::Location, Some(path)) if path.first() == Some(&b'/') => {
             return reply.set_location(path);
@@ -223,30 +223,6 @@ pub(super) fn send_early_hints(x: &mut Exchange, filter: &HeaderFilter) {
     }
     if !fields.is_empty() {
         x.reply.bytes_sent += downstream.send_interim(103, &fields) as u64;
-    }
-}
-
-/// Separates the charset from the type, as filters need it; nginx sends the line unchanged unless a
-/// filter changes the charset.
-fn copy_content_type(reply: &mut Reply, value: &[u8]) {
-    reply.set_content_type(value);
-    let mut at = 0;
-    while let Some(offset) = memchr::memchr(b';', &value[at..]) {
-        let semicolon = at + offset;
-        let rest = &value[semicolon + 1..];
-        let spaces = rest.iter().take_while(|&&byte| byte == b' ').count();
-        let parameter = &rest[spaces..];
-        if parameter.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"charset=")) {
-            let charset = &parameter[8..];
-            let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
-            let charset = charset.strip_suffix(b"\"").unwrap_or(charset);
-            reply.content_type.truncate(semicolon);
-            reply.parameters.extend_from_slice(&value[semicolon..]);
-            reply.charset.clear();
-            reply.charset.extend_from_slice(charset);
-            return;
-        }
-        at = semicolon + 1;
     }
 }
 

@@ -107,6 +107,15 @@ impl Fields {
         self.list.retain(|field| !field.name_in(text).eq_ignore_ascii_case(name));
     }
 
+    /// Removes every field whose name begins so.
+    pub fn remove_prefixed(&mut self, prefix: &[u8]) {
+        let text = &self.text;
+        self.list.retain(|field| {
+            let start = field.name_in(text).get(..prefix.len());
+            !start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        });
+    }
+
     /// Removes every field with that well-known name.
     pub fn remove_known(&mut self, known: FieldName) {
         self.list.retain(|field| field.known != known);

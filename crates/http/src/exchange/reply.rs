@@ -236,6 +236,30 @@ impl Reply {
         self.parameters.clear();
     }
 
+    /// Sets the type from a field's value. The charset is separated from the type, as filters need
+    /// it; the value is sent unchanged unless a filter changes the charset, as in nginx.
+    pub(crate) fn parse_content_type(&mut self, value: &[u8]) {
+        self.set_content_type(value);
+        self.charset.clear();
+        let mut at = 0;
+        while let Some(offset) = memchr::memchr(b';', &value[at..]) {
+            let semicolon = at + offset;
+            let rest = &value[semicolon + 1..];
+            let spaces = rest.iter().take_while(|&&byte| byte == b' ').count();
+            let parameter = &rest[spaces..];
+            if parameter.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"charset=")) {
+                let charset = &parameter[8..];
+                let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
+                let charset = charset.strip_suffix(b"\"").unwrap_or(charset);
+                self.content_type.truncate(semicolon);
+                self.parameters.extend_from_slice(&value[semicolon..]);
+                self.charset.extend_from_slice(charset);
+                return;
+            }
+            at = semicolon + 1;
+        }
+    }
+
     /// Sets the entity tag that nginx gives a file.
     pub fn set_etag(&mut self, modified: i64, size: u64) {
         const LENGTH_MAX: usize = 2 * 16 + b"\"-\"".len();

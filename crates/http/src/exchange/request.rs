@@ -1,13 +1,17 @@
 //! The request.
 
 use net::buffers;
-use wire::request::{Field, HeadLimits, InvalidParts, RequestHead, RequestParts};
+use wire::host::Host;
+use wire::request::{Field, FieldError, HeadLimits, InvalidParts, RequestHead, RequestParts};
 use wire::{Known, Method, Slice, Version};
 
 use super::RequestBody;
 
 /// Memory of a head that is kept for the next one.
 const COMPACT_MAX: usize = 4096;
+
+/// Bytes that a field which the configuration sets may add to the head.
+const FIELD_MAX: usize = 64 * 1024;
 
 /// The path cannot be decoded, or leads above the root.
 pub(crate) struct BadPath;
@@ -170,6 +174,31 @@ impl Request {
         }
         self.head_bytes = self.received.len();
         Ok(())
+    }
+
+    /// Replaces all fields of a name by one; `Host` becomes the request's host, though the virtual
+    /// server stays. After an error the request is as it was.
+    pub(crate) fn set_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), FieldError> {
+        let large_client_header_buffers = (1, self.received.len() + FIELD_MAX);
+        let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
+        self.head.set_field(&mut self.received, name, value, &limits)?;
+        self.head_bytes = self.received.len();
+        if let Some(host) = Host::parse(value).filter(|_| Known::of(name) == Known::Host) {
+            self.host.clear();
+            self.host.extend(value[..host.len].iter().map(u8::to_ascii_lowercase));
+        }
+        Ok(())
+    }
+
+    /// Removes all fields of a name. Returns whether there were any.
+    pub(crate) fn remove_field(&mut self, name: &[u8]) -> bool {
+        let removed = self.head.remove_field(&self.received, name);
+        if removed && Known::of(name) == Known::Host {
+            self.host.clear();
+            self.host.extend_from_slice(self.head.host.of(&self.received));
+            self.host.make_ascii_lowercase();
+        }
+        removed
     }
 
     /// Becomes a `GET` of Weir's own for a path, which is normalised.

@@ -21,6 +21,8 @@ pub mod gzip;
 pub mod gzip_clients;
 pub mod gzip_static;
 pub mod headers;
+pub mod headers_more;
+pub mod headers_more_input;
 pub mod http2;
 pub mod index;
 pub mod internal;
@@ -110,6 +112,7 @@ conf::features! {
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
     rewrite: rewrite,
+    headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
     limit_req: limit_req with VARIABLES,
     limit_conn: limit_conn with VARIABLES,
@@ -140,6 +143,7 @@ conf::features! {
     lenient: lenient,
     aio: aio,
     not_modified: not_modified,
+    headers_more: headers_more,
     headers: headers,
     userid: userid with VARIABLES,
     gunzip: gunzip,
