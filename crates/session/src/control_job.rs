@@ -20,8 +20,9 @@ pub trait ControlJob<S> {
     /// `zones` is the state that the configurations share.
     fn adopt(&mut self, site: &S, zones: &Zones);
 
-    /// The process is to end, once, after its last sessions: another process may serve already, and
-    /// run the same jobs. A job that those sessions need goes on.
+    /// The workers have been told to end, and the process will end with their last sessions. Called
+    /// once. Another process may serve already, and run the same jobs. A job that the last sessions
+    /// need goes on.
     fn leave(&mut self);
 }
 
