@@ -92,7 +92,8 @@ fn refusal_of(http: &str, lenient: bool) -> String {
     }
 }
 
-/// Checks the error of an invalid text, here and, if one is installed, with a real nginx.
+/// Checks the error of an invalid text, here and, if one is installed, with a real nginx. Use
+/// [`refusal`] for directives that nginx lacks.
 pub(crate) fn refused(http: &str, expected: &str) {
     assert_eq!(refusal(http), expected, "{http}");
     if Path::new(NGINX).exists() {

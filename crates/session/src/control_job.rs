@@ -1,4 +1,4 @@
-//! Jobs of the control thread: work that a process does once, independent of its workers.
+//! Jobs of the control thread: what a process does once, however many workers serve.
 //!
 //! The control thread serves no clients and lives as long as the process, so a job outlives
 //! configurations: it is created once and gets each configuration ([`ControlJob::adopt`]). A job
@@ -11,17 +11,18 @@
 
 use zones::Zones;
 
-/// A job of the control thread. `S` is the configuration that it gets: that of a subsystem
+/// A job of the control thread. `S` is what it is told of: the configuration of a subsystem
 /// (`Arc<Site>`), or of the whole program.
 pub trait ControlJob<S> {
-    /// Continues with a configuration, the first one included. Work for the previous configuration
-    /// that is no longer needed ends here, although sessions of that configuration may go on.
+    /// Continues with another configuration, the first included. What was begun for the one before
+    /// and is no longer wanted ends here. Sessions of the one before may go on.
     ///
     /// `zones` is the state that the configurations share.
     fn adopt(&mut self, site: &S, zones: &Zones);
 
-    /// Called once when the process is to end after its last sessions. Another process may serve
-    /// already and run the same jobs. A job that the last sessions need continues.
+    /// The workers have been told to end, and the process will end with their last sessions. Called
+    /// once. Another process may serve already, and run the same jobs. A job that the last sessions
+    /// need goes on.
     fn leave(&mut self);
 }
 

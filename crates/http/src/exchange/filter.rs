@@ -20,8 +20,9 @@ const READ_SIZE: u64 = 32 * 1024;
 
 /// A filter of a body.
 pub trait BodyFilter {
-    /// Takes the next piece; `None` is the end of the body. Puts its output into `out`. Called only
-    /// after [`poll_rest`](Self::poll_rest) has put nothing.
+    /// Takes the next piece; `None` is the end of the body. Puts its output into `out`, and also
+    /// what it has no use for, such as [`Chunk::Flush`]. Called only after
+    /// [`poll_rest`](Self::poll_rest) has put nothing.
     fn push(
         &mut self,
         x: &mut Exchange,

@@ -271,6 +271,7 @@ impl Reply {
     }
 
     /// Removes statements of the head about the body's bytes, because a filter will change these.
+    /// Call it for replies without a body too: a 304 has the entity tag that the 200 had.
     pub(crate) fn forget_bytes_of_body(&mut self) {
         self.content_length = None;
         self.allow_ranges = false;
