@@ -53,9 +53,10 @@ fn answer(arguments: &[OsString]) -> String {
 
 /// Runs the backend with these arguments until a signal ends it.
 pub fn run(arguments: &[OsString]) -> Result<(), String> {
-    let Some(settings) = BackendSettings::read(arguments)? else {
+    let Some(mut settings) = BackendSettings::read(arguments)? else {
         return print(&answer(arguments));
     };
+    settings.work.spin.calibrate();
     // Signals that are blocked here are blocked in every thread.
     let ends = signals::Signals::take(&[signals::SIGINT, signals::SIGTERM])
         .map_err(|error| format!("signalfd(): {error}"))?;

@@ -11,7 +11,7 @@ use super::pause::Pause;
 use super::reply::ReplyContents;
 use super::stats::STATUS_END;
 use super::table::TABLE;
-use super::work::{RequestCost, Slow};
+use super::work::{RequestCost, Slow, Spin};
 use crate::options::{self, OptionPart};
 use crate::units;
 
@@ -93,7 +93,7 @@ impl BackendSettings {
             "chunked" => self.chunked = true,
             "sleep" => self.work.sleep = Some(range(value)?),
             "slow" => self.work.slow = Some(slow(value)?),
-            "spin" => self.work.spin = units::count(value)?,
+            "spin" => self.work.spin = spin(value)?,
             "pool" => self.pool = Some(units::count(value)?),
             "pool-queue" => self.pool_queue = Some(units::count(value)?),
             "error" => faults.shares.push((units::share(value)?, RequestEnd::Error)),
@@ -220,6 +220,14 @@ fn range(text: &str) -> Result<(Duration, Duration), String> {
     if range.0 <= range.1 { Ok(range) } else { Err(format!("{text}: the range is reversed")) }
 }
 
+/// A number of additions, or a time.
+fn spin(text: &str) -> Result<Spin, String> {
+    match units::count(text) {
+        Ok(count) => Ok(Spin::Additions(count)),
+        Err(_) => units::time(text).map(Spin::Time),
+    }
+}
+
 fn slow(text: &str) -> Result<Slow, String> {
     let (alone, best) = text.split_once(',').ok_or("expected ALONE,BEST, such as 25ms,150")?;
     match units::count(best)? {
@@ -272,7 +280,10 @@ mod tests {
     fn options_are_parsed() {
         let settings = read("-l 8000 --sleep 0..1s --spin 10000000").unwrap();
         assert_eq!(settings.work.sleep, Some((ms(0), ms(1000))));
-        assert_eq!((settings.work.spin, settings.threads), (10_000_000, 1));
+        assert_eq!((settings.work.spin, settings.threads), (Spin::Additions(10_000_000), 1));
+        let timed = read("-l 8000 --spin 4.2ms").unwrap();
+        assert_eq!(timed.work.spin, Spin::Time(Duration::from_micros(4200)));
+        assert!(read("-l 8000 --spin long").err().unwrap().contains("\"long\" is not a time"));
         assert!(settings.has_chances());
         let settings = read("-l 9090 --pool 1024 --slow 25ms,150").unwrap();
         assert_eq!(settings.work.slow, Some(Slow { alone: ms(25), best: 150 }));

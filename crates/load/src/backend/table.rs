@@ -32,7 +32,7 @@ pub(super) const TABLE: &[OptionRow] = &[
     row('\0', "trickle", "SIZE", "send this much of the body per second, the head at once"),
     row('\0', "sleep", "TIME", "sleep before responding: 50ms, or random: 0..1s"),
     row('\0', "slow", "ALONE,BEST", "sleep longer the more requests are in progress"),
-    row('\0', "spin", "N", "then use the CPU for N additions"),
+    row('\0', "spin", "N|TIME", "then use the CPU for N additions, or for a time: 4.2ms"),
     row('\0', "pool", "N", "serve N requests at once; others wait in order"),
     row('\0', "pool-queue", "N", "close the connection if N requests wait (default: no limit)"),
     row('\0', "pause", "TIME/PERIOD", "respond to nothing during the last TIME of each PERIOD"),

@@ -1,6 +1,6 @@
 //! The cost of a request: sleep and CPU.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::faults::RequestRandom;
 
@@ -11,8 +11,54 @@ pub(super) struct RequestCost {
     pub(super) sleep: Option<(Duration, Duration)>,
     /// Sleeps longer the more requests are in progress.
     pub(super) slow: Option<Slow>,
-    /// Then runs this many additions.
-    pub(super) spin: u64,
+    /// Then computes.
+    pub(super) spin: Spin,
+}
+
+/// Work for a processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Spin {
+    /// So many additions.
+    Additions(u64),
+    /// As many additions as take this time on this machine; see [`Spin::calibrate`].
+    Time(Duration),
+}
+
+impl Default for Spin {
+    fn default() -> Self {
+        Self::Additions(0)
+    }
+}
+
+/// The additions of one measurement of their speed, which takes about a millisecond.
+const CALIBRATION: u64 = 1 << 21;
+/// The number of measurements; the fastest counts, because disturbances only slow them down.
+const CALIBRATIONS: usize = 20;
+
+impl Spin {
+    /// Converts a time to additions.
+    pub(super) fn calibrate(&mut self) {
+        if let Self::Time(time) = *self {
+            let times = (0..CALIBRATIONS).map(|_| {
+                let begun = Instant::now();
+                add(CALIBRATION);
+                begun.elapsed()
+            });
+            *self = Self::Additions(additions(time, times.min().unwrap_or_default()));
+        }
+    }
+}
+
+/// The additions that take a time, if [`CALIBRATION`] additions take another.
+fn additions(time: Duration, measured: Duration) -> u64 {
+    (CALIBRATION as f64 * time.as_secs_f64() / measured.as_secs_f64().max(1e-9)) as u64
+}
+
+fn add(count: u64) {
+    let mut sum = 0u64;
+    for number in 0..count {
+        sum = std::hint::black_box(sum.wrapping_add(number));
+    }
 }
 
 /// A service that is slower the more requests it has at once.
@@ -40,9 +86,8 @@ impl RequestCost {
 
     /// Burns CPU.
     pub(super) fn spin(&self) {
-        let mut sum = 0u64;
-        for number in 0..self.spin {
-            sum = std::hint::black_box(sum.wrapping_add(number));
+        if let Spin::Additions(count) = self.spin {
+            add(count);
         }
     }
 }
@@ -57,6 +102,18 @@ mod tests {
         let rate = |n: u64| n as f64 / slow.time(n).as_secs_f64();
         assert!((1..600).all(|n| rate(n) <= rate(150)));
         assert!(rate(600) < rate(150) / 2.0);
+    }
+
+    #[test]
+    fn a_time_becomes_additions() {
+        let ms = Duration::from_millis;
+        assert_eq!(additions(ms(4), ms(1)), 4 * CALIBRATION);
+        let mut spin = Spin::Time(ms(1));
+        spin.calibrate();
+        assert!(matches!(spin, Spin::Additions(count) if count > 0), "{spin:?}");
+        let mut fixed = Spin::Additions(7);
+        fixed.calibrate();
+        assert_eq!(fixed, Spin::Additions(7));
     }
 
     #[test]
