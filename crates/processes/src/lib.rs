@@ -3,5 +3,6 @@
 //! kinds of servers, and the measurements.
 
 pub mod certificate;
+pub mod machine;
 pub mod procfs;
 pub mod server;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
@@ -16,6 +17,7 @@ Options:
   --out DIR       the folder for all results (default: weir-lab/STUDY)
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --resume        go on with the blocks that are missing in that folder
+  --wait-idle[=T] wait while the machine is busy, before each block, T (default: 10m) at most
   -h, --help      print this help
 
 As root, client, server and backends are hosts of their own: network namespaces joined by links.
@@ -33,6 +35,8 @@ pub struct RunArguments {
     pub(super) resume: bool,
     pub(super) loopback: bool,
     pub(super) out: Option<PathBuf>,
+    /// How long to wait while the machine is busy.
+    pub(super) wait_idle: Option<Duration>,
 }
 
 impl RunArguments {
@@ -52,6 +56,9 @@ impl RunArguments {
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),
                 "--out" => arguments.out = Some(value()?.into()),
+                option if option.starts_with("--wait-idle") => {
+                    arguments.wait_idle = Some(wait_idle(option)?);
+                }
                 _ if word.starts_with('-') => return Err(format!("unknown option {word}")),
                 _ if arguments.study.is_empty() => arguments.study = word,
                 _ => return Err("only one study can be run at a time".to_owned()),
@@ -67,4 +74,18 @@ impl RunArguments {
         arguments.servers = [Some(server), against].into_iter().flatten().collect();
         Ok(arguments)
     }
+}
+
+/// How long `--wait-idle` waits by default.
+const WAIT_IDLE: Duration = Duration::from_secs(600);
+
+/// Reads `--wait-idle` or `--wait-idle=TIME`.
+pub(crate) fn wait_idle(option: &str) -> Result<Duration, String> {
+    let time = match option.strip_prefix("--wait-idle").unwrap_or_default() {
+        "" => return Ok(WAIT_IDLE),
+        rest => rest.strip_prefix('=').ok_or_else(|| format!("unknown option {option}"))?,
+    };
+    let seconds = conf::units::seconds(time.as_bytes()).filter(|seconds| *seconds > 0);
+    let seconds = seconds.ok_or_else(|| format!("--wait-idle={time} is no time such as 10m"))?;
+    Ok(Duration::from_secs(seconds))
 }

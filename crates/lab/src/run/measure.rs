@@ -1,9 +1,9 @@
 //! One turn of a subject: its results, and the resources it used.
 
-use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use processes::machine::{MachineShares, MachineTime};
 use processes::procfs::{self, Traffic};
 
 use super::subject::RunningSubject;
@@ -12,10 +12,6 @@ use crate::hosts;
 
 /// From this share of time on a processor, the generator may limit the rate.
 const GENERATOR_BUSY: f64 = 0.95;
-/// From these shares of the machine's time on, other machines or processes count as a disturbance.
-const STOLEN: f64 = 0.05;
-const OTHERS: f64 = 0.15;
-
 /// Runs a turn and returns all its figures.
 pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> {
     let before = Account::now(running)?;
@@ -39,10 +35,11 @@ pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> 
 /// The marks of a turn during which the machine disturbed the measurement. Errors of the server are
 /// not a reason for a mark; they are counted.
 pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
+    let shares = MachineShares { stolen: measured.stolen, others: measured.others };
     let marks = [
         ("generator", pinned && measured.generator_busy >= GENERATOR_BUSY && measured.busy < 0.9),
-        ("stolen", measured.stolen >= STOLEN),
-        ("others", measured.others >= OTHERS),
+        ("stolen", shares.is_stolen()),
+        ("others", shares.has_others()),
     ];
     marks.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name.to_owned()).collect()
 }
@@ -95,52 +92,8 @@ impl Account {
         measured.packets_out = rate(|traffic| traffic.packets_out);
         measured.bytes_in = rate(|traffic| traffic.bytes_in);
         measured.bytes_out = rate(|traffic| traffic.bytes_out);
-        measured.stolen = self.machine.stolen_since(&before.machine);
-        let busy = self.machine.busy_since(&before.machine);
-        measured.others =
-            (busy - self.machine.share_since(&before.machine, self.own_s - before.own_s)).max(0.0);
-    }
-}
-
-/// The machine's CPU time in ticks.
-struct MachineTime {
-    all: u64,
-    idle: u64,
-    stolen: u64,
-}
-
-const TICKS_PER_SECOND: f64 = 100.0;
-
-impl MachineTime {
-    fn now() -> Self {
-        Self::read(&fs::read_to_string("/proc/stat").unwrap_or_default())
-    }
-
-    /// Parses the line `cpu  user nice system idle iowait irq softirq steal ...`.
-    fn read(stat: &str) -> Self {
-        let words = stat.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
-        let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
-        let at = |place: usize| ticks.get(place).copied().unwrap_or_default();
-        Self { all: ticks.iter().sum(), idle: at(3) + at(4), stolen: at(7) }
-    }
-
-    fn ticks_since(&self, before: &Self) -> f64 {
-        self.all.saturating_sub(before.all).max(1) as f64
-    }
-
-    fn stolen_since(&self, before: &Self) -> f64 {
-        self.stolen.saturating_sub(before.stolen) as f64 / self.ticks_since(before)
-    }
-
-    /// The share of the machine's time in which its processors were busy, for this study or
-    /// otherwise.
-    fn busy_since(&self, before: &Self) -> f64 {
-        let idle = (self.idle + self.stolen).saturating_sub(before.idle + before.stolen);
-        1.0 - idle as f64 / self.ticks_since(before)
-    }
-
-    fn share_since(&self, before: &Self, seconds: f64) -> f64 {
-        seconds * TICKS_PER_SECOND / self.ticks_since(before)
+        let shares = self.machine.shares_since(&before.machine, self.own_s - before.own_s);
+        (measured.stolen, measured.others) = (shares.stolen, shares.others);
     }
 }
 
@@ -160,16 +113,5 @@ mod tests {
         assert_eq!(run(|run| (run.generator_busy, run.busy) = (0.99, 0.99)), [""; 0]);
         assert_eq!(run(|run| (run.stolen, run.errors) = (0.1, 1)), ["stolen"]);
         assert_eq!(run(|run| run.others = 0.2), ["others"]);
-    }
-
-    #[test]
-    fn the_machines_time_is_read() {
-        let before = MachineTime::read("cpu  10 0 10 70 0 0 0 10 5 5\ncpu0 1 2 3\n");
-        let after = MachineTime::read("cpu  20 0 20 140 0 0 0 20 9 9\n");
-        assert_eq!((before.all, before.stolen), (100, 10));
-        assert_eq!(after.stolen_since(&before), 0.1);
-        assert!((after.busy_since(&before) - 0.2).abs() < 1e-9);
-        assert_eq!(after.share_since(&before, 0.2), 0.2);
-        assert_eq!(MachineTime::read("").stolen_since(&before), 0.0);
     }
 }

@@ -18,9 +18,11 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
 use program::ServerProgram;
+use turns::TurnSettings;
 
 use crate::hosts::StudyNetwork;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
@@ -60,7 +62,8 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    turns::take(&mut record, &programs, &network, weir, &mut |record| folder.keep(record))?;
+    let with = TurnSettings { weir, wait_idle: arguments.wait_idle };
+    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
     folder.write_reports(&record)?;
     Ok(format!("{}\nAll results: {}\n", report::text::of(&record), folder.path().display()))
 }

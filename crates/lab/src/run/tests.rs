@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 fn parse(words: &str) -> Result<RunArguments, String> {
@@ -9,13 +11,19 @@ fn arguments_are_parsed() {
     let arguments = parse("same --server nginx --against weir --quick --out d --resume").unwrap();
     assert_eq!(arguments.servers, ["nginx", "weir"]);
     assert!(arguments.quick && arguments.resume && arguments.out == Some("d".into()));
-    assert_eq!(parse("same").unwrap().servers, ["weir"]);
+    let defaults = parse("same").unwrap();
+    assert_eq!((&defaults.servers[..], defaults.wait_idle), (&["weir".to_owned()][..], None));
+    for (words, seconds) in [("same --wait-idle", 600), ("same --wait-idle=30s", 30)] {
+        assert_eq!(parse(words).unwrap().wait_idle, Some(Duration::from_secs(seconds)));
+    }
     for (words, message) in [
         ("", "a study is required"),
         ("a b", "only one study"),
         ("same --fast", "unknown option --fast"),
         ("same --out", "--out requires a value"),
         ("same --against weir", "--against names weir as well"),
+        ("same --wait-idleness", "unknown option --wait-idleness"),
+        ("same --wait-idle=soon", "--wait-idle=soon is no time such as 10m"),
     ] {
         let told = parse(words).err().unwrap_or_default();
         assert!(told.starts_with(message), "{words}: {told}");

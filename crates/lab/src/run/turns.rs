@@ -2,8 +2,9 @@
 //! disturbances of the machine affect all of them alike.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use processes::machine;
 use processes::server::Cores;
 use statistics::SplitMix;
 
@@ -22,12 +23,20 @@ const REPEATS_MAX: usize = 2;
 /// starts, such as the layout of memory and the distribution of connections.
 const BLOCKS_OF_A_START: usize = 8;
 
+/// What turns are taken with.
+pub(super) struct TurnSettings<'t> {
+    /// This program, which is also the generator.
+    pub(super) weir: &'t Path,
+    /// How long to wait while the machine is busy, before each block.
+    pub(super) wait_idle: Option<Duration>,
+}
+
 /// Takes the turns that the record lacks, and keeps the record after each block.
 pub(super) fn take(
     record: &mut StudyRecord,
     programs: &[ServerProgram],
     network: &StudyNetwork,
-    weir: &Path,
+    with: &TurnSettings<'_>,
     keep: &mut dyn FnMut(&StudyRecord) -> Result<(), String>,
 ) -> Result<(), String> {
     let first = record.complete_blocks();
@@ -35,10 +44,11 @@ pub(super) fn take(
         return Ok(());
     }
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
-    let ground = SubjectGround { study: &record.study, network, weir, cores: cores.as_ref() };
+    let cores = cores.as_ref();
+    let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
     let mut subjects = start(&ground, programs)?;
     if !record.study.load.errors {
-        probe(record, &subjects, weir)?;
+        probe(record, &subjects, with.weir)?;
     }
     let pinned = cores.is_some();
     warm_up(record, &mut subjects)?;
@@ -48,6 +58,9 @@ pub(super) fn take(
             subjects.clear();
             subjects = start(&ground, programs)?;
             warm_up(record, &mut subjects)?;
+        }
+        if let Some(limit) = with.wait_idle {
+            machine::wait_until_quiet(limit, &mut progress::wait)?;
         }
         random.shuffle(&mut subjects);
         for running in &mut subjects {
