@@ -54,6 +54,7 @@ const LAYERED: &[LayeredCrate] = &[
                 "doctor::checks::files",
                 "doctor::checks::logs",
                 "doctor::checks::queues",
+                "doctor::checks::tls",
                 "doctor::checks::workers",
                 "doctor::finding",
                 "doctor::report",

@@ -62,6 +62,28 @@ impl ExaminedConfig {
         places
     }
 
+    /// The places of `http {}` that requests for files reach: no handler answers there, and no
+    /// location of all paths hides the server.
+    pub(super) fn file_places(&self) -> Vec<ConfigScope<'_>> {
+        let mut places = self.http_places();
+        places.retain(|place| !place.has_handler() && !place.is_hidden());
+        places
+    }
+
+    /// The lines `root` and `alias` of which files are served, each once.
+    pub(super) fn roots(&self) -> Vec<&Directive> {
+        let mut roots: Vec<&Directive> = Vec::new();
+        for place in self.file_places() {
+            let applies = ["alias", "root"].into_iter().find_map(|name| place.setting(name));
+            if let Some(line) =
+                applies.filter(|line| !roots.iter().any(|r| std::ptr::eq(*r, *line)))
+            {
+                roots.push(line);
+            }
+        }
+        roots
+    }
+
     /// The groups `upstream {}` of `http {}`.
     pub(super) fn groups(&self) -> Vec<ConfigScope<'_>> {
         let http = self.main().within("http");

@@ -74,6 +74,20 @@ impl<'c> ConfigScope<'c> {
         self.word(name)?.parse().ok()
     }
 
+    /// Whether a handler answers all requests: another server, or `return`.
+    pub(super) fn has_handler(&self) -> bool {
+        let own = self.blocks.last().copied().unwrap_or_default();
+        let answers =
+            |line: &Directive| line.name.text.ends_with(b"_pass") || *line.name.text == *b"return";
+        own.iter().any(answers)
+    }
+
+    /// Whether requests reach only the locations in this block.
+    pub(super) fn is_hidden(&self) -> bool {
+        let is_all = |location: &Self| ["/", "^~ /"].contains(&&*location.title());
+        self.within("location").iter().any(is_all)
+    }
+
     /// The arguments of the directive that opened the block.
     pub(super) fn title(&self) -> String {
         let words = self.opened_by.iter().flat_map(|opened| &opened.args);

@@ -78,6 +78,11 @@ fn mistakes_in_configurations_are_found() {
         ("open-file-cache", "listen 80;", "listen 80; open_file_cache off;".to_owned()),
         ("sendfile", "server {", http("sendfile on;")),
         ("gzip-level", "server {", http("gzip_comp_level 9;")),
+        ("fastcgi-keepalive", "proxy_pass http://app;", "fastcgi_pass app;".to_owned()),
+        ("fastcgi-keepalive", "proxy_pass http://app;", "fastcgi_pass 127.0.0.1:9;".to_owned()),
+        ("tls-sessions", "listen 80;", "listen 443 ssl; ssl_session_tickets off;".to_owned()),
+        ("descriptors", "worker_connections 4096;", "worker_connections 600000;".to_owned()),
+        ("sendfile", "root /srv;", "root /srv; sendfile on; location / { }".to_owned()),
     ] {
         assert_eq!(checks(&with(from, &to)), [check], "{to}");
     }
@@ -98,6 +103,12 @@ fn configurations_without_mistakes_have_no_findings() {
         ("server {", "proxy_buffering on; server {"),
         ("listen 80;", "listen 80; location /f { root /f; proxy_buffering off; }"),
         ("worker_processes auto;", "worker_processes 4;"),
+        ("proxy_pass http://app;", "fastcgi_pass unix:/run/php.sock;"),
+        ("proxy_pass http://app;", "fastcgi_pass app; fastcgi_keep_conn on;"),
+        ("listen 80;", "listen 443 ssl; ssl_session_tickets off; ssl_session_cache shared:a:1m;"),
+        ("listen 80;", "listen 443 ssl; ssl_session_cache off;"),
+        // Nothing but the application is reached.
+        ("listen 80;", "open_file_cache off; location / { uwsgi_pass app; }"),
     ] {
         assert_eq!(with(from, to), [], "{to}");
     }
@@ -150,7 +161,7 @@ fn a_finding_has_numbers_a_fix_and_a_place() {
     let [finding] = &found(&machine, GOOD)[..] else { panic!("one") };
     let what = "worker_connections is 4096, but a worker may open 1024 descriptors (ulimit -n)";
     assert_eq!(finding.what, what);
-    let fix = "worker_rlimit_nofile 8192; (the hard limit is 2048: raise it, too)";
+    let fix = "worker_rlimit_nofile 8192; (the hard limit is 2048: raise it as well)";
     assert_eq!((finding.fix.as_str(), finding.places.join(" ")), (fix, "/nginx.conf:2".to_owned()));
 }
 

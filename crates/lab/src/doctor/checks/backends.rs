@@ -47,6 +47,36 @@ fn direct_targets(conf: &ExaminedConfig) -> Vec<(&conf::Directive, String)> {
     passes.filter_map(|pass| Some((pass, target(pass)?))).collect()
 }
 
+/// A FastCGI server over TCP closes its connections unless it is asked to keep them.
+pub(super) fn fastcgi(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
+    let is_local = |name: &str| name.starts_with("unix:") || name.contains('$');
+    let groups = conf.groups();
+    let is_tcp = |target: &str| match groups.iter().find(|group| group.title() == target) {
+        Some(group) => group.own_all("server").any(|server| {
+            server.args.first().is_some_and(|address| !is_local(&address.to_string()))
+        }),
+        None => !is_local(target),
+    };
+    let places = conf.http_places();
+    let closing = places.iter().filter_map(|place| {
+        let pass = place.own("fastcgi_pass")?;
+        let is_kept = place.word("fastcgi_keep_conn").as_deref() == Some("on");
+        (!is_kept && is_tcp(&pass.args.first()?.to_string())).then_some(pass)
+    });
+    let closing: Vec<_> = closing.collect();
+    if !closing.is_empty() {
+        findings.add_at(
+            &closing,
+            "connections to the FastCGI server are not kept".to_owned(),
+            "each request opens a TCP connection, which costs CPU time, a round trip, and a local \
+             port for a minute",
+            "upstream NAME { server ADDRESS; keepalive 8; } with fastcgi_keep_conn on; each kept \
+             connection occupies a process of php-fpm, so keep fewer than pm.max_children"
+                .to_owned(),
+        );
+    }
+}
+
 /// A backend keeps a connection open only if the request allows it.
 pub(super) fn version(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     const WHY: &str = "the backend closes the connection after each reply, so keepalive has no \

@@ -7,31 +7,32 @@ const GZIP_LEVEL_MAX: u64 = 6;
 
 /// Without a cache of open files, each request looks the file up in the file system.
 pub(super) fn cache(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
-    let places = conf.http_places();
-    let serves_files = |name: &'static str| {
-        let own = places.iter().filter(move |place| {
-            let is_cached = place.word("open_file_cache").is_some_and(|word| word != "off");
-            !is_cached && place.own("proxy_pass").is_none() && place.own("return").is_none()
-        });
-        own.filter_map(move |place| place.own(name)).collect::<Vec<_>>()
-    };
-    let files: Vec<_> = ["root", "alias"].into_iter().flat_map(serves_files).collect();
+    let is_uncached =
+        |place: &&ConfigScope<'_>| place.word("open_file_cache").is_none_or(|word| word == "off");
+    let places = conf.file_places();
+    let uncached = places.iter().filter(is_uncached);
+    let mut files: Vec<_> = uncached
+        .filter_map(|place| place.setting("alias").or_else(|| place.setting("root")))
+        .collect();
+    files.dedup_by(|a, b| std::ptr::eq(*a, *b));
     if !files.is_empty() {
         findings.add_at(
             &files,
             "files are served without open_file_cache".to_owned(),
             "each request makes system calls to find the file, and to open and close it",
-            "open_file_cache max=10000 inactive=60s; open_file_cache_valid 30s;".to_owned(),
+            "open_file_cache max=10000 inactive=60s; open_file_cache_valid 30s; (a file that is \
+             replaced is served as it was for up to 30 seconds)"
+                .to_owned(),
         );
     }
 }
 
 /// Without `tcp_nopush`, the head and a small file are sent as two packets.
 pub(super) fn sendfile(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
-    let places = conf.http_places();
+    let places = conf.file_places();
     let is_on = |place: &ConfigScope<'_>, name: &str| place.word(name).as_deref() == Some("on");
     let serves = |place: &&ConfigScope<'_>| {
-        ["root", "alias"].iter().any(|name| place.own(name).is_some())
+        ["root", "alias"].iter().any(|name| place.setting(name).is_some())
             && is_on(place, "sendfile")
             && !is_on(place, "tcp_nopush")
     };

@@ -5,6 +5,7 @@ mod certificates;
 mod files;
 mod logs;
 mod queues;
+mod tls;
 mod workers;
 
 use super::configuration::{ExaminedConfig, parameter};
@@ -27,6 +28,7 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "syn-backlog", run: queues::syn_backlog },
     DoctorCheck { name: "conntrack", run: queues::conntrack },
     DoctorCheck { name: "backend-keepalive", run: backends::keepalive },
+    DoctorCheck { name: "fastcgi-keepalive", run: backends::fastcgi },
     DoctorCheck { name: "backend-version", run: backends::version },
     DoctorCheck { name: "backend-buffering", run: backends::buffering },
     DoctorCheck { name: "local-ports", run: backends::local_ports },
@@ -36,5 +38,6 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "open-file-cache", run: files::cache },
     DoctorCheck { name: "sendfile", run: files::sendfile },
     DoctorCheck { name: "gzip-level", run: files::gzip_level },
+    DoctorCheck { name: "tls-sessions", run: tls::sessions },
     DoctorCheck { name: "certificates", run: certificates::refused },
 ];

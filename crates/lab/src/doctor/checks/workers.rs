@@ -35,7 +35,7 @@ pub(super) fn count(
     );
 }
 
-/// Each connection takes a descriptor.
+/// Each connection takes a descriptor, and a second one for the file that it sends.
 pub(super) fn descriptors(
     machine: &MachineLimits,
     conf: &ExaminedConfig,
@@ -44,12 +44,14 @@ pub(super) fn descriptors(
     let main = conf.main();
     let events = conf.events();
     let connections = events.as_ref().and_then(|events| events.number("worker_connections"));
-    let wanted = connections.unwrap_or(CONNECTIONS) + DESCRIPTORS_SPARE;
+    let connections = connections.unwrap_or(CONNECTIONS);
+    let each = if conf.roots().is_empty() { 1 } else { 2 };
+    let wanted = (connections + DESCRIPTORS_SPARE).max(connections * each);
     let raised = main.number("worker_rlimit_nofile");
     let Some(limit) = raised.or(machine.files).filter(|limit| *limit < wanted) else { return };
     let by = if raised.is_some() { "worker_rlimit_nofile" } else { "ulimit -n" };
     let hard = match machine.files_max {
-        Some(max) if max < wanted => format!(" (the hard limit is {max}: raise it, too)"),
+        Some(max) if max < wanted => format!(" (the hard limit is {max}: raise it as well)"),
         _ => String::new(),
     };
     let settings = events.iter().filter_map(|events| events.setting("worker_connections"));
@@ -57,10 +59,10 @@ pub(super) fn descriptors(
     findings.add_at(
         &settings,
         format!(
-            "worker_connections is {}, but a worker may open {limit} descriptors ({by})",
-            wanted - DESCRIPTORS_SPARE
+            "worker_connections is {connections}, but a worker may open {limit} descriptors ({by})"
         ),
-        "once they are used up, connections are refused with \"Too many open files\"",
+        "once they are used up, connections are refused with \"Too many open files\"; a file that \
+         is sent needs one beside its connection",
         format!("worker_rlimit_nofile {};{hard}", wanted.next_power_of_two()),
     );
 }
