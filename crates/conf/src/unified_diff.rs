@@ -12,8 +12,8 @@ enum LineEdit {
     Added,
 }
 
-/// The changes that turn `old` into `new`; empty if they are the same.
-pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+/// The changes that turn `old` into `new`, below the names of the two; empty if they are the same.
+pub fn unified_diff(names: [&str; 2], old: &[u8], new: &[u8]) -> Vec<u8> {
     let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect::<Vec<_>>();
     let (old, new) = (lines(old), lines(new));
     let edits = edits(&old, &new);
@@ -21,7 +21,7 @@ pub fn unified_diff(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut at = 0;
     while let Some(first) = edits[at..].iter().position(|edit| *edit != LineEdit::Kept) {
         if out.is_empty() {
-            out.extend_from_slice(format!("--- {name}\n+++ {name} (formatted)\n").as_bytes());
+            out.extend_from_slice(format!("--- {}\n+++ {}\n", names[0], names[1]).as_bytes());
         }
         let start = (at + first).saturating_sub(CONTEXT).max(at);
         let end = hunk_end(&edits, at + first);
@@ -132,7 +132,8 @@ mod tests {
     use super::*;
 
     fn diff(old: &str, new: &str) -> String {
-        String::from_utf8(unified_diff("a", old.as_bytes(), new.as_bytes())).unwrap()
+        String::from_utf8(unified_diff(["a", "a (formatted)"], old.as_bytes(), new.as_bytes()))
+            .unwrap()
     }
 
     const HEAD: &str = "--- a\n+++ a (formatted)\n";

@@ -32,7 +32,7 @@ pub use files::{NamedFile, named_files};
 pub use listens::{MovedListen, addresses};
 pub use places::{SandboxPlaces, TEMPORARY_FOLDERS};
 pub use target::SandboxTarget;
-pub use tree::{EditableDirective, EditableLine, EditableTree, LinePlace};
+pub use tree::{DirectiveSpans, EditableDirective, EditableLine, EditableTree, LinePlace};
 
 use files::SandboxFiles;
 use listens::{SUBSYSTEMS, listens, move_listens, new_address};

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{Directive, Files, Sources};
+use conf::{Directive, Files, Sources, Span};
 
 use crate::writing::quoted;
 
@@ -20,6 +20,8 @@ pub struct EditableTree {
     pub file: PathBuf,
     /// The directives, including those of included files.
     pub root: Vec<EditableDirective>,
+    /// The texts of all files.
+    pub sources: Arc<Sources>,
 }
 
 /// A directive: its words, and the contents of its block.
@@ -33,6 +35,19 @@ pub struct EditableDirective {
     pub words: Vec<Vec<u8>>,
     /// The contents of the braces; `None`: it ends with `;`.
     pub block: Option<Vec<Self>>,
+    /// Its parts in the text; `None` for an added one.
+    pub spans: Option<DirectiveSpans>,
+}
+
+/// The parts of a directive in its text.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectiveSpans {
+    /// The name and the arguments.
+    pub words: Span,
+    /// The `;` or `{`.
+    pub end: Span,
+    /// The `}` of a block.
+    pub close: Option<Span>,
 }
 
 /// A line of a file.
@@ -87,7 +102,7 @@ impl EditableTree {
         }
         let mut reader = TreeReader { sources: &parsed.sources, ignores_lua, read: 0 };
         let root = reader.block(&parsed.tree.root)?;
-        Ok(Self { file, root })
+        Ok(Self { file, root, sources: Arc::new(parsed.sources) })
     }
 
     /// The folder of the main file; relative names of certificates and the like are relative to it.
@@ -156,7 +171,7 @@ impl EditableDirective {
     /// A new line, to be added to the block at this place.
     pub fn new(place: LinePlace, words: &[&str]) -> Self {
         let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        Self { number: None, place, words, block: None }
+        Self { number: None, place, words, block: None, spans: None }
     }
 
     /// Whether it has this name.
@@ -192,6 +207,13 @@ impl EditableDirective {
     /// The line as text, without the contents of its block: `listen 80;` or `http {`.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.line()).into_owned()
+    }
+
+    /// The directive as text, with the contents of its block.
+    pub fn text(&self) -> String {
+        let mut out = Vec::new();
+        write(std::slice::from_ref(self), 0, &mut out);
+        String::from_utf8_lossy(out.trim_ascii_end()).into_owned()
     }
 
     /// The line up to its `;` or `{`.
@@ -276,7 +298,8 @@ impl TreeReader<'_> {
         let words = [&line.name].into_iter().chain(&line.args);
         let words = words.map(|word| word.text.to_vec()).collect();
         let block = line.block.as_deref().map(|inner| self.block(inner)).transpose()?;
-        Ok(EditableDirective { number, place, words, block })
+        let spans = Some(DirectiveSpans { words: line.words(), end: line.end, close: line.close });
+        Ok(EditableDirective { number, place, words, block, spans })
     }
 
     fn place(&self, line: &Directive) -> LinePlace {

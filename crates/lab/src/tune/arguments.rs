@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::goal::TuneGoal;
+use crate::run::wait_idle;
 
 /// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab tune -c FILE URL [OPTIONS]
@@ -23,6 +24,7 @@ Options:
                    request) or p99 (latency)
   --connections N  the connections of the load (default: 64)
   --header FIELD   a header field of the requests, such as 'Cookie: a=b'; may be repeated
+  --wait-idle[=T]  wait while the machine is busy, T (default: 10m) each time, beyond the budget
   --json           print JSON
   -h, --help       print this help
 
@@ -55,6 +57,8 @@ pub struct TuneArguments {
     pub connections: u32,
     /// Header fields of the requests, `NAME: VALUE`.
     pub headers: Vec<String>,
+    /// How long to wait while the machine is busy.
+    pub wait_idle: Option<Duration>,
 }
 
 impl Default for TuneArguments {
@@ -70,6 +74,7 @@ impl Default for TuneArguments {
             goal: TuneGoal::Rate,
             connections: 64,
             headers: Vec::new(),
+            wait_idle: None,
         }
     }
 }
@@ -84,6 +89,9 @@ impl TuneArguments {
             match name.as_ref() {
                 "--help" | "-h" => arguments.help = true,
                 "--json" => arguments.json = true,
+                option if option.starts_with("--wait-idle") => {
+                    arguments.wait_idle = Some(wait_idle(option)?);
+                }
                 option if option.starts_with('-') => {
                     let mut value = || words.next().ok_or(format!("{option} requires a value"));
                     arguments.option(option, &mut value)?;
@@ -162,7 +170,7 @@ mod tests {
     fn all_options_are_parsed() {
         let arguments = parse(
             "-c a.conf http://a/ --budget 1h --server nginx -p /srv --goal p99 --connections 8 \
-             --header A:b --header B:c --json",
+             --header A:b --header B:c --json --wait-idle=5m",
         );
         let expected = TuneArguments {
             help: false,
@@ -175,6 +183,7 @@ mod tests {
             goal: TuneGoal::P99,
             connections: 8,
             headers: vec!["A:b".to_owned(), "B:c".to_owned()],
+            wait_idle: Some(Duration::from_secs(300)),
         };
         assert_eq!(arguments, Ok(expected));
     }

@@ -6,6 +6,7 @@
 //! with the same effect add nothing beside each other, but one of them alone does.
 
 use super::gain::{BLOCKS_MIN, GainSamples, TuneBlocks, TuneEffect};
+use super::halving::{HalvingResult, halve};
 
 /// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct TuneResult {
     pub together: Option<TuneEffect>,
     /// The candidates that seemed to gain something and are not kept.
     pub dropped: Vec<usize>,
+    /// The largest gain that another candidate may have.
+    pub others_max: Option<f64>,
 }
 
 /// The share of all turns for halving; the rest is for the confirmation.
@@ -34,11 +37,12 @@ pub fn search(
     blocks: &mut dyn TuneBlocks,
 ) -> Result<TuneResult, String> {
     let halving = (turns as f64 * HALVING_SHARE) as usize;
-    let winners = super::halving::halve(subjects.len(), halving, blocks)?;
+    let HalvingResult { winners, others_max } = halve(subjects.len(), halving, blocks)?;
     let winners: Vec<usize> = winners.iter().map(|winner| winner.candidate).collect();
     let chosen = best_of_each(subjects, &winners);
     let mut result = confirm(&chosen, turns - halving, blocks)?;
     result.dropped.extend(winners.iter().filter(|winner| !chosen.contains(winner)));
+    result.others_max = others_max;
     Ok(result)
 }
 
@@ -166,7 +170,7 @@ impl ConfirmedBlocks<'_> {
             [alone] => Some(*alone),
             _ => self.samples.last().and_then(|samples| samples.effect(usize::MAX)),
         };
-        TuneResult { kept, together, dropped }
+        TuneResult { kept, together, dropped, others_max: None }
     }
 }
 

@@ -17,7 +17,10 @@ use statistics::SplitMix;
 
 use super::arguments::TuneArguments;
 use super::candidates::TuneCandidate;
-use super::gain::{FAILED, TuneBlocks};
+use super::disturbance::MachineWatch;
+use super::gain::{FAILED, GainSamples, TuneBlocks};
+use super::goal::TuneGoal;
+use super::patch::PatchEffect;
 use super::placing;
 use super::server::{self, TunedServer};
 use crate::figures::MeasuredRun;
@@ -36,6 +39,8 @@ const ERRORS: f64 = 0.01;
 const ERRORS_GROWTH: f64 = 2.0;
 /// A file of a copy above this size is a log, which is emptied.
 const LOG_BYTES_MAX: u64 = 16 << 20;
+/// The blocks in which all figures are compared at the end.
+pub(super) const FIGURES_BLOCKS: usize = 12;
 /// The most running copies, which are idle between turns: enough for a round of all candidates.
 const RUNNING_MAX: usize = 48;
 
@@ -105,6 +110,7 @@ pub(super) struct TuneCopies<'t> {
     random: SplitMix,
     /// The largest share of errors in a turn of the user's own configuration.
     errors_max: f64,
+    pub(super) machine: MachineWatch,
     /// Called after each turn.
     progress: &'t mut dyn FnMut(),
 }
@@ -132,6 +138,7 @@ impl<'t> TuneCopies<'t> {
             running: Vec::new(),
             random: SplitMix::new(1),
             errors_max: 0.0,
+            machine: MachineWatch::new(arguments.wait_idle),
             progress,
         })
     }
@@ -246,6 +253,11 @@ impl<'t> TuneCopies<'t> {
         if target.url.starts_with("https:") && target.name.parse::<std::net::IpAddr>().is_err() {
             options.extend(["--sni".to_owned(), target.name.clone()]);
         }
+        // As browsers do, so that compression has its cost.
+        let names = |header: &String| header.to_ascii_lowercase().starts_with("accept-encoding:");
+        if !self.arguments.headers.iter().any(names) {
+            options.extend(["-H".to_owned(), "Accept-Encoding: gzip".to_owned()]);
+        }
         let headers = self.arguments.headers.iter();
         options.extend(headers.flat_map(|header| ["-H".to_owned(), header.clone()]));
         GeneratorTurn {
@@ -276,13 +288,16 @@ impl<'t> TuneCopies<'t> {
         command
     }
 
-    /// The goal's figure in a turn; `None` if the turn failed. A failure to start or reply is an
-    /// error only for the user's own configuration.
-    fn turn(&mut self, candidates: &[usize]) -> Result<Option<f64>, String> {
+    /// The figures of a turn; `None` if the turn failed. A failure to start or reply is an error
+    /// only for the user's own configuration.
+    fn turn(&mut self, candidates: &[usize]) -> Result<Option<MeasuredRun>, String> {
         for last in [false, true] {
             let measured = self.at(candidates).and_then(|at| self.measure(at));
             match measured {
-                Ok(measured) => return Ok(self.figure(candidates, &measured)),
+                Ok(measured) => {
+                    let has_failed = self.has_failed(candidates, &measured);
+                    return Ok((!has_failed).then_some(measured));
+                }
                 Err(why) if last && candidates.is_empty() => return Err(why),
                 // The copy is started again.
                 Err(_) => self.running.retain(|copy| copy.candidates != candidates),
@@ -301,25 +316,43 @@ impl<'t> TuneCopies<'t> {
         Ok(measured)
     }
 
-    /// The goal's figure; `None` if the turn has errors and the user's own configuration has none,
-    /// or if its share of errors is much larger.
-    fn figure(&mut self, candidates: &[usize], measured: &MeasuredRun) -> Option<f64> {
+    /// Whether the turn has errors and the user's own configuration has none, or whether its share
+    /// of errors is much larger.
+    fn has_failed(&mut self, candidates: &[usize], measured: &MeasuredRun) -> bool {
         let share = measured.errors as f64 / measured.requests.max(1) as f64;
         if candidates.is_empty() {
             self.errors_max = self.errors_max.max(share);
         }
-        let has_failed = measured.requests == 0 || share > ERRORS_GROWTH * self.errors_max;
-        (!has_failed).then(|| self.arguments.goal.of(measured))
+        measured.requests == 0 || share > ERRORS_GROWTH * self.errors_max
+    }
+
+    /// The change of every figure by these candidates together, in blocks of their own.
+    pub(super) fn all_figures(&mut self, candidates: &[usize]) -> Result<Vec<PatchEffect>, String> {
+        let mut samples = TuneGoal::ALL.map(|_| GainSamples::default());
+        for _ in 0..FIGURES_BLOCKS {
+            self.machine.between_blocks()?;
+            let (own, changed) = (self.turn(&[])?, self.turn(candidates)?);
+            let Some((own, changed)) = own.zip(changed) else { continue };
+            for (goal, samples) in TuneGoal::ALL.iter().zip(&mut samples) {
+                samples.add(goal.gain(goal.of(&changed), goal.of(&own)));
+            }
+            (self.progress)();
+        }
+        let effects = TuneGoal::ALL.iter().zip(&samples);
+        let effects = effects.filter_map(|(goal, samples)| Some((goal, samples.effect(0)?)));
+        Ok(effects.map(|(goal, effect)| PatchEffect::new(*goal, effect)).collect())
     }
 }
 
 impl TuneBlocks for TuneCopies<'_> {
     fn gains(&mut self, configurations: &[Vec<usize>]) -> Result<Vec<f64>, String> {
+        self.machine.between_blocks()?;
         let mut order: Vec<usize> = (0..configurations.len()).collect();
         self.random.shuffle(&mut order);
         let mut figures = vec![None; configurations.len()];
         for number in order {
-            figures[number] = self.turn(&configurations[number])?;
+            let measured = self.turn(&configurations[number])?;
+            figures[number] = measured.map(|measured| self.arguments.goal.of(&measured));
             (self.progress)();
         }
         let Some((first, others)) = figures.split_first() else { return Ok(Vec::new()) };

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use sandbox::{EditableDirective, EditableTree, LinePlace, ListenAddress};
+use sandbox::{EditableDirective, EditableLine, EditableTree, LinePlace, ListenAddress};
+
+use super::text_change::TextSpot;
 
 /// An edit.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,11 @@ pub(super) enum TuneEdit {
     NoConnectionHeader,
     /// Lines with exactly the words `old`, in servers and in `http {}` itself, become `new`.
     OutsideLocations { old: &'static [&'static str], new: &'static [&'static str] },
+    /// Lines with the words `old`, anywhere in `http {}`, become `new`.
+    Everywhere { old: &'static [&'static str], new: &'static [&'static str] },
+    /// An `upstream` with this number of kept connections for each address that a `proxy_pass`
+    /// names. Only where the request's `Host` is set: by default it is the name in `proxy_pass`.
+    GroupOfEachAddress { keepalive: &'static str },
 }
 
 /// A line that a block must have.
@@ -51,8 +58,10 @@ pub struct TuneChange {
     pub block: Option<String>,
     /// The old line; `None` if a line was added.
     pub old: Option<String>,
-    /// The new line.
+    /// The new line; of an added block all lines.
     pub new: String,
+    /// The place in the text; `None` if the block was added itself.
+    pub(super) spot: Option<TextSpot>,
 }
 
 impl fmt::Display for TuneChange {
@@ -77,7 +86,13 @@ impl TuneEdit {
             Self::EachListen { parameter } => each_listen(tree, parameter),
             Self::EachAccessLog { parameters } => each_access_log(tree, parameters),
             Self::NoConnectionHeader => no_connection_header(tree),
-            Self::OutsideLocations { old, new } => outside_locations(tree, old, new),
+            Self::OutsideLocations { old, new } => replace_all(tree, old, new, |around| {
+                around == ["http"] || around == ["http", "server"]
+            }),
+            Self::Everywhere { old, new } => replace_all(tree, old, new, |around| {
+                around.first().is_some_and(|name| name == "http")
+            }),
+            Self::GroupOfEachAddress { keepalive } => group_of_each_address(tree, keepalive),
         }
     }
 }
@@ -128,6 +143,7 @@ fn change(
         block: around.last().cloned(),
         old: Some(old),
         new: line.shown(),
+        spot: line.spans.map(|spans| TextSpot::Words(spans.words)),
     }
 }
 
@@ -137,7 +153,7 @@ fn insert(tree: &mut EditableTree, path: &[&str], words: &[&str]) -> Option<Tune
     let (name, around) = match path {
         [] => {
             let line = EditableDirective::new(beginning, words);
-            let change = added(&line, None);
+            let change = added(&line, None, Some(TextSpot::FileStart));
             tree.root.insert(0, line);
             return Some(change);
         }
@@ -159,14 +175,26 @@ enum TuneEnd {
 
 fn add(block: &mut EditableDirective, words: &[&str], end: TuneEnd) -> TuneChange {
     let line = EditableDirective::new(block.place.clone(), words);
-    let change = added(&line, Some(block));
+    add_line(block, line, end)
+}
+
+fn add_line(block: &mut EditableDirective, line: EditableDirective, end: TuneEnd) -> TuneChange {
+    let spot = block.spans.and_then(|spans| match end {
+        TuneEnd::First => Some(TextSpot::BlockStart(spans.end)),
+        TuneEnd::Last => spans.close.map(TextSpot::BlockEnd),
+    });
+    let change = added(&line, Some(block), spot);
     let inner = block.block.get_or_insert_default();
     let at = if matches!(end, TuneEnd::First) { 0 } else { inner.len() };
     inner.insert(at, line);
     change
 }
 
-fn added(line: &EditableDirective, block: Option<&EditableDirective>) -> TuneChange {
+fn added(
+    line: &EditableDirective,
+    block: Option<&EditableDirective>,
+    spot: Option<TextSpot>,
+) -> TuneChange {
     let title = |block: &EditableDirective| {
         let shown = block.shown();
         shown.strip_suffix(" {").unwrap_or(&shown).to_owned()
@@ -176,7 +204,8 @@ fn added(line: &EditableDirective, block: Option<&EditableDirective>) -> TuneCha
         place: line.place.clone(),
         block: block.map(title),
         old: None,
-        new: line.shown(),
+        new: line.text(),
+        spot,
     }
 }
 
@@ -305,14 +334,87 @@ fn no_connection_header(tree: &mut EditableTree) -> Vec<TuneChange> {
     changes
 }
 
-fn outside_locations(tree: &mut EditableTree, old: &[&str], new: &[&str]) -> Vec<TuneChange> {
+/// Replaces lines with the words `old`; names of fields have no case.
+fn replace_all(
+    tree: &mut EditableTree,
+    old: &[&str],
+    new: &[&str],
+    is_meant: impl Fn(&[String]) -> bool,
+) -> Vec<TuneChange> {
     let mut changes = Vec::new();
     tree.change(&mut |around, line| {
-        let is_outside = around == ["http"] || around == ["http", "server"];
-        let has_words = line.words.iter().map(Vec::as_slice).eq(old.iter().map(|w| w.as_bytes()));
-        if is_outside && has_words {
+        let is_same = |(own, old): (&Vec<u8>, &&str)| own.eq_ignore_ascii_case(old.as_bytes());
+        let has_words = line.words.len() == old.len() && line.words.iter().zip(old).all(is_same);
+        if is_meant(around) && has_words {
             changes.push(replace(line, around, new));
         }
     });
     changes
+}
+
+fn group_of_each_address(tree: &mut EditableTree, keepalive: &str) -> Vec<TuneChange> {
+    let passes = passes_to_addresses(tree);
+    let addresses: BTreeSet<&String> = passes.values().collect();
+    let groups: BTreeMap<String, String> =
+        addresses.into_iter().map(|address| (address.clone(), group_name(tree, address))).collect();
+    let mut changes = Vec::new();
+    if let Some(http) = tree.root.iter_mut().find(|line| line.is("http")) {
+        for (address, name) in &groups {
+            let mut group = EditableDirective::new(http.place.clone(), &["upstream", name]);
+            let line = |words: &[&str]| EditableDirective::new(http.place.clone(), words);
+            group.block = Some(vec![line(&["server", address]), line(&["keepalive", keepalive])]);
+            changes.push(add_line(http, group, TuneEnd::First));
+        }
+    }
+    tree.change(&mut |around, line| {
+        let Some(address) = line.number.and_then(|number| passes.get(&number)) else { return };
+        let url = line.argument().replacen(address, &groups[address], 1);
+        changes.push(change(line, around, |line| line.words[1] = url.into_bytes()));
+    });
+    changes
+}
+
+/// The address of each `proxy_pass` that can become a group, by the directive's number.
+pub(super) fn passes_to_addresses(tree: &EditableTree) -> BTreeMap<usize, String> {
+    let lines = tree.lines();
+    let groups: BTreeSet<&str> = lines
+        .iter()
+        .filter(|line| line.is_in(&["http"]) && line.directive.is("upstream"))
+        .map(|line| line.directive.argument())
+        .collect();
+    let address = |line: &EditableLine<'_>| {
+        let url = line.directive.argument();
+        let is_meant = line.is_within("http") && line.directive.is("proxy_pass");
+        let rest = url.strip_prefix("http://").filter(|_| is_meant && !url.contains('$'))?;
+        let address = rest.split(['/', '?']).next().unwrap_or_default();
+        let is_address = !address.is_empty() && !address.starts_with("unix:");
+        (is_address && !groups.contains(address) && sets_host(&line.around))
+            .then(|| Some((line.directive.number?, address.to_owned())))?
+    };
+    lines.iter().filter_map(address).collect()
+}
+
+/// Whether requests have a `Host` that does not depend on `proxy_pass`.
+fn sets_host(around: &[&EditableDirective]) -> bool {
+    let sets = |block: &&&EditableDirective| block.own("proxy_set_header").is_some();
+    let fields = around.iter().rev().find(sets).map_or(&[][..], |block| block.inner());
+    fields.iter().filter(|line| line.is("proxy_set_header")).any(|line| {
+        let words: Vec<&str> = line.arguments().collect();
+        matches!(words[..], [name, value]
+            if name.eq_ignore_ascii_case("host") && !value.contains("$proxy_"))
+    })
+}
+
+/// A name that no group has.
+fn group_name(tree: &EditableTree, address: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let mut name = format!("backend_{}", address.chars().map(letter).collect::<String>());
+    let is_taken = |name: &str| {
+        let mut lines = tree.lines().into_iter().map(|line| line.directive);
+        lines.any(|line| line.is("upstream") && line.argument() == name)
+    };
+    while is_taken(&name) {
+        name.push('_');
+    }
+    name
 }

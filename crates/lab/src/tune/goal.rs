@@ -16,6 +16,8 @@ pub enum TuneGoal {
 }
 
 impl TuneGoal {
+    pub(super) const ALL: [Self; 3] = [Self::Rate, Self::Cpu, Self::P99];
+
     /// Reads the value of `--goal`.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {

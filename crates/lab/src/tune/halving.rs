@@ -9,13 +9,23 @@
 
 use super::gain::{BLOCKS_MIN, GainSamples, TuneBlocks, TuneEffect};
 
-/// The candidates of `0..count` that are sure to gain, the best first, found within `turns` turns.
-/// A block takes one turn for each remaining candidate, and one for the baseline.
+/// The result of a race.
+#[derive(Debug)]
+pub struct HalvingResult {
+    /// The candidates that are sure to gain, the best first.
+    pub winners: Vec<TuneEffect>,
+    /// The largest gain that another candidate may have, at the upper end of its interval; `None`
+    /// if all others lose, or if one has too few blocks for an interval.
+    pub others_max: Option<f64>,
+}
+
+/// Lets the candidates `0..count` race within a number of turns. A block takes one turn for each
+/// remaining candidate, and one for the baseline.
 pub fn halve(
     count: usize,
     turns: usize,
     blocks: &mut dyn TuneBlocks,
-) -> Result<Vec<TuneEffect>, String> {
+) -> Result<HalvingResult, String> {
     let mut race = HalvingRace {
         alive: (0..count).collect(),
         samples: vec![GainSamples::default(); count],
@@ -28,7 +38,8 @@ pub fn halve(
             race.drop_half();
         }
     }
-    Ok(race.winners())
+    let winners = race.winners();
+    Ok(HalvingResult { others_max: race.others_max(&winners), winners })
 }
 
 /// The number of rounds until the last two candidates are left.
@@ -82,6 +93,15 @@ impl HalvingRace {
         self.alive.retain(|candidate| !by_median.contains(candidate));
     }
 
+    fn others_max(&self, winners: &[TuneEffect]) -> Option<f64> {
+        let is_other = |own: &usize| winners.iter().all(|winner| winner.candidate != *own);
+        let others = (0..self.samples.len()).filter(is_other);
+        let may_gain = others.filter(|own| !self.samples[*own].is_surely_worse());
+        let highs: Option<Vec<f64>> =
+            may_gain.map(|own| Some(self.samples[own].effect(own)?.gain.high)).collect();
+        highs?.into_iter().reduce(f64::max)
+    }
+
     fn winners(&self) -> Vec<TuneEffect> {
         let sure = self.alive.iter().filter_map(|own| self.samples[*own].sure_gain(*own));
         let mut winners: Vec<TuneEffect> = sure.collect();
@@ -98,7 +118,7 @@ mod tests {
     #[test]
     fn large_effects_come_out_sorted() {
         let mut machine = SimulatedMachine::new(&[1.0, 1.4, 0.6, 1.2], 3);
-        let winners = halve(4, 300, &mut machine).unwrap();
+        let winners = halve(4, 300, &mut machine).unwrap().winners;
         let candidates: Vec<usize> = winners.iter().map(|winner| winner.candidate).collect();
         assert_eq!(candidates[..2], [1, 3]);
         assert!(winners[0].gain.low > 1.3 && winners[0].gain.high < 1.5, "{winners:?}");
@@ -118,7 +138,7 @@ mod tests {
     #[test]
     fn candidates_sure_to_gain_stay() {
         let mut machine = SimulatedMachine::new(&[1.3; 6], 1);
-        assert_eq!(halve(6, 600, &mut machine).unwrap().len(), 6);
+        assert_eq!(halve(6, 600, &mut machine).unwrap().winners.len(), 6);
     }
 
     #[test]
@@ -134,9 +154,10 @@ mod tests {
     #[test]
     fn too_few_turns_find_nothing() {
         let mut machine = SimulatedMachine::new(&[], 1);
-        assert_eq!(halve(0, 100, &mut machine), Ok(Vec::new()));
+        assert_eq!(halve(0, 100, &mut machine).unwrap().winners, []);
         let mut machine = SimulatedMachine::new(&[1.5], 1);
-        assert_eq!(halve(1, 5, &mut machine), Ok(Vec::new()), "too few turns");
+        let few = halve(1, 5, &mut machine).unwrap();
+        assert_eq!((few.winners, few.others_max), (Vec::new(), None), "too few turns");
         assert_eq!((rounds(1), rounds(2), rounds(3), rounds(16), rounds(17)), (1, 1, 2, 4, 5));
     }
 
@@ -149,7 +170,7 @@ mod tests {
                 Ok(configurations[1..].iter().map(gain).collect())
             }
         }
-        let winners = halve(2, 100, &mut Broken).unwrap();
+        let winners = halve(2, 100, &mut Broken).unwrap().winners;
         assert_eq!(winners.iter().map(|winner| winner.candidate).collect::<Vec<_>>(), [1]);
     }
 }

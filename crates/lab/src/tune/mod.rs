@@ -9,6 +9,7 @@ mod arguments;
 mod candidates;
 mod confirmation;
 mod copies;
+mod disturbance;
 mod edits;
 mod gain;
 mod goal;
@@ -20,6 +21,7 @@ mod server;
 mod settings;
 #[cfg(test)]
 mod simulation;
+mod text_change;
 
 pub use arguments::{TuneArguments, USAGE};
 #[cfg(any(test, feature = "fuzzing"))]

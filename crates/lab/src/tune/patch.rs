@@ -1,7 +1,7 @@
 //! The result of a search as changes of the user's own lines, each with its measured effect.
 //!
-//! It is written for people: each change has its file and line, the old line and the new one, and
-//! its gain as comments. A line that several candidates change is shown once.
+//! The text is a unified diff of the user's own files, which `patch` applies; above it, comments
+//! have the gain of each candidate. A line that several candidates change is shown once.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use super::candidates::TuneCandidate;
 use super::confirmation::TuneResult;
+use super::disturbance::TuneDisturbance;
 use super::edits::TuneChange;
 use super::gain::TuneEffect;
 use super::goal::TuneGoal;
+use super::text_change::{self, TextSpot};
 
 /// All changes, with their effects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,10 +25,18 @@ pub struct TunePatch {
     pub together: Option<PatchEffect>,
     /// The changes; those of the most effective candidate first.
     pub hunks: Vec<TuneHunk>,
+    /// The same as a unified diff.
+    pub diff: String,
     /// The number of candidates tried.
     pub tried: usize,
     /// The names of the candidates that seemed to gain something and could not be confirmed.
     pub unconfirmed: Vec<&'static str>,
+    /// The change of all figures with all changes, in blocks of their own.
+    pub figures: Vec<PatchEffect>,
+    /// The largest gain, in per cent, that a candidate may have of which nothing was seen.
+    pub others_max: Option<f64>,
+    /// How far the machine was disturbed.
+    pub disturbance: TuneDisturbance,
 }
 
 /// A change of a line.
@@ -44,6 +54,8 @@ pub struct TuneHunk {
     pub reasons: Vec<PatchReason>,
     #[serde(skip)]
     number: Option<usize>,
+    #[serde(skip)]
+    spot: Option<TextSpot>,
 }
 
 /// A candidate that changes a line.
@@ -69,7 +81,7 @@ pub struct PatchEffect {
 }
 
 impl PatchEffect {
-    fn new(goal: TuneGoal, effect: TuneEffect) -> Self {
+    pub(super) fn new(goal: TuneGoal, effect: TuneEffect) -> Self {
         let percent = goal.percent(effect.gain);
         let (blocks, told) = (effect.blocks, goal.told(effect.gain));
         let told = format!("{told}, {blocks} blocks");
@@ -85,8 +97,9 @@ impl TunePatch {
         result: &TuneResult,
         goal: TuneGoal,
     ) -> Self {
+        let sources = tree.sources.clone();
         let mut tree = tree.clone();
-        let mut hunks = Vec::new();
+        let mut hunks: Vec<TuneHunk> = Vec::new();
         for effect in &result.kept {
             let Some(candidate) = candidates.get(effect.candidate) else { continue };
             let (changed, changes) = candidate.apply(&tree);
@@ -98,36 +111,69 @@ impl TunePatch {
             };
             changes.into_iter().for_each(|change| note(change, &reason, &mut hunks));
         }
+        let changes = hunks.iter().filter_map(|hunk| Some((hunk.spot?, &*hunk.new)));
+        let diff = text_change::diff(&sources, changes);
         let together = result.together.map(|effect| PatchEffect::new(goal, effect));
-        let names = result.dropped.iter().filter_map(|number| candidates.get(*number));
-        let unconfirmed = names.map(TuneCandidate::name).collect();
-        Self { goal: goal.figure(), together, hunks, tried: candidates.len(), unconfirmed }
+        let subjects: Vec<&str> = result
+            .kept
+            .iter()
+            .filter_map(|kept| Some(candidates.get(kept.candidate)?.subject()))
+            .collect();
+        let dropped = result.dropped.iter().filter_map(|number| candidates.get(*number));
+        // Of several values of a setting, the best is kept.
+        let dropped = dropped.filter(|candidate| !subjects.contains(&candidate.subject()));
+        let unconfirmed = dropped.map(TuneCandidate::name).collect();
+        Self {
+            goal: goal.figure(),
+            together,
+            hunks,
+            diff,
+            tried: candidates.len(),
+            unconfirmed,
+            figures: Vec::new(),
+            others_max: result.others_max.map(|gain| (gain - 1.0) * 100.0),
+            disturbance: TuneDisturbance::default(),
+        }
     }
 
     /// The text for the terminal.
     pub fn text(&self) -> String {
-        let mut out = String::new();
+        let warning = self.disturbance.warning();
+        let mut out = warning.map(|warning| format!("# {warning}\n")).unwrap_or_default();
         let tried = self.tried;
         if self.hunks.is_empty() && self.unconfirmed.is_empty() {
-            return format!("# None of {tried} settings that were tried gains anything here.\n");
+            let _ =
+                writeln!(out, "# None of {tried} settings that were tried gains anything here.");
+            return out + &self.bound();
         }
         if let Some(together) = &self.together {
             let _ = writeln!(out, "# All changes together: {}", together.told);
+        }
+        for figure in &self.figures {
+            let _ = writeln!(out, "#     {}", figure.told);
         }
         if !self.unconfirmed.is_empty() {
             let (names, doubt) = (self.unconfirmed.join(", "), "a longer --budget may tell");
             let _ =
                 writeln!(out, "# Seemed to gain something, but not for sure: {names} ({doubt})");
         }
-        let mut last: Option<&TuneHunk> = None;
-        for hunk in &self.hunks {
-            if last.is_none_or(|last| !last.has_heading_of(hunk)) {
-                out.push_str(&hunk.heading());
+        let mut shown = Vec::new();
+        for reason in self.hunks.iter().flat_map(|hunk| &hunk.reasons) {
+            if !shown.contains(&reason.name) {
+                shown.push(reason.name);
+                let _ = writeln!(out, "# {}: {}", reason.name, reason.effect.told);
+                let _ = writeln!(out, "#     {}", reason.why);
             }
-            out.push_str(&hunk.lines());
-            last = Some(hunk);
         }
-        out
+        out + &self.bound() + &self.diff
+    }
+
+    /// What may have been overlooked.
+    fn bound(&self) -> String {
+        let line = |percent: f64| {
+            format!("# Gains of the others up to {percent:.1} % cannot be excluded (95 %).\n")
+        };
+        self.others_max.filter(|percent| *percent > 0.0).map(line).unwrap_or_default()
     }
 }
 
@@ -137,6 +183,8 @@ fn note(change: TuneChange, reason: &PatchReason, hunks: &mut Vec<TuneHunk>) {
     let place = change.place.to_string();
     let is_same_line = |hunk: &&mut TuneHunk| match change.number {
         Some(_) if hunk.number == change.number => true,
+        // A line that another candidate added is changed again.
+        None if change.old.is_some() => change.old.as_ref() == Some(&hunk.new),
         _ => hunk.place == place && hunk.old == change.old && hunk.new == change.new,
     };
     match hunks.iter_mut().find(is_same_line) {
@@ -153,31 +201,8 @@ fn note(change: TuneChange, reason: &PatchReason, hunks: &mut Vec<TuneHunk>) {
             new: change.new,
             reasons: vec![reason.clone()],
             number: change.number,
+            spot: change.spot,
         }),
-    }
-}
-
-impl TuneHunk {
-    fn has_heading_of(&self, other: &Self) -> bool {
-        self.heading() == other.heading()
-    }
-
-    fn heading(&self) -> String {
-        let mut out = format!("\n@ {}", self.place);
-        if let Some(block) = &self.block {
-            let _ = write!(out, " in {block}");
-        }
-        out.push('\n');
-        for reason in &self.reasons {
-            let _ = writeln!(out, "# {}", reason.effect.told);
-            let _ = writeln!(out, "# {}: {}", reason.name, reason.why);
-        }
-        out
-    }
-
-    fn lines(&self) -> String {
-        let old = self.old.as_ref().map_or(String::new(), |old| format!("- {old}\n"));
-        format!("{old}+ {}\n", self.new)
     }
 }
 
@@ -205,7 +230,7 @@ mod tests {
         };
         let kept: Vec<TuneEffect> = names.iter().map(effect).collect();
         let together = kept.first().copied();
-        let result = TuneResult { kept, together, dropped: Vec::new() };
+        let result = TuneResult { kept, together, ..TuneResult::default() };
         TunePatch::new(&tree, &all, &result, goal)
     }
 
@@ -215,19 +240,23 @@ mod tests {
         assert_eq!(
             patch.text(),
             "# All changes together: +12.3 % requests/s [+10.1 +14.0], 40 blocks
-
-@ /etc/nginx/nginx.conf:1
-# +12.3 % requests/s [+10.1 +14.0], 40 blocks
-# pinned-workers: one worker for each processor, which stays on it and finds its data in its cache
-- worker_processes 1;
-+ worker_processes auto;
-+ worker_cpu_affinity auto;
-
-@ /etc/nginx/nginx.conf:3 in http
-# +12.3 % requests/s [+10.1 +14.0], 40 blocks
-# sendfile-nopush: the kernel sends files itself, and the header goes into the same packet
+# pinned-workers: +12.3 % requests/s [+10.1 +14.0], 40 blocks
+#     one worker for each processor, which stays on it and finds its data in its cache
+# sendfile-nopush: +12.3 % requests/s [+10.1 +14.0], 40 blocks
+#     the kernel sends files itself, and the header goes into the same packet
+--- a/etc/nginx/nginx.conf
++++ b/etc/nginx/nginx.conf
+@@ -1,6 +1,9 @@
+-worker_processes 1;
++worker_cpu_affinity auto;
++worker_processes auto;
+ events {}
+ http {
 + sendfile on;
 + tcp_nopush on;
+  server {
+   listen 80;
+  root /srv;
 "
         );
     }
@@ -237,13 +266,13 @@ mod tests {
         let patch = patch(TEXT, &["backlog", "reuseport"], TuneGoal::Cpu);
         assert_eq!(patch.hunks.len(), 1);
         let text = patch.text();
-        let line = "- listen 80;\n+ listen 80 backlog=4096 reuseport;\n";
-        assert!(text.ends_with(line), "{text}");
+        let lines = "-  listen 80;\n+  listen 80 backlog=4096 reuseport;\n";
+        assert!(text.contains(lines), "{text}");
         assert!(
-            text.contains("-11.0 % CPU/request [-12.3 -9.2], 40 blocks\n# backlog: "),
+            text.contains("# backlog: -11.0 % CPU/request [-12.3 -9.2], 40 blocks\n"),
             "{text}"
         );
-        assert!(text.contains("\n# reuseport: "), "{text}");
+        assert!(text.contains("\n# reuseport: -11.0 % "), "{text}");
     }
 
     #[test]
@@ -254,6 +283,15 @@ mod tests {
         let text = TunePatch::new(&tree, &all, &result, TuneGoal::Rate).text();
         let names = [all[0].name(), all[1].name()].join(", ");
         assert!(text.contains(&names) && text.contains("a longer --budget"), "{text}");
+    }
+
+    #[test]
+    fn the_largest_possible_gain_of_the_others_is_named() {
+        let tree = tree(TEXT);
+        let all = candidates(&tree, TunedServer::Weir);
+        let result = TuneResult { others_max: Some(1.0314), ..TuneResult::default() };
+        let text = TunePatch::new(&tree, &all, &result, TuneGoal::Cpu).text();
+        assert!(text.ends_with("# Gains of the others up to 3.1 % cannot be excluded (95 %).\n"));
     }
 
     #[test]

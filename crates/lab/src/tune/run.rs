@@ -9,8 +9,8 @@ use sandbox::EditableTree;
 
 use super::arguments::TuneArguments;
 use super::candidates::{TuneCandidate, candidates};
-use super::confirmation::{self, TuneResult};
-use super::copies::{TuneCopies, TunedProgram};
+use super::confirmation;
+use super::copies::{FIGURES_BLOCKS, TuneCopies, TunedProgram};
 use super::halving;
 use super::patch::TunePatch;
 use crate::progress;
@@ -38,12 +38,18 @@ pub fn run(arguments: &TuneArguments, weir: &Path) -> Result<String, String> {
         TuneCopies::new((&tree, &accepted), &program, (arguments, weir), &mut show_time)?;
     let turn_s = copies.try_baseline()?;
     let turns = ((budget_s - begun.elapsed().as_secs_f64()) / turn_s).max(0.0) as usize;
+    // Those of the comparison at the end.
+    let turns = turns.saturating_sub(2 * FIGURES_BLOCKS);
     let subjects: Vec<&str> = accepted.iter().map(TuneCandidate::subject).collect();
     enough(subjects.len(), turns, turn_s)?;
     let result = confirmation::search(&subjects, turns, &mut copies)?;
+    let kept: Vec<usize> = result.kept.iter().map(|effect| effect.candidate).collect();
+    let figures = if kept.is_empty() { Vec::new() } else { copies.all_figures(&kept)? };
+    let disturbance = copies.machine.found();
     drop(copies);
     progress::show("");
-    shown(arguments, &tree, &accepted, &result)
+    let patch = TunePatch::new(&tree, &accepted, &result, arguments.goal);
+    shown(arguments, &TunePatch { disturbance, figures, ..patch })
 }
 
 /// The candidates that the server accepts. It must accept the user's own configuration.
@@ -80,17 +86,11 @@ fn enough(count: usize, turns: usize, turn_s: f64) -> Result<(), String> {
     Err(format!("{count} candidates need {least} turns: --budget {seconds:.0}s or more"))
 }
 
-fn shown(
-    arguments: &TuneArguments,
-    tree: &EditableTree,
-    candidates: &[TuneCandidate],
-    result: &TuneResult,
-) -> Result<String, String> {
-    let patch = TunePatch::new(tree, candidates, result, arguments.goal);
+fn shown(arguments: &TuneArguments, patch: &TunePatch) -> Result<String, String> {
     if !arguments.json {
         return Ok(patch.text());
     }
-    let json = serde_json::to_string_pretty(&patch).map_err(|error| error.to_string())?;
+    let json = serde_json::to_string_pretty(patch).map_err(|error| error.to_string())?;
     Ok(json + "\n")
 }
 

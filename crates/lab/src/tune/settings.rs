@@ -6,7 +6,7 @@
 
 use sandbox::{EditableDirective, EditableTree};
 
-use super::edits::{BlockLine, TuneEdit};
+use super::edits::{BlockLine, TuneEdit, passes_to_addresses};
 use super::server::TunedServer;
 
 /// A setting worth trying.
@@ -29,6 +29,15 @@ const WORKERS: TuneEdit = line(&[], &["worker_processes", "auto"], is_auto);
 const SENDFILE: TuneEdit = line(&["http"], &["sendfile", "on"], is_on);
 const ZONE: TuneEdit = line(&["http"], &["limit_upstream_zone", "tuned", "1m"], anything);
 const VERSION: TuneEdit = line(&["http"], &["proxy_http_version", "1.1"], is_recent);
+
+const NOT_HTTP_1_0: TuneEdit = TuneEdit::Everywhere {
+    old: &["proxy_http_version", "1.0"],
+    new: &["proxy_http_version", "1.1"],
+};
+const NOT_CLOSE: TuneEdit = TuneEdit::Everywhere {
+    old: &["proxy_set_header", "Connection", "close"],
+    new: &["proxy_set_header", "Connection", ""],
+};
 
 const KEEPALIVE_WHY: &str =
     "connections to backends are kept, and requests need no handshake with them";
@@ -90,7 +99,12 @@ pub(super) const SETTINGS: &[TuneSetting] = &[
         subject: "upstream-keepalive",
         why: KEEPALIVE_WHY,
         servers: keeps_backends,
-        edits: &[TuneEdit::EachUpstream { line: &["keepalive", "32"] }],
+        edits: &[
+            TuneEdit::GroupOfEachAddress { keepalive: "32" },
+            TuneEdit::EachUpstream { line: &["keepalive", "32"] },
+            NOT_HTTP_1_0,
+            NOT_CLOSE,
+        ],
         ..PROXY
     },
     TuneSetting {
@@ -98,7 +112,12 @@ pub(super) const SETTINGS: &[TuneSetting] = &[
         subject: "upstream-keepalive",
         why: KEEPALIVE_WHY,
         servers: keeps_backends,
-        edits: &[TuneEdit::EachUpstream { line: &["keepalive", "128"] }],
+        edits: &[
+            TuneEdit::GroupOfEachAddress { keepalive: "128" },
+            TuneEdit::EachUpstream { line: &["keepalive", "128"] },
+            NOT_HTTP_1_0,
+            NOT_CLOSE,
+        ],
         ..PROXY
     },
     TuneSetting {
@@ -107,8 +126,10 @@ pub(super) const SETTINGS: &[TuneSetting] = &[
         why: KEEPALIVE_WHY,
         servers: closes_backends,
         edits: &[
+            TuneEdit::GroupOfEachAddress { keepalive: "32" },
             TuneEdit::EachUpstream { line: &["keepalive", "32"] },
             VERSION,
+            NOT_CLOSE,
             TuneEdit::NoConnectionHeader,
         ],
         ..PROXY
@@ -119,8 +140,10 @@ pub(super) const SETTINGS: &[TuneSetting] = &[
         why: KEEPALIVE_WHY,
         servers: closes_backends,
         edits: &[
+            TuneEdit::GroupOfEachAddress { keepalive: "128" },
             TuneEdit::EachUpstream { line: &["keepalive", "128"] },
             VERSION,
+            NOT_CLOSE,
             TuneEdit::NoConnectionHeader,
         ],
         ..PROXY
@@ -214,7 +237,7 @@ const ALWAYS: TuneSetting = TuneSetting {
     edits: &[],
 };
 
-const PROXY: TuneSetting = TuneSetting { when: passes_to_groups, ..ALWAYS };
+const PROXY: TuneSetting = TuneSetting { when: passes, ..ALWAYS };
 
 const LIMIT: TuneSetting = TuneSetting {
     subject: "upstream-limit",
@@ -292,7 +315,12 @@ fn serves_files(tree: &EditableTree) -> bool {
     }) || tree.block(&["http"]).is_some_and(|http| http.own("root").is_some())
 }
 
-/// Only groups keep connections, and only HTTP backends are meant.
+/// Only groups keep connections; addresses can become groups.
+fn passes(tree: &EditableTree) -> bool {
+    passes_to_groups(tree) || !passes_to_addresses(tree).is_empty()
+}
+
+/// Only groups have limits, and only HTTP backends are meant.
 fn passes_to_groups(tree: &EditableTree) -> bool {
     has_line(tree, |line| line.is("upstream")) && has_line(tree, |line| line.is("proxy_pass"))
 }

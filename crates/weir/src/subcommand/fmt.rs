@@ -92,7 +92,10 @@ impl FormatMode {
     /// Says that a file is not formatted.
     fn show(self, path: &str, text: &[u8], formatted: &[u8]) -> Result<(), Reported> {
         match self {
-            Self::Diff => print(conf::unified_diff(path, text, formatted)).and(Err(Reported)),
+            Self::Diff => {
+                let names = [path, &format!("{path} (formatted)")];
+                print(conf::unified_diff(names, text, formatted)).and(Err(Reported))
+            }
             _ => Err(complain(format_args!("{path}: not formatted"))),
         }
     }

@@ -149,7 +149,10 @@ const PROXIED: &str = "http { upstream a { server 127.0.0.1:1; }
 
 #[test]
 fn connections_to_backends_are_kept() {
-    assert_eq!(changes(PROXIED, "upstream-keepalive-128", NEW), ["1: upstream a + keepalive 128;"]);
+    assert_eq!(
+        changes(PROXIED, "upstream-keepalive-128", NEW),
+        ["1: upstream a + keepalive 128;", "6: proxy_http_version 1.0; -> proxy_http_version 1.1;"]
+    );
     assert_eq!(
         changes(PROXIED, "upstream-keepalive-32", OLD),
         [
@@ -169,6 +172,40 @@ fn connections_to_backends_are_kept() {
     assert_eq!(group.inner().last().unwrap().shown(), "keepalive 32;", "after the balancer");
     let no_groups = "http { server { listen 80; proxy_pass http://127.0.0.1; } }";
     assert!(!names(no_groups, OLD).contains(&"upstream-keepalive-32"));
+}
+
+/// A request to the backend that asks it to close is as bad as no `keepalive`.
+#[test]
+fn lines_that_close_connections_to_backends_are_replaced() {
+    let text = "http { upstream a { server b; keepalive 9; } server {
+        location / { proxy_pass http://a; proxy_set_header connection Close;
+        proxy_set_header Host $host; proxy_http_version 1.0; } } }";
+    let closing = "2: proxy_set_header connection Close; -> proxy_set_header Connection \"\";";
+    let version = "3: proxy_http_version 1.0; -> proxy_http_version 1.1;";
+    assert_eq!(changes(text, "upstream-keepalive-32", NEW), [version, closing]);
+    let old = changes(text, "upstream-keepalive-32", OLD);
+    assert!(old.contains(&version.to_owned()) && old.contains(&closing.to_owned()), "{old:?}");
+}
+
+#[test]
+fn an_address_becomes_a_group_where_the_host_is_set() {
+    let text = "http { proxy_set_header Host $host; upstream backend_b_80 { server c; }
+        server { location / { proxy_pass http://b:80/x?y; }
+        location /again { proxy_pass http://b:80; }
+        location /own { proxy_set_header X-A b; proxy_pass http://e; }
+        location /same { proxy_set_header HOST $proxy_host; proxy_pass http://e; }
+        location /tls { proxy_pass https://e; } location /var { proxy_pass http://e$uri; }
+        location /unix { proxy_pass http://unix:/e:/; } location /g { proxy_pass http://g; } }
+        upstream g { server g; keepalive 1; } }";
+    assert_eq!(
+        changes(text, "upstream-keepalive-32", NEW),
+        [
+            "1: http + upstream backend_b_80_ {\n    server b:80;\n    keepalive 32;\n}",
+            "2: proxy_pass http://b:80/x?y; -> proxy_pass http://backend_b_80_/x?y;",
+            "3: proxy_pass http://b:80; -> proxy_pass http://backend_b_80_;",
+            "1: upstream backend_b_80 + keepalive 32;",
+        ]
+    );
 }
 
 #[test]
