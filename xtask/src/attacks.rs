@@ -118,7 +118,6 @@ fn start(program: &Path, keys: &OwnCertificate, tls: bool) -> Result<Running, St
     Ok(server)
 }
 
-/// How an attack went.
 struct AttackReport {
     sent: u32,
     ends: Vec<Result<(), String>>,

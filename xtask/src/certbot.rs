@@ -237,7 +237,6 @@ impl CertbotSite {
         }
     }
 
-    /// What everybody wrote.
     fn logs(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
         ["error.log", "weir.out", "pebble.out", "names.out"].map(read).concat()

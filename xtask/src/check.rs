@@ -256,7 +256,7 @@ fn generated() -> Result<StepOutcome, String> {
     proof("generator", &["--requests", "10000"])
 }
 
-/// Shorter than on its own.
+/// With less data than the command's default.
 fn transferred() -> Result<StepOutcome, String> {
     proof("transfers", &["--megabytes", "20"])
 }
@@ -315,7 +315,6 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     report(STEPS.iter().filter(wanted).map(timed).collect())
 }
 
-/// A step that has run.
 struct FinishedStep {
     name: &'static str,
     took: Duration,

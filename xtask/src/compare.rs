@@ -35,7 +35,6 @@ use report::{CaseReport, RequestVerdict};
 use server::ComparedProgram;
 use side::ServerTranscript;
 
-/// What the command is for.
 pub(crate) const HELP: &str = "\
 run the side-by-side corpus against an installed nginx
 

@@ -53,7 +53,6 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     compare(&weir, &nginx)
 }
 
-/// What became of a request.
 #[derive(Debug)]
 struct DowngradeOutcome {
     status: Option<u16>,
@@ -106,7 +105,6 @@ fn known(text: &str) -> Result<BTreeMap<&str, &str>, String> {
     }
 }
 
-/// What becomes of every request.
 fn outcomes(program: &Path) -> Result<Vec<DowngradeOutcome>, String> {
     let backend = RecordingBackend::start().map_err(|err| err.to_string())?;
     let server = Running::start(

@@ -103,7 +103,6 @@ fn bounded(program: &str) -> Command {
     command
 }
 
-/// What a client printed.
 fn printed(command: &mut Command) -> Result<String, String> {
     project::output(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

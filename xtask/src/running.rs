@@ -72,7 +72,6 @@ impl Running {
         project::succeed(Command::new("kill").args(["-s", name, &pid]))
     }
 
-    /// All that it logged.
     pub(crate) fn log(&self) -> String {
         self.read("error.log")
     }

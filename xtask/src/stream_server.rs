@@ -52,7 +52,6 @@ impl ServedStream {
         Ok(server)
     }
 
-    /// A connection of a client.
     pub(crate) fn connect(&self) -> Result<TcpStream, String> {
         connect(self.port)
     }
@@ -90,12 +89,10 @@ fn connect(port: u16) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Sends a process a signal.
 pub(crate) fn signal(name: &str, pid: u32) -> Result<(), String> {
     project::succeed(Command::new("kill").args(["-s", name, &pid.to_string()]))
 }
 
-/// Waits until something is so.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     let end = Instant::now() + PATIENCE;
     while !is_so() {

@@ -35,7 +35,6 @@ docs/dependencies.md does not explain, tests and files that the documentation na
 not exist, translations that are older than their page.
 ";
 
-/// The folder of http's features.
 pub(crate) const FEATURES: &str = "crates/http/src/features";
 
 type Rule = fn(&[SourceFile]) -> Vec<Problem>;
@@ -56,14 +55,12 @@ const RULES: &[Rule] = &[
     translations::check,
 ];
 
-/// A file of the project.
 pub(crate) struct SourceFile {
     /// Relative to the root, with `/`.
     path: String,
     bytes: Vec<u8>,
 }
 
-/// What is wrong, and where.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Problem {
     path: String,

@@ -4,7 +4,6 @@ use std::process::Command;
 
 use crate::project;
 
-/// One run's summary.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WrkSummary {
     /// Requests answered in a second, whatever the answer.

@@ -29,7 +29,6 @@ const CUT: &str = "...";
 /// An error with the texts it refers to.
 #[derive(Clone, Copy, Debug)]
 pub struct Diagnostic<'a> {
-    /// The error.
     pub error: &'a Error,
     /// The texts that the configuration was read from.
     pub sources: &'a Sources,

@@ -31,7 +31,6 @@ pub struct Doc {
     pub differs: Vec<String>,
     /// Why the directive is not accepted.
     pub refused: Option<String>,
-    /// Configuration that uses it.
     pub example: Vec<String>,
 }
 

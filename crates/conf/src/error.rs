@@ -5,7 +5,6 @@ use std::fmt;
 use crate::lacking::Class;
 use crate::{Span, suggest};
 
-/// The result of reading configuration.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The severity, in nginx's scale; the levels at which a configuration can be reported.
@@ -47,7 +46,6 @@ pub struct Error {
     pub help: Option<String>,
     /// A second line that the error is about: a message and the position of the line.
     pub elsewhere: Option<Box<(String, Span)>>,
-    /// The severity.
     pub level: ErrorLevel,
     /// The reason of the warning. Warnings with the same reason are shown as one, whatever their
     /// messages.
@@ -57,7 +55,6 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error at a place.
     pub fn at(span: Span, message: impl Into<String>) -> Self {
         Self { span: Some(span), ..Self::bare(message) }
     }
@@ -81,7 +78,6 @@ impl Error {
         Self { mark: Some(mark), ..self }
     }
 
-    /// Adds advice.
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
@@ -115,7 +111,6 @@ impl Error {
         Self { cause: Some(cause.into()), ..self }
     }
 
-    /// Sets the level.
     pub fn level(self, level: ErrorLevel) -> Self {
         Self { level, ..self }
     }

@@ -23,7 +23,6 @@ pub use recording::{Recorder, Replay};
 
 /// Whole files and file names, read while the configuration is loaded.
 pub trait Files {
-    /// The bytes of a file.
     fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError>;
 
     /// The files whose names match, sorted by bytes, like glob(3). The list may be empty.
@@ -43,7 +42,6 @@ impl Files for Box<dyn Files> {
 /// Why a file could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// The call that failed.
     pub call: Call,
     /// The system's number for the error.
     pub errno: i32,
@@ -52,11 +50,8 @@ pub struct FileError {
 /// The call that failed, for nginx's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Opening.
     Open,
-    /// Reading an open file.
     Read,
-    /// Searching for names.
     Glob,
     /// Looking a file up in a recording: it was not read when the recording was made.
     Replay,

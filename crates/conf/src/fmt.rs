@@ -69,7 +69,6 @@ struct Layout<'a> {
     inside: bool,
     /// Whether the block contains nothing so far, except a comment on the line of the `{`.
     opened: bool,
-    /// The previous token.
     last: Option<(Token, Span)>,
 }
 

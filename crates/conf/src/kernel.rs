@@ -18,19 +18,13 @@ pub struct Levels(pub u16);
 
 /// The subsystem's outermost block.
 pub const MAIN: Levels = Levels(1);
-/// `server {}`.
 pub const SERVER: Levels = Levels(2);
-/// `location {}`.
 pub const LOCATION: Levels = Levels(4);
 /// `if {}` directly inside a server.
 pub const IF_IN_SERVER: Levels = Levels(8);
-/// `if {}` inside a location.
 pub const IF_IN_LOCATION: Levels = Levels(16);
-/// `limit_except {}`.
 pub const LIMIT_EXCEPT: Levels = Levels(32);
-/// `upstream {}`.
 pub const UPSTREAM: Levels = Levels(64);
-/// `events {}`.
 pub const EVENTS: Levels = Levels(128);
 
 impl Levels {
@@ -109,7 +103,6 @@ pub trait Value: Clone {
 
 /// The value of a setting that is not given and has no default.
 pub trait Absent {
-    /// The value.
     fn absent() -> Self;
 }
 

@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 /// A directive of one of nginx's modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownDirective {
-    /// Its name.
     pub name: &'static str,
     /// The module, for example `ngx_http_core_module`. Several may have a directive of that name.
     pub module: &'static str,

@@ -12,11 +12,9 @@ pub(crate) const PARAMETER_BYTES_MAX: usize = 4096;
 /// The most bytes of a too long parameter that the message shows.
 const TOO_LONG_SHOWN_BYTES: usize = 10;
 
-/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word,
-    /// `;`
     Semicolon,
     /// `{`
     Open,
@@ -46,7 +44,6 @@ pub(crate) struct Lexer<'a> {
     line: u32,
 }
 
-/// The beginning of a token.
 #[derive(Clone, Copy)]
 struct TokenStart {
     at: usize,
@@ -63,7 +60,6 @@ impl<'a> Lexer<'a> {
         Self { text, file, origin, at: 0, line: 1 }
     }
 
-    /// The next token.
     pub(crate) fn token(&mut self) -> Result<(Token, Span)> {
         while self.text.get(self.at).is_some_and(|&byte| is_space(byte)) {
             self.bump();

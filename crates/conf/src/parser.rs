@@ -15,13 +15,11 @@ use crate::{
     Word, lua,
 };
 
-/// The deepest nesting of blocks.
 pub const BLOCKS_DEPTH_MAX: usize = 100;
 /// The deepest nesting of `include`. nginx has no limit but its file descriptors.
 pub const INCLUDES_DEPTH_MAX: usize = 32;
 /// The most files that are read, each `include` counted.
 pub const FILES_MAX: usize = 100_000;
-/// The longest file.
 pub const FILE_BYTES_MAX: usize = 256 << 20;
 /// The most text that is read in all, a file counted as often as it is included.
 pub const TEXT_BYTES_MAX: usize = 1 << 30;

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use crate::{FileId, Span};
 
-/// One text.
 #[derive(Clone, Debug)]
 pub struct SourceText {
     /// The file as it was opened; `None` for the argument of `-g`.
     pub path: Option<Box<[u8]>>,
-    /// Its bytes.
     pub text: Arc<[u8]>,
 }
 
@@ -27,18 +25,15 @@ impl SourceText {
 pub struct Sources(Vec<SourceText>);
 
 impl Sources {
-    /// Adds a text.
     pub fn add(&mut self, source: SourceText) -> FileId {
         self.0.push(source);
         FileId(u32::try_from(self.0.len() - 1).expect("fewer files than FILES_MAX"))
     }
 
-    /// All texts.
     pub fn iter(&self) -> impl Iterator<Item = &SourceText> {
         self.0.iter()
     }
 
-    /// The text with this number.
     pub fn source(&self, id: FileId) -> Option<&SourceText> {
         self.0.get(id.0 as usize)
     }

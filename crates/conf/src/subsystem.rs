@@ -10,9 +10,7 @@ pub enum Subsystem {
     /// Everything outside of the others.
     #[default]
     Main,
-    /// `http {}`.
     Http,
-    /// `stream {}`.
     Stream,
 }
 

@@ -36,12 +36,9 @@ impl VariableNames {
     }
 }
 
-/// One piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
-    /// Bytes as they are.
     Text(Box<[u8]>),
-    /// A variable's value.
     Variable(VariableId),
     /// `$1` to `$9`: a group of the last regular expression that matched.
     Capture(u8),
@@ -112,7 +109,6 @@ impl Template {
         }
     }
 
-    /// The pieces.
     pub fn parts(&self) -> &[TemplatePart] {
         &self.parts
     }

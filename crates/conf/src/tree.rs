@@ -9,7 +9,6 @@ pub struct FileId(pub u32);
 /// The position of a word: its file, its line (from 1) and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The file.
     pub file: FileId,
     /// The line of the first byte, counted from 1.
     pub line: u32,

@@ -32,11 +32,9 @@ impl Value for Present {
     }
 }
 
-/// A whole number within bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded<const MIN: u64, const MAX: u64>(pub u64);
 
-/// A whole number.
 pub type Number = Bounded<0, NUMBER_MAX>;
 
 /// The largest number; as a bound, it means no limit.
@@ -82,7 +80,6 @@ impl Value for Offset {
 /// A number of buffers and the size of each: `4 8k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// The number of buffers.
     pub number: u64,
     /// The size of each, in bytes.
     pub size: u64,

@@ -7,44 +7,33 @@ use net::tls::CertificateFault;
 use observe::Errno;
 use upstream::resolver::ResolveError;
 
-/// A failed request.
 #[derive(Debug)]
 pub struct FetchError {
-    /// The step that failed.
     pub step: FetchStep,
     /// The origin, and its address if a name was looked up.
     pub peer: String,
-    /// What went wrong.
     pub fault: FetchFault,
 }
 
-/// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchStep {
-    /// The request is composed.
     Preparing,
-    /// The name is looked up.
     Resolving,
-    /// The connection is opened.
     Connecting,
     /// The TLS handshake.
     Securing,
-    /// The request is sent.
     Sending,
     /// The request was sent, and no byte of the reply has arrived.
     Waiting,
-    /// The reply is read.
     Reading,
 }
 
-/// What went wrong.
 #[derive(Debug)]
 pub enum FetchFault {
     /// The request cannot be sent as it is.
     InvalidRequest(&'static str),
     /// The origin has a name, and there is no resolver to look it up.
     NoResolver,
-    /// The name was not found.
     Unresolved(ResolveError),
     /// The connection could not be opened or secured, or failed.
     Connection(io::Error),
@@ -60,12 +49,10 @@ pub enum FetchFault {
     TooLargeHead(usize),
     /// The body is larger than this number of bytes.
     TooLargeBody(usize),
-    /// The reply is malformed.
     InvalidReply(String),
 }
 
 impl FetchFault {
-    /// Whether time ran out.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::NotConnected(_) | Self::Silent(_) | Self::NotDone(_))
     }

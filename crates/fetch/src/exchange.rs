@@ -17,7 +17,6 @@ use crate::response::FetchResponse;
 /// The cost of a byte that is parsed, relative to a byte of a body.
 const COST_OF_PARSING: usize = 4;
 
-/// A request in progress.
 pub(crate) struct FetchExchange<'a> {
     stream: Stream,
     head: &'a [u8],
@@ -149,7 +148,7 @@ impl<'a> FetchExchange<'a> {
         taken
     }
 
-    /// Nothing more can be read.
+    /// Called when nothing more can be read.
     fn close(&mut self, ended: io::Result<usize>) -> Result<(), FetchFault> {
         let closed = match ended {
             Ok(_) => self.reply.close(self.stream.is_cut()),

@@ -31,10 +31,8 @@ pub struct Fetcher {
     kept: Rc<KeptConnections>,
 }
 
-/// The settings of a [`Fetcher`].
 #[derive(Clone, Default)]
 pub struct FetchSettings {
-    /// How names are looked up.
     pub names: ResolverPolicy,
     /// Idle connections that are kept for further requests, to all origins together. With 0, every
     /// request is sent with `Connection: close`.
@@ -44,7 +42,6 @@ pub struct FetchSettings {
 }
 
 impl Fetcher {
-    /// A fetcher without connections.
     pub fn new(settings: FetchSettings) -> Self {
         let FetchSettings { names, idle_connections_max, idle_ms } = settings;
         Self { names, kept: KeptConnections::new(idle_connections_max, idle_ms) }
@@ -72,7 +69,6 @@ impl Fetcher {
 struct FetchProgress<'a> {
     place: &'a Endpoint,
     step: Cell<FetchStep>,
-    /// The address that is tried.
     address: RefCell<Option<Address>>,
 }
 
@@ -101,7 +97,6 @@ struct FailedExchange {
     may_be_repeated: bool,
 }
 
-/// A request in progress.
 struct Fetching<'a> {
     fetcher: &'a Fetcher,
     request: &'a FetchRequest,

@@ -22,14 +22,12 @@ pub(crate) struct KeptConnections {
     is_tidied: Cell<bool>,
 }
 
-/// An idle connection.
 struct IdleFetchConnection {
     origin: FetchOrigin,
     to: FetchConnection,
     until_ms: u64,
 }
 
-/// A connection and its address.
 pub(crate) struct FetchConnection {
     pub(crate) stream: Stream,
     pub(crate) address: Address,

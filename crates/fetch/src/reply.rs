@@ -85,7 +85,6 @@ impl FetchReplyReader {
         self.is_ended() && !self.closes && !self.has_surplus
     }
 
-    /// Processes received bytes.
     pub(crate) fn receive(&mut self, input: &[u8]) -> Result<(), FetchFault> {
         self.has_begun = true;
         if !matches!(self.expect, ExpectedPart::Head) {
@@ -113,7 +112,6 @@ impl FetchReplyReader {
         Ok(())
     }
 
-    /// The complete reply.
     pub(crate) fn response(self) -> FetchResponse {
         debug_assert!(self.is_ended(), "the whole reply");
         FetchResponse { head: self.head, text: self.text, body: self.body }

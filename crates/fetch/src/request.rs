@@ -6,12 +6,9 @@ use net::accept::Transport;
 use upstream::address::Endpoint;
 use wire::Method;
 
-/// A request.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// The server.
     pub origin: FetchOrigin,
-    /// The method.
     pub method: Method,
     /// The request target: path and query.
     pub target: Vec<u8>,
@@ -39,7 +36,6 @@ const OWN_FIELDS: [&[u8]; 5] =
     [b"Host", b"Connection", b"Content-Length", b"Transfer-Encoding", b"Expect"];
 
 impl FetchRequest {
-    /// A GET request.
     pub fn get(origin: FetchOrigin, target: impl Into<Vec<u8>>) -> Self {
         let (fields, body) = (Vec::new(), Vec::new());
         Self { origin, method: Method::Get, target: target.into(), fields, body }

@@ -2,13 +2,11 @@
 
 use wire::reply::ReplyHead;
 
-/// The reply to a request.
 #[derive(Debug)]
 pub struct FetchResponse {
     /// Its offsets refer to `text`.
     pub(crate) head: ReplyHead,
     pub(crate) text: Vec<u8>,
-    /// The body.
     pub body: Vec<u8>,
 }
 

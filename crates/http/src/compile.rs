@@ -136,12 +136,10 @@ pub const BLOCKS: &[Info] = conf::rows! {
     upstream(1..=1) {} in MAIN;
 };
 
-/// The documentation of built-in variables.
 pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
     builtin::VARIABLES.iter().chain(features::VARIABLES).flat_map(|table| table.docs())
 }
 
-/// Reads `http {}`.
 pub fn read(http: &Directive, load: &mut Load<'_>) -> Result<HttpPlan> {
     load.within(Subsystem::Http, |load| read_lines(http, load))
 }
@@ -296,7 +294,6 @@ fn methods(line: &Directive) -> Result<u32> {
 }
 
 impl HttpPlan {
-    /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Site> {
         load.within(Subsystem::Http, |load| self.compile_servers(load))
     }

@@ -23,7 +23,6 @@ impl BasicCredentials {
         Some(Self { text, name_length })
     }
 
-    /// The name.
     pub fn name(&self) -> &[u8] {
         &self.text[..self.name_length]
     }

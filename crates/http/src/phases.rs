@@ -36,7 +36,6 @@ pub(crate) enum Ran {
     Replied,
     /// The connection is to be closed without a reply; the status is for the log.
     Dropped(u16),
-    /// A handler waits.
     Waits(Wait),
 }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 pub struct Places {
     /// The access log; `None` for no log.
     pub access_log: Option<PathBuf>,
-    /// `client_body_temp_path`
     pub client_body_temp: PathBuf,
     /// `proxy_temp_path`; those of other families are in the same directory.
     pub proxy_temp: PathBuf,

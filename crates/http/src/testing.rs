@@ -109,7 +109,6 @@ pub(crate) fn transport(side: RelaySide) -> Option<Arc<dyn Transport>> {
 /// The environment variable of a run over toy sessions.
 pub(crate) const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
 
-/// The address of clients.
 const PEER: &str = "127.0.0.1:12345";
 
 const NGINX: &str = "/usr/sbin/nginx";
@@ -166,7 +165,6 @@ fn message(error: conf::Error) -> String {
     }
 }
 
-/// A site that answers requests.
 pub(crate) struct TestSite {
     pub(crate) generation: Rc<Generation>,
     folder: Folder,
@@ -320,7 +318,6 @@ impl TestedFilter {
         Self { body: FilteredBody::take(&mut x.reply), x }
     }
 
-    /// The next piece.
     pub(crate) fn poll(&mut self) -> Poll<Result<Option<Chunk>, BodyError>> {
         self.poll_with(&mut Context::from_waker(Waker::noop()))
     }
@@ -410,7 +407,6 @@ impl TestAnswer {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// Fields after the body.
     pub(crate) fn trailers(&self) -> Vec<String> {
         lines(&self.x.reply.trailers)
     }

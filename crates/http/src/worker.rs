@@ -132,7 +132,6 @@ impl Worker {
         self.context.tracker.empty().await;
     }
 
-    /// The number of parked connections.
     #[cfg(test)]
     pub(crate) fn parked(&self) -> usize {
         self.idle_set.as_ref().map_or(0, |idle_set| idle_set.len())

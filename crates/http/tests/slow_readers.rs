@@ -21,7 +21,6 @@ const CLIENTS: usize = 40;
 /// What an exchange, its connections and their tasks take beside the buffers.
 const EXCHANGE_MAX: i64 = 7 * 1024;
 
-/// How often is looked.
 const LOOKS_MAX: usize = 100;
 
 #[test]

@@ -13,7 +13,6 @@ use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
 use crate::state::{ClientShared, Http2ClientState};
 use crate::stream_state::SendWait;
 
-/// An open connection.
 pub(crate) struct ClientConnection {
     shared: Rc<ClientShared>,
     stream: Stream,

@@ -4,7 +4,6 @@ use std::io;
 
 use wire::http2::Http2Code;
 
-/// Why a stream fails.
 #[derive(Debug)]
 pub enum StreamFailure {
     /// The server has not processed the request: it refused the stream, or went away before it.

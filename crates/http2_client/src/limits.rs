@@ -17,7 +17,6 @@ pub(crate) const INTERIM_REPLIES_MAX: usize = 16;
 /// decoded and ends the connection.
 const BLOCK_FACTOR: u32 = 4;
 
-/// The limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Http2ClientLimits {
     /// Open streams, even if the server allows more.

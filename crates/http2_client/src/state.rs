@@ -128,7 +128,6 @@ impl Http2ClientState {
         (stream.borrow().key == key).then(|| stream.clone())
     }
 
-    /// All open streams.
     pub(crate) fn streams(&self) -> Vec<SharedStream> {
         self.streams.iter().flatten().cloned().collect()
     }
@@ -206,7 +205,6 @@ impl Http2ClientState {
         }
     }
 
-    /// Ends a stream.
     pub(crate) fn fail(&mut self, stream: &SharedStream, failure: StreamFailure) {
         let mut stream = stream.borrow_mut();
         stream.fail(failure);

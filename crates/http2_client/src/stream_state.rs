@@ -14,7 +14,6 @@ const BODY_KEPT_MAX: usize = 16 * 1024;
 /// The head of a reply, or an interim reply.
 #[derive(Clone, Debug)]
 pub struct ClientHead {
-    /// Its status.
     pub status: u16,
     /// Its fields, of which the first is `:status`.
     pub fields: FieldBlock,

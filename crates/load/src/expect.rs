@@ -15,7 +15,6 @@ use std::ops::RangeInclusive;
 use crate::results::{Judged, Percentile, Results, amounts};
 use crate::units;
 
-/// An expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expectation {
     /// As it was written.

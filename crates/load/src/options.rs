@@ -8,7 +8,6 @@ use std::fmt::{self, Write};
 
 use conf::suggest;
 
-/// A row of the table.
 pub struct OptionRow {
     /// Its letter; NUL for none.
     pub short: char,
@@ -40,7 +39,6 @@ pub enum OptionError {
     NoValue(&'static str),
     /// The option takes no value.
     Value(&'static str),
-    /// Not text.
     NotText,
 }
 

@@ -11,7 +11,6 @@ use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::response::{ReplyBody, ResponseHeadParser};
 use wire::reply::{ReplyField, ReplyHead, ReplyName};
 
-/// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompleteReply {
     /// Its status; 0 if it has none.
@@ -20,7 +19,6 @@ pub struct CompleteReply {
     pub keep: bool,
 }
 
-/// The result of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSearch {
     /// No complete reply: this many bytes are consumed, and more are needed.
@@ -63,12 +61,9 @@ impl Default for Replies {
     }
 }
 
-/// A reply for a script.
 #[derive(Debug, Default)]
 pub struct ScriptReply {
-    /// The header fields.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The body.
     pub body: Vec<u8>,
 }
 

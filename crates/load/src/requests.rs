@@ -17,14 +17,12 @@ pub struct PreparedRequest {
     pub to_head: bool,
 }
 
-/// Settings of all requests.
 #[derive(Clone, Debug, Default)]
 pub struct RequestDefaults {
     /// The method; if empty, GET, or POST with a body.
     pub method: String,
     /// Header lines: names and values.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Vec<u8>,
     /// Whether to ask the server to close after the reply.
     pub close: bool,
@@ -33,7 +31,6 @@ pub struct RequestDefaults {
 }
 
 impl RequestDefaults {
-    /// The default method.
     pub fn method(&self) -> &str {
         match self.method.as_str() {
             "" if self.body.is_empty() => "GET",
@@ -62,7 +59,6 @@ impl RequestDefaults {
         self.headers.iter().any(|(said, _)| said.eq_ignore_ascii_case(name))
     }
 
-    /// A request for that path.
     pub fn request(&self, target: &LoadTarget, method: &str, path: &str) -> PreparedRequest {
         if target.scheme.is_echo() {
             return PreparedRequest {
@@ -156,7 +152,6 @@ impl Mix {
         Self { requests, cycle }
     }
 
-    /// The `n`th request.
     pub fn at(&self, n: u64) -> &PreparedRequest {
         let place = if self.cycle.len() == 1 { 0 } else { n as usize % self.cycle.len() };
         &self.requests[self.cycle[place] as usize]

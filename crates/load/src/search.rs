@@ -12,14 +12,12 @@ use crate::settings::Goal;
 
 /// The ratio of the lowest failed rate to the highest one that held, at which the search ends.
 const CLOSE: f64 = 1.05;
-/// The lowest rate to try.
 const RATE_MIN: f64 = 1.0;
 /// The least share of the requested rate that replies must reach.
 const REACHED: f64 = 0.98;
 /// The tolerated share of failures.
 const FAILURES_MAX: f64 = 0.001;
 
-/// The state of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Search {
     next: f64,
@@ -29,7 +27,6 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins with this rate.
     pub(crate) fn new(first: f64) -> Self {
         Self { next: readable(first), held: None, failed: None, was_tried: false }
     }
@@ -76,10 +73,8 @@ fn readable(rate: f64) -> f64 {
     (rate * scale).round() / scale
 }
 
-/// The result of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StepVerdict {
-    /// The bound holds.
     Holds,
     /// The bound is exceeded, requests failed, or replies were slower than the requested rate.
     Fails(&'static str),
@@ -90,7 +85,6 @@ pub(crate) enum StepVerdict {
 }
 
 impl Goal {
-    /// Judges a run at `rate`.
     pub(crate) fn judge(&self, results: &Results, rate: f64) -> StepVerdict {
         let tally = &results.tally;
         let failures = (tally.failures() + tally.unsent) as f64;

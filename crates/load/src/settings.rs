@@ -50,11 +50,9 @@ const DESCRIPTORS: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Goal {
     pub(crate) percentile: Percentile,
-    /// The time.
     pub(crate) below: Duration,
 }
 
-/// See above.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadSettings {
     pub(crate) targets: Vec<LoadTarget>,
@@ -108,7 +106,6 @@ pub(crate) enum RequestedRun {
 }
 
 impl LoadSettings {
-    /// Reads a command line.
     pub(crate) fn read(words: &[OsString], called: CalledAs) -> Result<RequestedRun, String> {
         let said = options::read(CHOICES, words).map_err(|refused| refused.to_string())?;
         let mut settings = Self::default();
@@ -345,7 +342,6 @@ impl LoadSettings {
         self.duration.or_else(|| self.requests.is_none().then_some(DURATION))
     }
 
-    /// Everything that a run needs.
     pub(crate) fn plan(&self) -> Result<RunPlan, String> {
         let target = &self.targets[0];
         let address = target.reachable()?;

@@ -17,7 +17,6 @@ pub struct LoadTarget {
     pub url: String,
     /// `user:password`; empty without a user.
     pub credentials: Vec<u8>,
-    /// The protocol.
     pub scheme: TargetScheme,
     /// The host's name or address without brackets; the path of a Unix socket.
     pub host: String,
@@ -27,12 +26,9 @@ pub struct LoadTarget {
     pub path: String,
 }
 
-/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetScheme {
-    /// HTTP over TCP.
     Http,
-    /// HTTP over TLS.
     Https,
     /// HTTP over a Unix socket.
     Unix,
@@ -58,7 +54,6 @@ impl TargetScheme {
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
 impl LoadTarget {
-    /// Parses a URL.
     pub fn parse(url: &str) -> Result<Self, String> {
         let shown = without_password(url);
         let wrong = |what: &str| format!("\"{shown}\" is not a valid URL: {what}");
@@ -115,7 +110,6 @@ impl LoadTarget {
         (self.scheme, &self.host, self.port()) == (other.scheme, &other.host, other.port())
     }
 
-    /// The port's number.
     pub fn port(&self) -> u16 {
         let default = if self.scheme == TargetScheme::Https { 443 } else { 80 };
         // A number by construction.
@@ -132,7 +126,6 @@ impl LoadTarget {
         if self.port.is_empty() { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// The addresses of the host.
     pub fn addresses(&self) -> Result<Vec<Address>, String> {
         if self.scheme == TargetScheme::Unix {
             return Ok(vec![Address::Unix(PathBuf::from(&self.host))]);

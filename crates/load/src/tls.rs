@@ -40,7 +40,6 @@ enum TlsVersion {
 }
 
 impl TlsOptions {
-    /// Takes an option.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "tls" => {

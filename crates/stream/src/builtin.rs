@@ -7,7 +7,6 @@ use ::session::variables::{BuiltIn, VariableTable, number, some};
 
 use crate::session::StreamSession;
 
-/// The tables of built-in variables.
 pub(crate) const VARIABLES: &[VariableTable<StreamSession>] = &[
     VariableTable::new(CORE_MODULE, Common::<StreamSession>::TABLE),
     VariableTable::new(CORE_MODULE, SESSION),

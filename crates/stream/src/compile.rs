@@ -36,7 +36,6 @@ struct StreamBlock {
     is_left_out: bool,
 }
 
-/// The blocks of the subsystem.
 pub const BLOCKS: &[Info] = conf::rows! {
     /// A server: what is done with the connections to its sockets.
     ///
@@ -67,12 +66,10 @@ pub fn directives() -> impl Iterator<Item = (&'static str, &'static Info)> {
     rows.filter(|(_, row)| !upstream::is_of_http(row.name.as_bytes()))
 }
 
-/// The documentation of built-in variables.
 pub fn variable_docs() -> impl Iterator<Item = VariableDoc> {
     builtin::VARIABLES.iter().chain(features::VARIABLES).flat_map(|table| table.docs())
 }
 
-/// Reads `stream {}`.
 pub fn read(stream: &Directive, load: &mut Load<'_>) -> Result<StreamPlan> {
     load.within(Subsystem::Stream, |load| {
         let built_in = load.registry.of::<variables::BuiltIns<StreamSession>>();
@@ -110,7 +107,6 @@ impl StreamPlan {
         Ok(())
     }
 
-    /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<StreamSite> {
         load.within(Subsystem::Stream, |load| self.compile_servers(load))
     }

@@ -182,7 +182,6 @@ impl ClientFlow {
         }
     }
 
-    /// Wakes the session's task.
     pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();

@@ -75,7 +75,6 @@ enum HandshakeRefusal {
     NotTls,
     /// The server turns clients away.
     Rejected,
-    /// The server has no certificate.
     NoCertificate,
     /// The certificate of this connection cannot be read: why.
     BadCertificate(String),

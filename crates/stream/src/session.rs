@@ -17,7 +17,6 @@ use observe::{Level, LineBuffer};
 
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
 
-/// A session of `stream {}`.
 pub struct StreamSession {
     /// The configuration that serves it to its end.
     pub generation: Rc<StreamGeneration>,
@@ -44,7 +43,6 @@ pub struct StreamSession {
     captures: Captures,
 }
 
-/// Values of a ClientHello.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PrereadHello {
     /// The highest version that the client supports.
@@ -97,12 +95,10 @@ impl StreamSession {
         }
     }
 
-    /// Its server.
     pub fn server(&self) -> &StreamServer {
         self.generation.server(self.server)
     }
 
-    /// Its age.
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms().saturating_sub(self.client.accepted_ms)
     }
@@ -112,7 +108,6 @@ impl StreamSession {
         self.server().error_log.enabled(level, self.client.source())
     }
 
-    /// Logs a debug message.
     pub(crate) fn debug(&self, message: fmt::Arguments<'_>) {
         if self.logs(Level::DebugStream) {
             self.log(Level::DebugStream, message);
@@ -142,7 +137,6 @@ impl StreamSession {
         ));
     }
 
-    /// The client's address.
     pub fn peer(&self) -> Option<IpAddr> {
         self.client.peer.map(|peer| peer.ip())
     }

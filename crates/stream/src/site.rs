@@ -36,23 +36,18 @@ pub struct StreamSite {
     pub(crate) worker_slots: WorkerSlotKinds<StreamGeneration>,
 }
 
-/// A listening socket.
 pub struct StreamListen {
-    /// Its address.
     pub address: Address,
     /// The options to open it with.
     pub options: SocketOptions,
     /// Whether a PROXY header comes first.
     pub(crate) proxy_protocol: bool,
-    /// Whether its connections use TLS.
     pub(crate) ssl: bool,
     /// The port by which clients reach the socket, if `server_port=` names another one.
     pub(crate) server_port: Option<u16>,
-    /// Its servers, by name.
     pub(crate) names: ServerNames<StreamSession, StreamServerId>,
 }
 
-/// A server.
 #[derive(Default)]
 pub struct StreamServer {
     /// Its first name.
@@ -88,12 +83,10 @@ pub struct PrereadPolicy {
     pub(crate) timeout_ms: u64,
 }
 
-/// A server's settings for TLS.
 #[derive(Default)]
 pub struct StreamTls {
     /// The setup of its sessions; `None` without a certificate.
     pub(crate) tls: Option<Arc<ServerTlsSetup>>,
-    /// Whether it rejects all handshakes.
     pub(crate) rejects_handshakes: bool,
     /// How clients are verified; `None` if they are not.
     pub(crate) clients: Option<ClientVerification>,
@@ -121,7 +114,6 @@ pub type ContentHandler = Box<
         + Sync,
 >;
 
-/// A server's `health_check`.
 pub struct StreamHealthCheck {
     pub(crate) group: Arc<Group>,
     pub(crate) terms: CheckTerms,
@@ -156,13 +148,10 @@ pub type SessionLogger = Box<dyn Fn(&mut StreamSession) + Send + Sync>;
 
 /// A server while it is compiled: features add their handlers and settings to it.
 pub struct ServerBuilder<'a, 'f> {
-    /// Declarations of the configuration.
     pub load: &'a mut Load<'f>,
-    /// The server so far.
     pub server: StreamServer,
     /// The position of its block.
     pub at: Span,
-    /// Identifies the server among others.
     pub identity: Vec<Box<[u8]>>,
     /// Values that a feature leaves for a later one of the feature list, by type.
     pub(crate) handed_on: Registry,
@@ -216,7 +205,6 @@ impl Configuration for StreamSite {
 }
 
 impl StreamSite {
-    /// A server by number.
     pub fn server(&self, id: StreamServerId) -> &StreamServer {
         &self.servers[id.0 as usize]
     }

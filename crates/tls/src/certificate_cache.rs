@@ -19,7 +19,6 @@ use net::tls::{CertificateChain, PrivateKey};
 #[derive(Clone, Default)]
 pub struct CertificateCacheRules(Option<Arc<CertificateCache>>);
 
-/// A cache.
 pub(super) struct CertificateCache {
     max: usize,
     inactive_ms: u64,

@@ -19,9 +19,8 @@ use super::values::CertificateFile;
 /// The name of a file with certificates or a key, perhaps with variables.
 #[derive(Clone)]
 pub struct CertificateTemplate {
-    /// What it renders to.
     pub template: Template,
-    /// The same without variables.
+    /// The name as it was written.
     pub file: CertificateFile,
 }
 
@@ -41,7 +40,6 @@ impl Value for CertificateTemplate {
 }
 
 impl CertificateTemplate {
-    /// Whether it names nothing.
     pub fn is_empty(&self) -> bool {
         self.file.text.is_empty()
     }

@@ -155,7 +155,6 @@ type ServerKey = (Box<[u8]>, Address);
 pub struct TlsServer<'a> {
     /// The name of its group. As in nginx, groups do not share sessions.
     pub group: &'a [u8],
-    /// Its address.
     pub address: &'a Address,
     /// Its name, without a port.
     pub name: &'a [u8],

@@ -14,7 +14,6 @@ use session::variables::BuiltIn;
 pub struct ClientVariables<X>(PhantomData<X>);
 
 impl<X: Session> ClientVariables<X> {
-    /// Their table.
     pub const TABLE: &[BuiltIn<X>] = &[
         BuiltIn::fresh(
             "ssl_client_cert",
@@ -101,7 +100,6 @@ impl<X: Session> ClientVariables<X> {
     ];
 }
 
-/// Whether something was written.
 fn written(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> bool {
     let before = out.len();
     write(out);

@@ -9,7 +9,6 @@ use wire::tls::{TlsGroup, TlsSuite, parse_tls13_suites};
 use super::files::{self, PasswordFile};
 use super::values::{CertificateFile, TlsCiphers, TlsGroups, TlsProtocols};
 
-/// One command.
 #[derive(Clone)]
 pub enum ConfCommand {
     /// `Ciphersuites`
@@ -20,23 +19,18 @@ pub enum ConfCommand {
     Groups(TlsGroups),
     /// `Protocol`, `MinProtocol`, `MaxProtocol`: the versions that they turn on or off.
     Protocols {
-        /// TLS 1.2
         tls12: Option<bool>,
-        /// TLS 1.3
         tls13: Option<bool>,
     },
     /// `Options`: those that exist here.
     Options {
         /// `SessionTicket`
         tickets: Option<bool>,
-        /// `ServerPreference`
         server_preference: Option<bool>,
         /// `IgnoreUnexpectedEOF`, of connections to backends
         ignores_cut: Option<bool>,
     },
-    /// `Certificate`
     Certificate(CertificateFile),
-    /// `PrivateKey`
     PrivateKey(CertificateFile),
     /// Any other, which has no effect.
     Ignored,

@@ -107,7 +107,6 @@ impl CertificateFile {
         load.of_this_machine(text)
     }
 
-    /// What is in it.
     pub(super) fn read(&self, what: &str, load: &mut Load<'_>) -> Result<Arc<[u8]>> {
         if let Some(data) = self.text.strip_prefix(b"data:") {
             return Ok(data.into());

@@ -86,7 +86,6 @@ impl OcspChecks {
         Ok(())
     }
 
-    /// The status of one certificate.
     async fn status(&self, question: &OcspQuestion) -> std::result::Result<OcspStatus, String> {
         let in_certificate;
         let responder = match &self.responder {

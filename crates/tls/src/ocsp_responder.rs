@@ -17,7 +17,6 @@ use net::{Address, Timer};
 use observe::{Level, Text};
 use wire::base64;
 
-/// Where a responder is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OcspResponderUrl {
     /// Host and port as they were written.
@@ -28,7 +27,6 @@ pub(super) struct OcspResponderUrl {
     addresses: Vec<Address>,
 }
 
-/// Why there is no response.
 #[derive(Debug)]
 pub(super) enum ResponderFailure {
     /// There is no `resolver` to look up this host.

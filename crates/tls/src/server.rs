@@ -31,7 +31,6 @@ pub struct ServerTlsParts {
     pub names: ResolverPolicy,
 }
 
-/// How a server speaks TLS.
 #[derive(Debug)]
 pub struct ServerTlsSetup {
     tls: ServerTls,
@@ -91,7 +90,6 @@ impl Conf {
         self.reject_handshake
     }
 
-    /// Whether it has certificates.
     pub fn has_certificates(&self) -> bool {
         !self.certificate.is_empty()
     }

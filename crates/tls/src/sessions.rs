@@ -17,7 +17,6 @@ const EARLY_DATA_CACHE_BYTES: u64 = 4 << 20;
 /// The smallest `shared` cache, as in nginx: eight pages.
 const SHARED_MIN: u64 = 8 * 4096;
 
-/// `ssl_session_cache`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionCache {
     kept: KeptSessions,

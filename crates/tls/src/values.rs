@@ -10,7 +10,6 @@ use wire::tls::{CipherList, GroupList, GroupListError, TlsGroup, TlsSuite};
 pub struct CertificateFile {
     /// Its name as it was written, or `data:` and its contents.
     pub text: Box<[u8]>,
-    /// The line.
     pub from: Directive,
 }
 
@@ -71,7 +70,6 @@ impl Value for VerifyClientLine {
     }
 }
 
-/// Versions of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsProtocols(u16);
 
@@ -127,12 +125,10 @@ fn lacking(word: &Word) -> Option<&'static str> {
 }
 
 impl TlsProtocols {
-    /// TLS 1.2
     pub fn has_tls12(self) -> bool {
         self.0 & TLS12 != 0
     }
 
-    /// TLS 1.3
     pub fn has_tls13(self) -> bool {
         self.0 & TLS13 != 0
     }

@@ -11,7 +11,6 @@ use session::variables::{BuiltIn, some};
 pub struct TlsVariables<X>(PhantomData<X>);
 
 impl<X: Session> TlsVariables<X> {
-    /// Their table.
     pub const TABLE: &[BuiltIn<X>] = &[
         BuiltIn::fresh(
             "ssl_alpn_protocol",

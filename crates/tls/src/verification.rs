@@ -24,9 +24,7 @@ pub struct ClientVerification {
 /// Why a client is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientRefusal {
-    /// Its certificate is not trusted.
     Untrusted(ClientCertificateFault),
-    /// It has none.
     NoCertificate,
 }
 
@@ -46,7 +44,6 @@ impl fmt::Display for ClientRefusal {
 }
 
 impl ClientVerification {
-    /// How certificates are verified.
     pub fn trust(&self) -> Option<&ClientTrust> {
         self.trust.as_deref()
     }
@@ -130,7 +127,6 @@ impl Conf {
     }
 }
 
-/// The certificates of a file.
 pub(super) fn certificates(
     file: &CertificateFile,
     load: &mut Load<'_>,

@@ -12,16 +12,12 @@ use net::Address;
 /// Longest path of a Unix socket.
 const UNIX_PATH_MAX: usize = 107;
 
-/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// At an address.
     At(Address),
     /// A name, which is to be looked up.
     Named {
-        /// The name.
         host: Box<[u8]>,
-        /// The port.
         port: u16,
     },
 }
@@ -29,7 +25,6 @@ pub enum Endpoint {
 /// The result of parsing an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedAddress {
-    /// The address of the server.
     pub place: Endpoint,
     /// Whether the text has a port.
     pub port_said: bool,

@@ -94,12 +94,10 @@ impl Lease {
         }
     }
 
-    /// The server.
     pub fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
-    /// The address to connect to.
     pub fn address(&self) -> &Address {
         self.server.address()
     }

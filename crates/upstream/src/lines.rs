@@ -22,7 +22,6 @@ pub(crate) struct GroupLine {
     pub known: LastResolved,
 }
 
-/// A server of a line.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedServer {
     pub server: Arc<Server>,
@@ -32,24 +31,19 @@ pub(crate) struct ResolvedServer {
 /// How a line's name is resolved at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum LineLookup {
-    /// Not at all.
     None,
     /// Periodically.
     Watch(WatchedName, LineResolver),
-    /// Until that succeeds.
+    /// Until a lookup succeeds.
     Until(Endpoint),
 }
 
-/// The resolver of a line.
 #[derive(Clone, Debug)]
 pub struct LineResolver {
-    /// The name servers.
     pub names: NameServers,
-    /// How long resolving may take.
     pub timeout_ms: u64,
 }
 
-/// All lines of a group.
 #[derive(Debug)]
 pub(crate) struct GroupLines {
     pub group: GroupName,
@@ -59,7 +53,6 @@ pub(crate) struct GroupLines {
 }
 
 impl GroupLines {
-    /// A group without lines.
     pub fn new(group: GroupName) -> Self {
         Self { group, lines: Vec::new(), limit: None }
     }

@@ -41,7 +41,6 @@ struct MemoryKey {
 }
 
 impl StateMemory {
-    /// The memory of this process.
     pub fn process() -> &'static Self {
         static PROCESS: OnceLock<StateMemory> = OnceLock::new();
         PROCESS.get_or_init(Self::default)

@@ -60,7 +60,6 @@ impl GroupHost {
         groups.get(&self.text.to_ascii_lowercase()[..]).or_else(|| groups.get(&self.key()[..]))
     }
 
-    /// Whether the address is complete.
     pub fn has_port(&self) -> bool {
         match &self.place {
             Endpoint::At(Address::Ip(address) | Address::Udp(address)) => address.port() != 0,

@@ -2,7 +2,6 @@
 
 use crate::resolver::{NameServers, Resolver};
 
-/// How names are looked up.
 #[derive(Clone, Default)]
 pub struct ResolverPolicy {
     /// `resolver`

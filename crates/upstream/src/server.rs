@@ -11,7 +11,6 @@ use crate::waiting::LimitedServer;
 /// Fixed-point scale of weights, so that a small one can grow in steps.
 pub(crate) const WEIGHT_SCALE: i64 = 1024;
 
-/// A server.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) address: Address,
@@ -33,16 +32,12 @@ pub(crate) struct ServerTerms {
     pub failure_policy: FailurePolicy,
     pub slow_start_ms: u64,
     pub status: ServerStatus,
-    /// `route=`
     pub route: Option<Arc<[u8]>>,
 }
 
-/// Whether a server is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerStatus {
-    /// Used.
     Up,
-    /// `down`: not used.
     Down,
     /// `drain`: only for requests that are bound to it.
     Drain,
@@ -69,7 +64,6 @@ impl Server {
         Self { address, name, terms, state, sid: OnceLock::new(), limited: None }
     }
 
-    /// The address to connect to.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -92,7 +86,6 @@ impl Server {
         }
     }
 
-    /// Whether it is used.
     pub fn status(&self) -> ServerStatus {
         self.terms.status
     }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crate::times::ServerTimes;
 
-/// The state of a server.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     in_progress: AtomicU32,
@@ -24,7 +23,6 @@ pub(crate) struct ServerState {
     healthy: AtomicBool,
     /// When it came back into service; 0: it was never out of service.
     back_ms: AtomicU64,
-    /// How fast it replies.
     pub times: ServerTimes,
 }
 
@@ -48,7 +46,6 @@ impl Default for ServerState {
 pub(crate) struct FailurePolicy {
     /// `max_fails`; 0: any number.
     pub max_fails: u32,
-    /// `fail_timeout`
     pub fail_timeout_ms: u64,
 }
 

@@ -98,7 +98,6 @@ fn read(block: &conf::Directive, load: &mut Load<'_>) -> conf::Result<()> {
     Groups::build(&Layer::default(), None, load)
 }
 
-/// A group of these lines.
 pub(crate) fn group(lines: &str) -> Arc<Group> {
     load(lines).unwrap_or_else(|error| panic!("{lines}: {error}")).0
 }
@@ -115,7 +114,6 @@ pub(crate) fn ask(group: &Arc<Group>, ask: Ask<'_>) -> ServerChoice {
     group.choose(&mut Attempt::default(), &ask)
 }
 
-/// The lease of a choice.
 pub(crate) fn lease(choice: ServerChoice) -> Lease {
     match choice {
         ServerChoice::Server(lease) => lease,

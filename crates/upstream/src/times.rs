@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A server's times.
 #[derive(Debug, Default)]
 pub(crate) struct ServerTimes {
     connect_ms: AtomicU64,
@@ -56,7 +55,6 @@ impl ServerTimes {
         }
     }
 
-    /// A request begins.
     pub fn begin(&self, now_ms: u64) {
         let mut inflight = self.inflight();
         inflight.bring_up(now_ms);

@@ -20,7 +20,6 @@ use crate::settings::{DebugClient, ProgramSettings};
 /// Settings for the connections of one worker.
 #[derive(Clone, Default)]
 pub struct AcceptLimits {
-    /// The most connections.
     pub worker_connections: usize,
     /// The pause of accepting when there are no descriptors left.
     pub accept_pause: Duration,
@@ -29,7 +28,6 @@ pub struct AcceptLimits {
 }
 
 impl AcceptLimits {
-    /// The limits of the settings.
     pub fn of(settings: &ProgramSettings) -> Self {
         Self {
             worker_connections: settings.worker_connections,
@@ -73,7 +71,6 @@ impl Acceptor {
         })
     }
 
-    /// The subsystems in this worker.
     pub fn subsystems(&self) -> &[Rc<dyn SubsystemWorker>] {
         &self.subsystems
     }

@@ -22,7 +22,7 @@ impl Arguments {
         self.0.first().map(OsString::as_os_str)
     }
 
-    /// The arguments.
+    /// The arguments after the name.
     pub fn rest(&self) -> &[OsString] {
         self.0.get(1..).unwrap_or_default()
     }

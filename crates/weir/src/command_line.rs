@@ -4,7 +4,6 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// `-h`, `-?`, `--help`
@@ -46,7 +45,6 @@ pub enum SignalRequest {
     Quit,
     /// Open the logs again.
     Reopen,
-    /// Read the configuration again.
     Reload,
 }
 
@@ -55,7 +53,6 @@ pub enum SignalRequest {
 pub enum UsageError {
     /// A word where an option was expected.
     Word {
-        /// The word.
         word: String,
         /// Whether it is the first.
         first: bool,
@@ -216,7 +213,6 @@ impl SignalRequest {
         found.map(|(_, request)| *request).ok_or_else(|| UsageError::Signal(shown(word.as_bytes())))
     }
 
-    /// The signal to send.
     pub fn number(self) -> net::signals::SignalNumber {
         match self {
             Self::Stop => net::signals::SIGTERM,

@@ -23,7 +23,6 @@ use crate::subsystems::Sites;
 pub struct ConfigSnapshot {
     /// The generation's number.
     pub number: u64,
-    /// Where the configuration comes from.
     pub origin: ConfigOrigin,
     /// The files it was read from.
     pub recording: Vec<u8>,
@@ -35,12 +34,9 @@ pub struct ConfigSnapshot {
     pub slots: Vec<SlotEntry>,
 }
 
-/// One address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotEntry {
-    /// Its number.
     pub slot: u32,
-    /// Where.
     pub address: Address,
     /// How many sockets follow; 0: the process has them.
     pub sockets: u32,
@@ -53,7 +49,6 @@ impl ConfigSnapshot {
         self.logs as usize + sockets.sum::<usize>()
     }
 
-    /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let ConfigOrigin {
@@ -237,7 +232,6 @@ impl SlotOwners {
         self.owner(slot).is_some()
     }
 
-    /// The slots of each subsystem.
     pub fn of_subsystems(&self) -> impl Iterator<Item = &ListenerSlots> {
         self.places.iter()
     }

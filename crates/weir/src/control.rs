@@ -105,7 +105,6 @@ impl Control {
         Ok(())
     }
 
-    /// The workers.
     pub fn workers(&self) -> &Workers {
         &self.workers
     }

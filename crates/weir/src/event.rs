@@ -10,15 +10,12 @@ use net::signals::{
 use crate::ipc::Message;
 use crate::log::{alert, notice};
 
-/// Something that happened.
 pub enum Event {
-    /// A signal was received.
     Signal(Signal),
     /// A message of the master; `None` if it is gone.
     Message(Option<Message>),
     /// No worker has that generation any more.
     GenerationOver(u64),
-    /// A worker has ended.
     WorkerLeft,
     /// The timeout of connections accepted before that generation is over.
     CutBefore(u64),
@@ -37,7 +34,6 @@ pub fn later<E: 'static>(events: &MailboxSender<E>, delay: Duration, event: E) {
     });
 }
 
-/// Converts signals to events.
 pub fn from_signals<E: 'static>(
     signals: Signals,
     events: &MailboxSender<E>,

@@ -18,7 +18,6 @@ pub enum MessageKind {
     Reopen,
     /// End after active requests.
     Quit,
-    /// End.
     Terminate,
     /// Report: the generation with that number is being served.
     Serving,
@@ -29,16 +28,13 @@ pub enum MessageKind {
 /// A message of any length with descriptors.
 #[derive(Debug)]
 pub struct Message {
-    /// Its kind.
     pub kind: MessageKind,
     /// The number of a generation.
     pub number: u64,
-    /// Its descriptors.
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Message {
-    /// A message without descriptors.
     pub fn new(kind: MessageKind, number: u64) -> Self {
         Self { kind, number, descriptors: Vec::new() }
     }

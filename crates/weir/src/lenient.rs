@@ -17,7 +17,6 @@ pub fn is_requested(command: &CommandLine) -> bool {
     command.lenient || value.is_some_and(|value| value == "1" || value == "on")
 }
 
-/// Whether the configuration sets it.
 pub fn is_configured(root: &[Directive]) -> bool {
     let lines = root.iter().filter(|line| &*line.name.text == b"lenient");
     let mut values = lines.filter_map(|line| line.args.first());

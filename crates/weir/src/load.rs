@@ -101,11 +101,9 @@ impl ConfigOrigin {
     }
 }
 
-/// A configuration that was read.
 pub struct LoadedConfig {
     pub settings: ProgramSettings,
     pub sites: Sites,
-    /// The main level's log.
     pub main_log: Arc<ErrorLog>,
     /// The log files that it names, not open yet.
     pub log_files: LogFiles,
@@ -114,7 +112,6 @@ pub struct LoadedConfig {
     /// The state that the next configuration may take over.
     pub zones: Zones,
     pub sources: Sources,
-    /// The number of warnings.
     pub warnings: usize,
 }
 
@@ -303,7 +300,6 @@ impl Main {
     }
 }
 
-/// Reads `events {}`.
 fn read_events(block: &Directive, layers: &mut Layers, load: &mut Load<'_>) -> Result<()> {
     let around =
         EnclosingBlock { context: "events", lines: block.block.as_deref().unwrap_or_default() };

@@ -64,7 +64,6 @@ pub static NGINX: ProgramName = ProgramName {
     embedded_default: false,
 };
 
-/// Every name.
 pub static ALL: [&ProgramName; 2] = [&WEIR, &NGINX];
 
 static NAME: OnceLock<&ProgramName> = OnceLock::new();
@@ -85,7 +84,6 @@ pub fn settle(called: Option<&OsStr>) -> &'static ProgramName {
 }
 
 impl ProgramName {
-    /// Whether it is `nginx`.
     pub fn is_nginx(&self) -> bool {
         self.word == NGINX.word
     }

@@ -14,7 +14,6 @@ use crate::{Reported, hints, ready};
 /// The suffix of the old master's file while a new binary's master runs beside it.
 const OLD: &str = ".oldbin";
 
-/// Writes this process's ID.
 pub fn write(path: &Path, defaults: &Defaults) -> Result<(), Reported> {
     ready::make_home_of(path, defaults)?;
     let number = format!("{}\n", net::process::id());
@@ -53,7 +52,6 @@ fn advise(hint: Option<String>) {
     }
 }
 
-/// Removes the file.
 pub fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
         alert!("unlink() \"{}\" failed{}", path.display(), Errno(&error));

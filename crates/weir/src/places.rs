@@ -23,7 +23,6 @@ pub struct Defaults {
     pub error_log: Option<PathBuf>,
     /// The access log; `None` for no log.
     pub access_log: Option<PathBuf>,
-    /// The pid file.
     pub pid: PathBuf,
     /// The directory of request bodies that do not fit in memory.
     pub client_body_temp: PathBuf,
@@ -34,7 +33,6 @@ pub struct Defaults {
 /// The files that a command line selects for a user.
 #[derive(Debug)]
 pub struct UserFiles {
-    /// The configuration file.
     pub conf: PathBuf,
     /// Roots and logs are relative to this.
     pub prefix: PathBuf,
@@ -126,7 +124,6 @@ pub fn variables() -> impl Iterator<Item = (&'static str, OsString)> {
 }
 
 impl StartingUser {
-    /// The user of this process.
     pub fn current() -> Self {
         let id = net::user();
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
@@ -195,7 +192,6 @@ pub fn with_slash(directory: PathBuf) -> Box<[u8]> {
     bytes.into()
 }
 
-/// A path's bytes.
 pub fn bytes(path: &Path) -> Box<[u8]> {
     path.as_os_str().as_bytes().into()
 }

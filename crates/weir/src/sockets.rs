@@ -53,9 +53,7 @@ pub struct ListenSockets {
 /// Ports in use here, and whether of UDP.
 type PortsInUse = HashSet<(u16, bool)>;
 
-/// One address.
 struct ListenSlot {
-    /// Its address.
     address: Address,
     options: SocketOptions,
     /// One socket for each worker, or the inherited ones; empty once the slot is given up.

@@ -152,7 +152,6 @@ pub struct ServerStart<'a> {
     pub warn: bool,
 }
 
-/// Runs the server.
 pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
     let ServerStart { origin, arguments, inherited, limits, greeting, warn } = start;
     let mut files = Recorder::new(origin.files());

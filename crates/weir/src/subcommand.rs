@@ -15,9 +15,7 @@ use load::CalledAs;
 use crate::name::name;
 use crate::{Reported, check, help, reference, trial};
 
-/// A command.
 pub struct Subcommand {
-    /// Its name.
     pub name: &'static str,
     /// One line for the list of commands.
     pub summary: &'static str,
@@ -79,7 +77,6 @@ pub static SUBCOMMANDS: &[Subcommand] = &[
     },
 ];
 
-/// Their names.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SUBCOMMANDS.iter().map(|subcommand| subcommand.name)
 }

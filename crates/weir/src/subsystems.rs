@@ -38,7 +38,6 @@ impl Plans {
         Ok(())
     }
 
-    /// Compiles everything that was read.
     pub fn compile(self, load: &mut Load<'_>) -> Result<Sites> {
         let http = self.http.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
         let stream = self.stream.map(|plan| plan.compile(load)).transpose()?.unwrap_or_default();
@@ -49,7 +48,6 @@ impl Plans {
 }
 
 impl Sites {
-    /// How many subsystems there are.
     pub const COUNT: usize = 2;
 
     /// The site of each subsystem.
@@ -57,12 +55,11 @@ impl Sites {
         [&*self.http, &*self.stream]
     }
 
-    /// The same to keep.
+    /// [`Self::each`] as shared pointers.
     pub fn shared(&self) -> [Arc<dyn SubsystemSite>; Self::COUNT] {
         [self.http.clone(), self.stream.clone()]
     }
 
-    /// Where they listen.
     pub fn listens(&self) -> Vec<(&Address, &SocketOptions)> {
         self.each().into_iter().flat_map(SubsystemSite::sockets).collect()
     }
@@ -92,7 +89,6 @@ pub fn control_jobs() -> ControlJobs<Sites> {
     ]
 }
 
-/// The jobs of one subsystem.
 struct SubsystemJobs<S> {
     jobs: ControlJobs<Arc<S>>,
     site: fn(&Sites) -> &Arc<S>,

@@ -137,7 +137,6 @@ const HTTP_PARTS: &[BuildOption] = &[
     usual("http-cache", "proxy_cache_path"),
 ];
 
-/// The parts of `stream {}`.
 const STREAM_PARTS: &[BuildOption] = &[
     extra("stream", "tcp_nodelay"),
     extra("stream_ssl_module", "ssl_certificate_key"),

@@ -163,7 +163,6 @@ struct WorkerProcess {
     channel: Rc<Channel>,
     control: Control,
     events: MailboxSender<Event>,
-    /// Whether it serves a trial.
     is_trial: bool,
 }
 

@@ -21,13 +21,10 @@ use crate::name::name;
 use crate::settings::ProgramSettings;
 use crate::subsystems::Sites;
 
-/// A generation to serve.
 pub struct NextGeneration {
     /// Its number, larger than that of the last.
     pub number: u64,
-    /// Its sites.
     pub sites: Sites,
-    /// The owner of each slot.
     pub owners: SlotOwners,
     /// Sockets that the workers do not have yet, with their slots.
     pub sockets: Vec<(u32, OwnedFd)>,
@@ -41,7 +38,6 @@ pub struct NextGeneration {
 /// The interval at which a worker that is about to end checks for connections passed to it.
 const HANDED_OVER_PAUSE: Duration = Duration::from_millis(1);
 
-/// The workers.
 pub struct Workers {
     workers: Vec<MailboxSender<WorkerOrder>>,
     /// The slots whose sockets the workers have.
@@ -50,7 +46,6 @@ pub struct Workers {
     shutdown_timeout: Duration,
 }
 
-/// An order to a worker.
 enum WorkerOrder {
     Serve(Share),
     /// Connections accepted before that generation end now.
@@ -125,7 +120,6 @@ impl Workers {
         Ok(())
     }
 
-    /// How many workers there are.
     pub fn len(&self) -> usize {
         self.workers.len()
     }

@@ -24,7 +24,7 @@ struct Checks {
     made: AtomicUsize,
     /// Whether they wait for their reply.
     are_held: AtomicBool,
-    /// How many wait.
+    /// How many checks wait for their reply.
     held: AtomicUsize,
 }
 

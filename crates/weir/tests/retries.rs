@@ -91,7 +91,7 @@ pub struct Tally {
 /// The head of a reply has been sent for this request.
 const BEGUN: u32 = 1 << 16;
 
-/// So many are shown.
+/// The number of failures to print.
 const WRONG_MAX: usize = 10;
 
 /// Where nothing was retried, there are more requests, up to so many times as many.

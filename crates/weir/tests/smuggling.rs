@@ -50,7 +50,7 @@ fn start(backend: &str) -> Server {
 /// The cases, and how they are written.
 const CASES: &str = include_str!("smuggling/cases.txt");
 
-/// So many are promised.
+/// The smallest number of cases in the file.
 const CASES_MIN: usize = 60;
 
 #[test]

@@ -31,7 +31,6 @@ fn moved(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port() + OFFSET)
 }
 
-/// A trial that serves.
 struct Trial {
     child: Child,
     /// What it has printed.
@@ -55,7 +54,6 @@ impl Trial {
         Self { child, said }
     }
 
-    /// Its folder.
     fn folder(&self) -> PathBuf {
         let line = self.said.lines().find(|line| line.starts_with("  /"));
         line.expect("a folder").trim().into()

@@ -29,7 +29,6 @@ pub(super) enum AttackEnd {
     Calm(&'static str),
     /// The same with COMPRESSION_ERROR.
     Undecodable(&'static str),
-    /// The streams are reset.
     Reset,
     /// The client is served on; memory stays small.
     Served,
@@ -203,12 +202,10 @@ const SMALLEST_TABLE: &[u8] = &[0x20];
 /// The same for a table of 4,096 bytes.
 const LARGEST_TABLE: &[u8] = &[0x3f, 0xe1, 0x1f];
 
-/// A request with further fields.
 fn get_with(number: u32, fields: &[u8]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, id(number), &[GET, fields].concat())
 }
 
-/// A request with these trailers.
 fn post_with(number: u32, trailers: &[u8]) -> Vec<u8> {
     [post(number), frame(HEADERS, END_HEADERS | END_STREAM, id(number), trailers)].concat()
 }

@@ -30,7 +30,6 @@ const ALONE: Duration = Duration::from_millis(300);
 /// An endless reply.
 struct BackendAttack {
     name: &'static str,
-    /// How the client reads it.
     way: ClientWay,
     location: &'static str,
     head: &'static [u8],

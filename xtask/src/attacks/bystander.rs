@@ -77,7 +77,7 @@ fn at(sorted: &[Duration], share: f64) -> Duration {
     sorted.iter().find(passes).copied().unwrap_or_default()
 }
 
-/// At least once.
+/// Asks until `stop` is set, at least once; returns how long each reply took.
 fn ask(mut client: UnixStream, stop: &AtomicBool) -> std::io::Result<Vec<Duration>> {
     let mut took = Vec::new();
     loop {

@@ -37,13 +37,11 @@ pub(crate) fn post(number: u32) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, id(number), &[b"\x83", &GET[1..]].concat())
 }
 
-/// A request for `/large`.
 pub(crate) fn get_large(number: u32) -> Vec<u8> {
     let block = b"\x82\x86\x44\x06/large\x41\x03one";
     frame(HEADERS, END_HEADERS | END_STREAM, id(number), block)
 }
 
-/// A parameter of SETTINGS.
 pub(crate) fn setting(parameter: u8, value: u32) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &[&[0, parameter][..], &value.to_be_bytes()].concat())
 }

@@ -10,7 +10,6 @@ use super::bystander::Bystander;
 use crate::own_certificate::OwnCertificate;
 use crate::project;
 
-/// Clients at the same time.
 const CLIENTS: usize = 4;
 /// How long one goes on if it is let.
 const SECONDS: &str = "2";
@@ -44,7 +43,6 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The client, built.
 fn build() -> Result<PathBuf, String> {
     let words = ["build", "--package", "net", "--features", "testing", "--example", "key_updates"];
     project::succeed(&mut project::cargo(&words))?;

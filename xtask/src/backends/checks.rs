@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// So long nothing may come.
+/// The longest wait for a read or a write.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// So long one transfer may take.
+/// The longest time of one transfer.
 const TRANSFER_MAX: Duration = Duration::from_secs(120);
 
 const PIECE: usize = 1 << 20;
@@ -191,7 +191,7 @@ impl CheckConnection {
         Ok(self.bytes.drain(..length).collect())
     }
 
-    /// So many bytes, all of them `x`.
+    /// Reads `length` bytes, which all have to be `x`.
     fn skip(&mut self, mut length: u64, end: Instant) -> Result<(), String> {
         let mut buffer = vec![0; PIECE];
         let at_hand = (self.bytes.len() as u64).min(length) as usize;

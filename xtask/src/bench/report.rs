@@ -57,7 +57,7 @@ struct MeasuredRow {
 }
 
 impl MeasuredRow {
-    /// Of each round.
+    /// The ratio of each round.
     fn ratios(&self) -> Vec<f64> {
         let [weir, nginx] = &self.samples;
         let pairs = weir.samples.iter().zip(&nginx.samples);

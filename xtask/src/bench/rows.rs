@@ -18,7 +18,6 @@ pub(super) struct BenchRow {
     pub(super) server: &'static str,
     /// Blocks beside `http { }`.
     pub(super) main: &'static str,
-    /// Who stands behind the server.
     pub(super) backend: BenchBackend,
 }
 
@@ -86,7 +85,6 @@ impl BenchRow {
         }
     }
 
-    /// Whether its servers have certificates.
     pub(super) fn has_tls(&self) -> bool {
         self.url.starts_with("https:")
     }

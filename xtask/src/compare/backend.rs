@@ -60,7 +60,6 @@ struct ForwardedRequest {
     received: Vec<ReceivedRequest>,
 }
 
-/// One request, as it came.
 struct ReceivedRequest {
     backend: &'static str,
     kept: bool,
@@ -73,7 +72,6 @@ struct ReceivedRequest {
 enum BackendState {
     /// The backend is about to read more.
     Reading,
-    /// It is there.
     Whole,
     /// The connection ended before.
     Cut,

@@ -16,7 +16,6 @@ const HOST: &str = "localhost";
 /// Until the end of a backend's reply, and of its connection, has reached the server.
 const AFTER_REPLY: Duration = Duration::from_millis(50);
 
-/// One case, as parsed.
 #[derive(Debug)]
 pub(super) struct Case {
     /// The file's name without `.case`.
@@ -32,13 +31,10 @@ pub(super) struct Case {
 /// One line of `--- files`; paths are bytes, relative to the server's folder.
 #[derive(Debug, PartialEq)]
 pub(super) enum CaseFile {
-    /// A file and its content.
     File(Vec<u8>, Vec<u8>),
-    /// A folder.
     Folder(Vec<u8>),
     /// A symbolic link and what it points to.
     Link(Vec<u8>, Vec<u8>),
-    /// The permissions of a path.
     Mode(u32, Vec<u8>),
     /// The modification time of a path, in seconds.
     Mtime(u64, Vec<u8>),
@@ -49,11 +45,9 @@ pub(super) enum CaseFile {
 pub(super) struct CaseConnection {
     /// Its line in the case file.
     pub(super) line: usize,
-    /// How a report calls it.
     pub(super) title: String,
     /// Which of the server's ports it goes to, from 0.
     pub(super) port: usize,
-    /// What happens, in order.
     pub(super) steps: Vec<ConnectionStep>,
     /// What the backends answer meanwhile.
     pub(super) script: Arc<BackendScript>,
@@ -73,7 +67,6 @@ pub(super) enum ConnectionStep {
         /// Whether the reply answers HEAD.
         head: bool,
     },
-    /// Do nothing for a while.
     Wait(Duration),
     /// Close the writing half.
     Close,
@@ -88,7 +81,6 @@ pub(super) enum ConnectionStep {
 /// A request that curl makes, over TLS or HTTP/2.
 #[derive(Debug, PartialEq)]
 pub(super) struct CurlRequest {
-    /// How it gets there.
     pub(super) front: CurlFront,
     /// The method, the target and the fields, macros unexpanded.
     pub(super) method: String,
@@ -102,7 +94,6 @@ pub(super) struct CurlRequest {
 pub(super) enum CurlFront {
     /// HTTP/1.1 over TLS.
     Tls,
-    /// HTTP/2 over TLS.
     TlsHttp2,
     /// HTTP/2 without TLS, and without asking before.
     Http2,
@@ -111,7 +102,6 @@ pub(super) enum CurlFront {
 /// Why Weir answers otherwise, and exactly in what.
 #[derive(Debug, PartialEq)]
 pub(super) struct Differs {
-    /// The reason, for a reader.
     pub(super) reason: String,
     /// The lines of the difference as a report prints them.
     pub(super) lines: Vec<String>,

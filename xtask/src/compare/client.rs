@@ -25,11 +25,9 @@ const READING_MAX: Duration = Duration::from_secs(10);
 /// Everything that came back on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionReplies {
-    /// Each reply, as it came.
     pub(super) replies: Vec<Vec<u8>>,
-    /// How it ended.
     pub(super) ending: &'static str,
-    /// The port it came from.
+    /// The client's port.
     pub(super) port: u16,
 }
 

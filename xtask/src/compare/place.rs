@@ -3,10 +3,8 @@
 
 use super::text::replaced;
 
-/// Where one server runs.
 #[derive(Clone, Debug)]
 pub(super) struct ServerEnvironment {
-    /// The server's folder.
     pub(super) dir: String,
     /// Its ports; the first is `%%PORT%%`, then `%%PORT2%%` and so on.
     pub(super) ports: Vec<u16>,
@@ -16,7 +14,6 @@ pub(super) struct ServerEnvironment {
 }
 
 impl ServerEnvironment {
-    /// A place with these names.
     pub(super) fn new(dir: String, ports: Vec<u16>, version: String) -> ServerEnvironment {
         ServerEnvironment { dir, ports, backends: vec![], version }
     }

@@ -36,7 +36,6 @@ const MUTATED_ONE_OF: u64 = 6;
 /// Tries before a difference counts: clocks tick, and other programs take ports.
 const TRIES: usize = 3;
 
-/// Which cases to play.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RandomCases {
     /// How many of each area.
@@ -136,7 +135,7 @@ struct RandomRun<'a> {
 #[derive(Default)]
 struct CaseTally {
     same: usize,
-    /// By what the reference says.
+    /// The number of refused cases by the message of the reference.
     refused: BTreeMap<String, usize>,
     /// Cases that differed once, and not when they were played again.
     unsteady: Vec<String>,
@@ -145,7 +144,6 @@ struct CaseTally {
     different: BTreeMap<String, Vec<String>>,
 }
 
-/// How one case fared.
 enum CaseOutcome {
     Same,
     /// The reference does not start with it, for this reason, and neither does the other.

@@ -11,9 +11,7 @@ use super::{gzip, text, times};
 pub(super) enum Extent {
     /// This many bytes.
     Whole(usize),
-    /// More bytes are to come.
     Partial,
-    /// All until the connection closes.
     UntilClose,
 }
 
@@ -184,13 +182,10 @@ pub(super) fn body_lines(body: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// A chunked body.
 pub(super) struct Chunks<'a> {
     /// The length of its encoded form.
     pub(super) length: usize,
-    /// What the chunks carry.
     pub(super) body: Vec<u8>,
-    /// The lines after them.
     pub(super) trailers: Vec<&'a [u8]>,
 }
 

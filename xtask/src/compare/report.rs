@@ -9,20 +9,16 @@ use super::diff::diff as diff_of;
 /// A request may be longer than anybody wants to read.
 const TITLE_CHARS_MAX: usize = 150;
 
-/// What became of one request.
 #[derive(Debug, PartialEq)]
 pub(super) enum RequestVerdict {
-    /// Both did the same.
     Same,
     /// They differ as the case says.
     Explained,
-    /// They differ in these lines.
     Different(Vec<String>),
 }
 
 /// What became of one case: a verdict for each of its requests, and what concerns all of it.
 pub(super) struct CaseReport {
-    /// The case's name.
     pub(super) name: String,
     /// The title and the verdict of each request.
     pub(super) verdicts: Vec<(String, RequestVerdict)>,

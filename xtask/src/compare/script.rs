@@ -28,9 +28,7 @@ pub(super) enum Act {
     Write(Vec<u8>),
     /// Writes these bytes one at a time.
     Drip(Vec<u8>),
-    /// Does nothing for a while.
     Wait(Duration),
-    /// Closes the connection.
     Close,
 }
 
@@ -103,7 +101,6 @@ impl ScriptLines {
         Ok(())
     }
 
-    /// The script.
     pub(super) fn finish(self) -> BackendScript {
         BackendScript(self.answers)
     }

@@ -28,7 +28,6 @@ const START_MAX: Duration = Duration::from_secs(10);
 const STOP_MAX: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(5);
 
-/// A program to compare.
 pub(super) struct ComparedProgram {
     path: PathBuf,
     /// What it says of itself.
@@ -65,13 +64,10 @@ fn version(program: &Path) -> Result<String, String> {
     Ok(version.into())
 }
 
-/// A running server.
 pub(super) struct ComparedServer {
     child: Child,
     dir: PathBuf,
-    /// Where it runs.
     pub(super) place: ServerEnvironment,
-    /// Its backends.
     pub(super) backends: ScriptedBackends,
 }
 
@@ -294,7 +290,6 @@ fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
 
 /// A line that a server wrote to a file under `logs`.
 pub(super) struct LogLine {
-    /// The file's name.
     pub(super) file: String,
     /// The line, without its end.
     pub(super) text: Vec<u8>,

@@ -1,6 +1,5 @@
 //! The requests, as the fields of HTTP/2 that they are made of.
 
-/// A name and a value.
 pub(super) type PlainField = (&'static [u8], &'static [u8]);
 
 /// A request of HTTP/2 that a backend of HTTP/1 could read as another one.

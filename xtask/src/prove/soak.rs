@@ -194,7 +194,6 @@ struct SoakWindow {
     megabytes: f64,
 }
 
-/// All that was seen.
 #[derive(Default)]
 struct Soak {
     quiet: Vec<SoakWindow>,

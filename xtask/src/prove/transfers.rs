@@ -19,7 +19,6 @@ use crate::running::Running;
 use backend::TransferBackend;
 use body::TransferBody;
 
-/// Streams of the connection.
 const STREAMS: usize = 4;
 
 /// By how much the memory of the server may grow, of which buffers are most.
@@ -30,7 +29,6 @@ const SLOW_CLIENT_RATE: &str = "40M";
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A kind of transfer.
 struct Transfer {
     name: &'static str,
     is_upload: bool,

@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 /// Longer than anything should take, on a busy machine, too.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(2);
-/// So many failures are shown.
+/// The number of failures to print.
 const WRONG_MAX: usize = 10;
 
-/// What the clients saw.
 #[derive(Default)]
 pub(super) struct ClientTotals {
     ended: AtomicBool,

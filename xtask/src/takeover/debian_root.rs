@@ -45,7 +45,7 @@ fn impossible() -> Option<String> {
     (!works).then(|| "namespaces cannot be made here".to_owned())
 }
 
-/// What the script needs.
+/// The folder with everything that the script needs.
 struct RootFolder(PathBuf);
 
 impl RootFolder {

@@ -28,7 +28,6 @@ pub(super) struct Module<'a> {
     reexports: BTreeSet<String>,
 }
 
-/// One module uses another.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Import {
     pub(super) from: String,
@@ -65,7 +64,6 @@ impl<'a> Modules<'a> {
         &self.by_path[path].code
     }
 
-    /// The module's file.
     pub(super) fn file(&self, path: &str) -> &'a SourceFile {
         self.by_path[path].file
     }

@@ -58,7 +58,6 @@ fn check_with(sources: &[SourceFile], shared: &[(&str, usize)]) -> Vec<Problem> 
     problems
 }
 
-/// Where a type is defined.
 struct TypeDefinition<'a> {
     file: &'a SourceFile,
     line: usize,

@@ -19,7 +19,6 @@ pub struct Recorder<F> {
 }
 
 impl<F: Files> Recorder<F> {
-    /// A recorder without entries.
     pub fn new(inner: F) -> Self {
         Self { inner, recording: Recording::default() }
     }
@@ -78,7 +77,6 @@ impl Files for Replay {
 
 const NOT_RECORDED: FileError = FileError { call: Call::Replay, errno: ENOENT };
 
-/// The result for each name.
 type Answers<T> = BTreeMap<Box<[u8]>, Result<T, FileError>>;
 
 #[derive(Debug, Default)]

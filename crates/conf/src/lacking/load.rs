@@ -13,13 +13,11 @@ pub struct EnclosingBlock<'a> {
     pub lines: &'a [Directive],
 }
 
-/// A part of a line.
 pub struct LinePart {
     /// The text to report: `resolver ... status_zone=`.
     pub what: Box<str>,
     /// The module that has it; empty if unknown.
     pub module: &'static str,
-    /// Its purpose.
     pub class: Class,
 }
 

@@ -58,7 +58,6 @@ pub enum Consequence {
     Behavior,
     /// More resources are used.
     Performance,
-    /// No consequence.
     Nothing,
 }
 
@@ -78,7 +77,6 @@ impl Class {
         all.into_iter().find(|(_, name)| *name == word).map(|(class, _)| class)
     }
 
-    /// The consequence of its absence.
     pub fn consequence(self) -> Consequence {
         match self {
             Self::Protection => Consequence::Security,
@@ -116,7 +114,6 @@ pub struct Lack {
     pub what: Box<str>,
     /// The module that has it; empty if unknown.
     pub module: &'static str,
-    /// Its purpose.
     pub class: Class,
     /// Whether it has an effect: it has no value such as `off`, and is not a setting of another
     /// directive.
@@ -129,14 +126,12 @@ pub struct Lack {
     pub at: Span,
 }
 
-/// A row of the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct LackingRow {
     /// The module, or a pattern.
     pub module: &'static str,
     /// The directive, or a pattern.
     pub name: &'static str,
-    /// The purpose of the directive.
     pub class: Class,
     /// The values that make it inactive.
     inert: &'static str,

@@ -62,13 +62,13 @@ pub(crate) async fn serve(
 
 /// What came of a connection that might be one of HTTP/2.
 enum Http2Outcome {
-    /// It is none.
+    /// It does not speak HTTP/2.
     Http1(Stream, Preread),
     Over,
     Unused(ParkableHttp2),
 }
 
-/// By what a connection of HTTP/2 is known.
+/// How a connection shows that it speaks HTTP/2.
 enum Http2Sign {
     /// Its session has agreed on it.
     Agreed,
@@ -354,7 +354,7 @@ impl Opening {
         }
     }
 
-    /// Agrees on keys.
+    /// Performs the TLS handshake.
     async fn agree(
         &self,
         stream: &mut Stream,
@@ -416,7 +416,6 @@ fn named_server(listen: &Listen, hello: Option<&ClientHello<'_>>) -> ServerId {
     listen.names.find(&host, &mut Captures::default(), |_, _| {}).0
 }
 
-/// Whether clients may speak HTTP/2.
 fn offers_h2(listen: &Listen, server: &Server) -> bool {
     server.http2.enabled || listen.protocols.has(Protocols::HTTP2)
 }

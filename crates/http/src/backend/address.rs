@@ -13,7 +13,7 @@ use session::backend::{NoGroup, find_group};
 use super::ProxiesAnywhere;
 use crate::exchange::{Exchange, Flow};
 
-/// The argument of a directive.
+/// The argument of `fastcgi_pass`, `memcached_pass` and the like.
 #[derive(Clone, Debug)]
 pub enum PassTo {
     /// One backend for all requests.
@@ -79,7 +79,6 @@ impl PassTo {
         Ok(Self::Fixed { host, is_tls })
     }
 
-    /// Whether no connection uses TLS.
     pub(crate) fn is_never_tls(&self) -> bool {
         matches!(self, Self::Fixed { is_tls: false, .. })
     }
@@ -137,9 +136,7 @@ impl TargetGroup {
     }
 }
 
-/// The backend of one request.
 pub(crate) struct RequestTarget<'a> {
-    /// Whether its scheme means TLS.
     pub(crate) is_tls: bool,
     name: TargetName<'a>,
 }

@@ -33,7 +33,6 @@ const COST_OF_HEAD: usize = 4;
 pub(crate) enum CallError {
     /// The connection failed, or could not be opened.
     Error,
-    /// A time limit was exceeded.
     Timeout,
     /// The server has not processed the request and will not.
     Refused,
@@ -57,7 +56,6 @@ pub(super) struct UpstreamRequest<'a, C: ?Sized> {
     head_max: u64,
     /// Which fields of early hints the client gets; `None`: early hints are skipped.
     pub(super) early_hints: Option<&'a HeaderFilter>,
-    /// Counts the bytes received.
     received: &'a Cell<u64>,
     /// The failed call after which nothing more is sent.
     broken: Option<(&'static str, io::Error)>,

@@ -26,12 +26,10 @@ use super::connect::{self, CONNECTING};
 use super::protocol::ReplyReader;
 use super::request::BackendRequestBody;
 
-/// The size of a read.
 const READ_SIZE: usize = 16 * 1024;
 
 const READING_BODY: &str = "reading upstream";
 
-/// The request of a check.
 pub(crate) struct CheckRequest {
     head: Vec<u8>,
     body: BackendRequestBody,
@@ -96,7 +94,6 @@ impl<C: BackendCarrier<Reply: Sized>> BackendCarrier for AnyCarrier<C> {
     }
 }
 
-/// A check of one server.
 pub(crate) struct CheckCall<'a> {
     pub(crate) to: Address,
     /// The server's name in log lines.

@@ -39,9 +39,7 @@ const NEVER: u32 = ReplyName::ContentLength.bit()
 /// Rewrites values that contain the backend's own addresses; `None`: the value is unchanged.
 /// `value` is a slice of the head of the backend's reply.
 pub(crate) trait ReplyRewriter {
-    /// `Location`
     fn location(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
-    /// `Refresh`
     fn refresh(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;
     /// `Set-Cookie`
     fn cookie(&self, x: &mut Exchange, value: Slice) -> Option<Vec<u8>>;

@@ -302,7 +302,6 @@ pub(crate) struct Connections {
 /// The time limits of a request's steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// To connect.
     pub(crate) connect_ms: u64,
     /// Between two writes.
     pub(crate) send_ms: u64,

@@ -6,7 +6,6 @@ use super::Conf;
 use super::carrier::RequestSource;
 use crate::exchange::{Exchange, Flow, StoredBody};
 
-/// The body of a request.
 pub(crate) enum BackendRequestBody {
     None,
     /// The client's body, which has been read, or a body of Weir's own.

@@ -15,7 +15,7 @@ const FREE_MIN: usize = 4096;
 #[derive(Default)]
 pub(super) struct Spool {
     pieces: VecDeque<SpoolPiece>,
-    /// Their memory.
+    /// The capacity of the buffers in `pieces`.
     memory: usize,
     /// The memory of the last piece given, which is being sent.
     given: usize,
@@ -23,7 +23,7 @@ pub(super) struct Spool {
 }
 
 enum SpoolPiece {
-    /// A part of a buffer.
+    /// A buffer, and where its unsent part begins.
     Memory(Vec<u8>, usize),
     File(FileSlice),
 }
@@ -52,7 +52,6 @@ impl Spool {
         self.file.as_ref().map_or(0, |file| file.slice().len())
     }
 
-    /// Adds a piece of memory.
     pub(super) fn push(&mut self, buffer: ReadBuffer) {
         let ReadBuffer { bytes, start, .. } = buffer;
         if bytes.len() == start {

@@ -160,7 +160,6 @@ pub(crate) fn echoed(server: &Server, target: &str, name: &str, value: &str) -> 
     values(&reply, name).join("|")
 }
 
-/// The values of a field.
 pub(crate) fn values<'r>(reply: &'r str, name: &str) -> Vec<&'r str> {
     let head = reply.split("\r\n\r\n").next().unwrap_or_default();
     let fields = head.split("\r\n").filter_map(|line| line.split_once(": "));

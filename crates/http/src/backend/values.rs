@@ -51,18 +51,14 @@ impl Reason {
 impl NextUpstream {
     /// The connection failed.
     pub const ERROR: u16 = 1;
-    /// A time limit was exceeded.
     pub const TIMEOUT: u16 = 2;
-    /// The reply's head is invalid.
     pub const INVALID_HEADER: u16 = 4;
     /// Also requests that may have had an effect already.
     pub const NON_IDEMPOTENT: u16 = 8;
-    /// The status 404.
     pub const NOT_FOUND: u16 = 1 << 9;
     /// No reasons.
     pub const OFF: u16 = 1 << 15;
 
-    /// These reasons.
     pub fn of(reasons: u16) -> Self {
         Self(reasons)
     }
@@ -123,7 +119,6 @@ impl IgnoredFields {
     pub const BUFFERING: u16 = 8;
     pub const CHARSET: u16 = 16;
 
-    /// Whether that field is ignored.
     pub fn has(self, field: u16) -> bool {
         self.0 & field != 0
     }
@@ -144,11 +139,9 @@ impl Value for IgnoredFields {
 /// Where replies are saved as files.
 #[derive(Clone, Debug)]
 pub enum Store {
-    /// Nowhere.
     Off,
     /// At the path that the request maps to.
     On,
-    /// At this path.
     At(Template),
 }
 

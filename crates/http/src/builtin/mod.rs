@@ -19,7 +19,6 @@ use session::builtin::Common;
 use crate::exchange::Exchange;
 use crate::variables::VariableTable;
 
-/// The tables of built-in variables.
 pub(crate) const VARIABLES: &[VariableTable] = &[
     VariableTable::new(CORE, Common::<Exchange>::TABLE),
     VariableTable::new(UPSTREAM, BackendVariables::<Exchange>::TABLE),

@@ -36,7 +36,6 @@ pub(crate) struct WorkerContext {
     /// Exchanges to lend, and the memory that each keeps. Boxed, because they are large and are
     /// moved often.
     idle: RefCell<SparePool<(Box<Exchange>, usize)>>,
-    /// The memory of `idle`.
     idle_memory: Cell<usize>,
     /// The worker's counters for `stub_status`.
     pub(crate) counts: &'static WorkerCounters,

@@ -40,7 +40,6 @@ pub(crate) use server::choose_server;
 /// The first bytes of a connection, which were read before its driver was chosen.
 #[derive(Default)]
 pub(crate) struct Preread {
-    /// Bytes of the protocol.
     pub(crate) bytes: Vec<u8>,
     /// The time left for the first head, if a handshake or a PROXY header took some of it.
     pub(crate) left_ms: Option<u64>,

@@ -88,7 +88,6 @@ pub(crate) struct Framing {
 /// The length of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyBound {
-    /// There is no body.
     None,
     /// The number of bytes still to come, of the length that the head announced.
     Length(u64),

@@ -77,13 +77,11 @@ enum SendError {
     TooLong,
 }
 
-/// The result of gathering.
 enum Gathered {
     /// There may be more.
     More,
     /// The outlet must be flushed first.
     Enough,
-    /// The body has ended.
     End,
 }
 
@@ -284,7 +282,6 @@ impl SendError {
     }
 }
 
-/// The rate of the reply.
 fn rate_of(x: &mut Exchange) -> Rate {
     match limit_rate::settle(x) {
         0 => Rate::default(),

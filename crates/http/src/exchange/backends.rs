@@ -23,7 +23,6 @@ pub struct Backends {
     pub(crate) head: ReplyHead,
     /// The bytes that `head` points into, as far as they were read.
     pub(crate) head_text: Vec<u8>,
-    /// The fields after its body.
     pub(crate) trailers: Rc<RefCell<Fields>>,
     /// Whether `clear` has anything to do.
     used: bool,
@@ -46,7 +45,7 @@ pub struct Backends {
 /// Properties of a request to a backend, for variables.
 #[derive(Default)]
 pub(crate) struct RequestTo {
-    /// Whether there is one.
+    /// Whether there is a request to a backend.
     pub(crate) begun: bool,
     pub(crate) host: Vec<u8>,
     pub(crate) port: Vec<u8>,

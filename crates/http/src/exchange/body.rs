@@ -22,7 +22,6 @@ pub enum Body {
     Empty,
     /// Everything, in memory.
     Bytes(Bytes),
-    /// A range of a file.
     File(FileSlice),
     /// A source that is pulled piece by piece.
     Stream(Box<dyn BodyStream>),
@@ -53,7 +52,6 @@ pub trait BodyLog {
     fn note(&mut self, level: Level, message: fmt::Arguments<'_>);
 }
 
-/// A piece of a body.
 pub enum Chunk {
     Bytes(Bytes),
     /// A range of a file, which the kernel may copy to the socket.
@@ -130,7 +128,6 @@ pub enum Bytes {
 #[derive(Clone)]
 pub struct FileSlice {
     pub file: Rc<File>,
-    /// The first byte.
     pub start: u64,
     /// After the last byte.
     pub end: u64,
@@ -192,7 +189,6 @@ impl Body {
         std::mem::take(self)
     }
 
-    /// Whether the body is empty.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
     }

@@ -60,9 +60,7 @@ pub enum RequestBodyError {
     },
     /// `client_body_timeout` has passed without a byte.
     TimedOut,
-    /// The client closed the connection.
     Closed,
-    /// The connection failed.
     Connection(io::Error),
     /// The temporary file could not be created or written.
     File(&'static str, PathBuf, io::Error),

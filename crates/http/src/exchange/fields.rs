@@ -35,7 +35,6 @@ const KNOWN: [(&[u8], FieldName); 10] = [
 /// A field: the offsets of `name: value`.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The well-known name.
     pub known: FieldName,
     start: u32,
     colon: u32,
@@ -140,7 +139,6 @@ impl Fields {
         self.list.iter().find(|field| field.known == known).map(|field| field.value_in(&self.text))
     }
 
-    /// Every field: name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.list.iter().map(|field| (field.name_in(&self.text), field.value_in(&self.text)))
     }
@@ -175,7 +173,6 @@ impl Fields {
         self.list.len()
     }
 
-    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -18,7 +18,6 @@ use super::{Body, BodyError, Bytes, Chunk, Exchange, FileSlice, Reply};
 /// Bytes read from a file at once: the size of nginx's `output_buffers`.
 const READ_SIZE: u64 = 32 * 1024;
 
-/// A filter of a body.
 pub trait BodyFilter {
     /// Takes the next piece; `None` is the end of the body. Puts its output into `out`, and also
     /// what it has no use for, such as [`Chunk::Flush`]. Called only after
@@ -117,7 +116,6 @@ impl Reply {
         self.filters.insert(0, FilterLink::new(filter));
     }
 
-    /// Whether the body has filters.
     pub(crate) fn has_filters(&self) -> bool {
         !self.filters.is_empty()
     }
@@ -136,7 +134,7 @@ impl FilteredBody {
         Self { source: reply.body.take(), filters: std::mem::take(&mut reply.filters) }
     }
 
-    /// Returns both to the reply.
+    /// Returns the body and the filters to the reply.
     pub(crate) fn give_back(self, reply: &mut Reply) {
         (reply.body, reply.filters) = (self.source, self.filters);
     }

@@ -120,7 +120,6 @@ pub enum Flow {
     Jump(Jump),
     /// Close the connection without a reply; the status is for the log.
     Drop(u16),
-    /// Wait for this operation first.
     Wait(Wait),
 }
 
@@ -141,17 +140,14 @@ pub enum Jump {
     Internal {
         /// The new path, decoded.
         uri: Vec<u8>,
-        /// The new arguments.
         args: JumpArgs,
     },
-    /// To the named location.
     Named(LocationId),
 }
 
 /// The arguments of an internal request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JumpArgs {
-    /// The current arguments.
     Kept,
     /// None, which logs show as `-`.
     None,
@@ -190,7 +186,6 @@ pub struct Exchange {
     pub states: States,
     /// The groups of the last regular expression that matched: the subject and its ranges.
     pub captures: Captures,
-    /// The requests to backends.
     pub backends: Backends,
     /// When the request's first byte was seen, in milliseconds since 1970.
     pub started_unix_ms: u64,
@@ -215,7 +210,6 @@ pub struct Exchange {
     /// Whether it survives a client disconnect. Shared with the code that watches the client, since
     /// it may change while the exchange waits.
     pub outlives_client: Rc<Cell<bool>>,
-    /// Its role for the client.
     pub(crate) role: Role,
     /// The memory of its last subrequest.
     pub(crate) spare_subrequest: Option<Box<Exchange>>,

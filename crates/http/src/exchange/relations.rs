@@ -6,7 +6,6 @@ use super::{Exchange, Role};
 use crate::site::LocationId;
 
 impl Exchange {
-    /// Whether it is a subrequest.
     pub fn is_subrequest(&self) -> bool {
         matches!(self.role, Role::Sub(_))
     }

@@ -15,7 +15,6 @@ pub struct RequestBody {
 pub enum Announced {
     #[default]
     None,
-    /// This number of bytes.
     Length(u64),
     /// Chunks, whose last one ends the body.
     Unknown,
@@ -33,7 +32,6 @@ pub(super) enum BodyState {
     Kept(Rc<StoredBody>),
 }
 
-/// A body that was read.
 pub enum StoredBody {
     /// In memory, in one piece.
     Memory(Vec<u8>),

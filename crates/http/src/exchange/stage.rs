@@ -19,7 +19,6 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// The phase that follows it.
     pub(crate) fn following(self) -> Self {
         match self {
             Self::Postread => Self::ServerRewrite,

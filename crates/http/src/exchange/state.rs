@@ -22,7 +22,6 @@ pub trait FeatureState: Default + 'static {
 #[derive(Default)]
 pub struct States(Vec<Box<dyn AnyState>>);
 
-/// A state of any type.
 trait AnyState: Any {
     fn clear(&mut self);
     fn redirected(&mut self);
@@ -73,12 +72,12 @@ impl States {
         self.0.iter_mut().for_each(|state| state.redirected());
     }
 
-    /// These are a subrequest's.
+    /// Called on a subrequest's states when it begins.
     pub(crate) fn begin_subrequest(&mut self, parent: &Self) {
         parent.0.iter().for_each(|state| state.begin_subrequest(self));
     }
 
-    /// These are a parent's.
+    /// Called on a parent's states when a subrequest ends.
     pub(crate) fn end_subrequest(&mut self, subrequest: &mut Self) {
         subrequest.0.iter_mut().for_each(|state| state.end_subrequest(self));
     }

@@ -17,16 +17,13 @@ pub trait Tunnel {
     ) -> Poll<Result<(), TunnelError>>;
 }
 
-/// An end of a tunnel.
 pub trait TunnelEnd {
     /// Reads into the buffer's spare capacity, which must not be empty. 0 is the end.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 
-    /// Writes as much as possible.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 }
 
-/// Why a tunnel broke.
 #[derive(Debug)]
 pub enum TunnelError {
     /// This call failed on the client's side.

@@ -160,7 +160,6 @@ pub fn control_jobs() -> ControlJobs<Arc<Site>> {
 }
 
 impl Layers {
-    /// The settings of TLS.
     pub(crate) fn tls(&self) -> &ssl_shared::Layer {
         &self.ssl_shared
     }

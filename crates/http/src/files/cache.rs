@@ -35,7 +35,6 @@ impl Caches {
     }
 }
 
-/// One lookup of a path.
 pub(crate) struct FileLookup<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) want: Want,
@@ -56,7 +55,6 @@ pub(crate) struct FileLookup<'a> {
 pub(crate) enum Want {
     /// The content, or the open file.
     Content,
-    /// The file's status.
     Stat,
     /// The status of a path that is expected to be a directory.
     Directory,

@@ -67,12 +67,10 @@ pub struct CacheRules {
     pub errors: bool,
 }
 
-/// A file that was found.
 #[derive(Clone)]
 pub struct FoundFile {
     /// Its kind, size and time.
     pub stat: Stat,
-    /// Its content.
     pub source: FileSource,
 }
 
@@ -81,9 +79,7 @@ pub struct FoundFile {
 pub enum FileSource {
     /// None: only the status was wanted, or the file has no content.
     Closed,
-    /// Memory.
     Memory(Rc<[u8]>),
-    /// An open file.
     File(Rc<File>),
 }
 

@@ -35,9 +35,7 @@ pub struct TempPath {
 #[derive(Default)]
 pub struct TempPaths(pub Vec<TempFolder>);
 
-/// A directory for temporary files.
 pub struct TempFolder {
-    /// Its path.
     pub path: PathBuf,
     /// The first line that names it; `None` for the default.
     pub named: Option<Span>,
@@ -50,11 +48,9 @@ pub enum TempFileEnd {
     Nameless,
     /// When it is closed.
     Deleted,
-    /// Never.
     Kept,
 }
 
-/// A temporary file.
 pub struct TempFile {
     file: Rc<File>,
     path: PathBuf,
@@ -166,7 +162,6 @@ impl TempFile {
         Self { file: Rc::new(file), path, fate, length: 0 }
     }
 
-    /// Writes at the end.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.length)?;
         self.length += bytes.len() as u64;

@@ -25,7 +25,6 @@ const ALIGNMENT_MIN: u64 = 4096;
 /// The size of a thread's buffer for reading into the kernel's cache.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// How threads read.
 pub enum ReadMode {
     /// Into the kernel's cache.
     Cached,
@@ -46,7 +45,6 @@ enum Shared {
     Direct(Arc<File>, u64),
 }
 
-/// The work of a thread.
 enum Work {
     /// Reading a window into the kernel's cache.
     Fetch(FileSlice, Offloaded<io::Result<()>>),

@@ -37,7 +37,6 @@ enum Large {
     File(FileSlice),
 }
 
-/// Limits of one write.
 #[derive(Clone, Copy)]
 pub(super) struct WriteLimits {
     /// The most bytes to write.

@@ -52,9 +52,7 @@ pub(super) enum After {
     Keep(Idle),
     /// Its sending side is closed, and it is read for a while.
     Linger(Lingering),
-    /// It is closed.
     Close,
-    /// It is reset.
     Reset,
 }
 
@@ -94,7 +92,6 @@ impl Connection {
         spare.unwrap_or_else(|| Rc::new(RequestStream::new(self.link.clone())))
     }
 
-    /// Ends a request.
     pub(super) fn end_request(&self, request: Rc<RequestStream>) {
         self.spare.set(Some(request));
         self.context.end_request();

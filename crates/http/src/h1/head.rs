@@ -27,7 +27,6 @@ pub(super) enum NoRequest {
     Over(After),
 }
 
-/// Why a head is refused.
 enum BadHead {
     Head(HeadError),
     /// The path cannot be decoded, or leads above the root.

@@ -14,7 +14,6 @@ pub(super) enum Idle {
     Kept { timeout_ms: u64, min_timeout_ms: u64, since_ms: u64 },
 }
 
-/// How a wait ended.
 pub(super) enum WaitOutcome {
     /// A request begins; `pipelined` if it arrived before the reply to the last one was sent.
     Request { pipelined: bool },
@@ -33,7 +32,6 @@ impl Idle {
         }
     }
 
-    /// The remaining time.
     pub(super) fn left_ms(self) -> u64 {
         match self {
             Self::First { timeout_ms } => timeout_ms,

@@ -102,7 +102,6 @@ impl Connection {
         }
     }
 
-    /// Serves one request.
     async fn exchange(&self, request: &Rc<RequestStream>, pipelined: bool) -> After {
         net::clock::pass();
         let mut counted = self.context.counts.request();

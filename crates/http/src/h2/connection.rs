@@ -48,7 +48,6 @@ pub(super) struct Http2Connection<F> {
     pub(super) waiting: Option<WaitingConnection>,
     /// Nothing more is read: the client has closed, or broken the protocol.
     pub(super) reads_done: bool,
-    /// Nothing more can be written.
     writes_done: bool,
     /// Nothing was read in the last round because the client does not read.
     pub(super) was_backpressured: bool,
@@ -71,7 +70,6 @@ pub(super) struct Http2Begin {
     pub(super) gives_way: bool,
 }
 
-/// How a connection ends.
 enum Http2End {
     Close,
     Linger,
@@ -352,7 +350,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         self.stop_streams();
     }
 
-    /// Nothing more is read.
+    /// Stops reading from the client.
     pub(super) fn stop_streams(&mut self) {
         self.reads_done = true;
         buffers::give_back(std::mem::take(&mut self.input));

@@ -20,7 +20,6 @@ pub(crate) struct IdleHttp2 {
 /// Why a parked connection gets a task again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResumeReason {
-    /// Bytes have come.
     Input,
     /// Its time is over, or the worker leaves.
     End,

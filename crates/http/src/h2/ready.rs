@@ -21,7 +21,6 @@ pub(super) struct StreamWaker {
 }
 
 impl ReadyStreams {
-    /// A turn begins.
     pub(super) fn begin_turn(&self, task: &Waker) {
         self.in_turn.store(true, Ordering::Relaxed);
         let mut own = lock(&self.task);

@@ -24,9 +24,9 @@ pub(super) struct Http2Shared {
 /// Whether a stream's window stays closed.
 pub(super) enum WindowHold {
     None,
-    /// From now on.
+    /// It is closed from now on.
     New,
-    /// As before.
+    /// It was closed before.
     Lasting,
 }
 

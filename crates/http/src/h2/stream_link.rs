@@ -54,7 +54,6 @@ pub(super) struct StreamLink {
     waits_for: Cell<StreamWait>,
 }
 
-/// What a stream waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamWait {
     Nothing,

@@ -42,7 +42,6 @@ pub(super) struct StreamReply {
 enum ReplyEnd {
     /// More data, perhaps.
     Open,
-    /// The end of the stream.
     EndStream,
     /// The trailers of the stream's link.
     Trailers,

@@ -35,7 +35,6 @@ struct Answer {
     reset: Option<Http2Code>,
 }
 
-/// A client.
 struct Http2Client {
     socket: Client,
     endpoint: Http2Endpoint,
@@ -69,7 +68,6 @@ impl Http2Client {
         }
     }
 
-    /// Begins a request.
     fn ask(&mut self, path: &str, fields: &[(&str, &str)], end_stream: bool) -> StreamKey {
         let stream = self.endpoint.open().unwrap();
         let method = if end_stream { "GET" } else { "POST" };

@@ -8,12 +8,10 @@ use wire::http2::Http2Endpoint;
 
 use super::totals;
 
-/// The deadlines of a connection.
 pub(super) struct Http2Timers {
     /// For the client's next request, or for the end of a header block.
     client: Timer,
     pub(super) waits_for: Cell<ClientWait>,
-    /// When that wait began.
     waits_since_ms: Cell<u64>,
     /// For the client to read output.
     write: Timer,

@@ -60,7 +60,6 @@ impl LocationProbe {
         here.own.find().expect("a probe is made of a check")
     }
 
-    /// The log of the location.
     pub(super) fn log(&self) -> &observe::ErrorLog {
         &self.generation.location(self.location).core.error_log
     }

@@ -30,14 +30,12 @@ pub(crate) struct Match {
     required: Vec<(Box<[u8]>, Template)>,
 }
 
-/// `status`
 struct Statuses {
     /// `!`
     negated: bool,
     ranges: Vec<RangeInclusive<u16>>,
 }
 
-/// `header`
 struct HeaderMatch {
     name: Box<[u8]>,
     test: Presence,
@@ -73,7 +71,7 @@ impl Matches {
     }
 }
 
-/// Reads a block.
+/// Reads a `match` block.
 pub(crate) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let name = from.arg(0);
     let mut block = Match::named(&name.text);
@@ -97,12 +95,10 @@ impl Match {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Whether the body is tested.
     pub(crate) fn needs_body(&self) -> bool {
         !self.bodies.is_empty()
     }

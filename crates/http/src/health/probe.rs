@@ -10,7 +10,6 @@ use observe::{Level, MessageSource};
 use super::{location, server};
 use crate::backend::check::KeptConnection;
 
-/// How a server is probed.
 #[derive(Clone)]
 pub(super) enum BackendProbe {
     /// With requests of a location's backend (`health_check`).

@@ -50,7 +50,6 @@ fn get(server: &Server) -> String {
     reply.rsplit("\r\n").next().unwrap_or_default().to_owned()
 }
 
-/// Waits until clients receive this.
 fn await_answer(server: &Server, expected: &str) {
     let end = Instant::now() + PATIENCE;
     while get(server) != expected {

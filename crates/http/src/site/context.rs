@@ -12,7 +12,6 @@ pub enum BlockContext {
     Prefix(Box<[u8]>),
     /// A location with a regular expression.
     Pattern,
-    /// A named location.
     Named,
 }
 

@@ -17,7 +17,6 @@ const DEFAULT_PORT: u16 = 80;
 
 /// A listening socket and the servers behind it.
 pub struct Listen {
-    /// Its address.
     pub address: Address,
     /// The options to open it with.
     pub options: SocketOptions,
@@ -27,11 +26,9 @@ pub struct Listen {
     pub server_port: Option<u16>,
     /// A transport for tests. `listen ... ssl` is [`Protocols::SSL`].
     pub transport: Option<Arc<dyn Transport>>,
-    /// Its servers.
     pub names: ServerNames,
 }
 
-/// One `listen` line.
 #[derive(Clone)]
 pub struct ListenLine {
     /// One address, or several for a range of ports or a host name.

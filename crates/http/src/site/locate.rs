@@ -148,13 +148,11 @@ fn refuse_duplicates(list: &[(Matcher, LocationId, Span)]) -> Result<(), Error> 
     }
 }
 
-/// The best match so far.
 #[derive(Clone, Copy)]
 enum BestMatch {
     Nothing,
     /// The longest prefix; regular expressions may take precedence.
     Prefix(LocationId),
-    /// The final result.
     Final(LocationId),
     /// The final result: redirect to the name of this location, with its slash.
     Slashless(LocationId),

@@ -17,7 +17,6 @@ pub struct LocationBuilder<'a, 'f> {
     pub load: &'a mut Load<'f>,
     /// The position of the block, for errors about its lines as a whole.
     pub at: Span,
-    /// The location's name.
     pub name: Box<[u8]>,
     /// The names of the server that it belongs to.
     pub server_names: Arc<[ServerName]>,

@@ -38,7 +38,6 @@ use crate::variables::Variable;
 
 /// The servers of a listening socket by name.
 pub type ServerNames = session::server_names::ServerNames<Exchange, ServerId>;
-/// A name of a server.
 pub type ServerName = session::server_names::ServerName<Exchange>;
 use policy::Policy;
 
@@ -49,7 +48,6 @@ pub struct Site {
     pub(crate) servers: Vec<Server>,
     pub(crate) locations: Vec<Location>,
     pub(crate) variables: Vec<Variable>,
-    /// Groups of servers by name.
     pub(crate) groups: Vec<Arc<Group>>,
     /// The kinds of state that features have in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<Generation>,
@@ -64,22 +62,17 @@ pub struct Server {
     pub name: Box<[u8]>,
     /// The settings outside all locations, as a location. The server's own rewrite rules run in it.
     pub outer: LocationId,
-    /// Its locations.
     pub locations: Locations,
-    /// How requests are read.
     pub reading: ReadingPolicy,
     /// TLS for clients that name this server.
     pub tls: TlsPolicy,
-    /// Settings of HTTP/2.
     pub http2: Http2Policy,
 }
 
-/// A server's settings for TLS.
 #[derive(Clone, Default)]
 pub struct TlsPolicy {
     /// The setup of its sessions; `None` without a certificate.
     pub tls: Option<Arc<ServerTlsSetup>>,
-    /// Whether it rejects all handshakes.
     pub rejects_handshakes: bool,
     /// How clients are verified; `None` if they are not.
     pub clients: Option<ClientVerification>,
@@ -90,7 +83,6 @@ pub struct TlsPolicy {
 pub struct Location {
     /// The name after `location`; empty for other blocks.
     pub name: Box<[u8]>,
-    /// Locations inside it.
     pub inner: Locations,
     pub(crate) phases: PhaseOrder,
     /// Handlers by phase.
@@ -128,15 +120,12 @@ pub(crate) enum Exclusive {
 /// A server's settings for reading requests.
 #[derive(Clone)]
 pub struct ReadingPolicy {
-    /// `client_header_timeout`
     pub client_header_timeout_ms: u64,
-    /// Limits of the head.
     pub head: wire::request::HeadLimits,
     /// Whether `//` in a path is one slash.
     pub merge_slashes: bool,
 }
 
-/// A server's settings for HTTP/2.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Http2Policy {
     /// `http2`
@@ -177,12 +166,10 @@ impl Configuration for Site {
 }
 
 impl Site {
-    /// A location by number.
     pub fn location(&self, id: LocationId) -> &Location {
         &self.locations[id.0 as usize]
     }
 
-    /// A server by number.
     pub fn server(&self, id: ServerId) -> &Server {
         &self.servers[id.0 as usize]
     }

@@ -3,7 +3,6 @@
 
 use std::ops::BitOr;
 
-/// A set of protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protocols(u8);
 

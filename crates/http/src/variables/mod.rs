@@ -9,9 +9,7 @@ use crate::exchange::Exchange;
 
 pub(crate) use session::variables::{define_set, maybe, number, resolve, some};
 
-/// A variable of exchanges.
 pub type Variable = session::variables::Variable<Exchange>;
-/// A built-in variable of exchanges.
 pub type BuiltIn = session::variables::BuiltIn<Exchange>;
 /// The built-in variables of a module.
 pub type VariableTable = session::variables::VariableTable<Exchange>;

@@ -24,7 +24,6 @@ pub(super) struct ServerControl {
     pub(super) goes_away: Cell<bool>,
     /// How many requests it has accepted.
     pub(super) accepted: Cell<usize>,
-    /// Whether its connection is over.
     pub(super) is_over: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }

@@ -46,7 +46,6 @@ async fn of<T: 'static>(future: impl Future<Output = T> + 'static) -> T {
     panic!("nothing comes of it");
 }
 
-/// Waits until the condition holds.
 async fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..LOOKS_MAX {
         if is_so() {
@@ -57,7 +56,6 @@ async fn until(mut is_so: impl FnMut() -> bool) {
     panic!("it is never so");
 }
 
-/// Two ends of a connection.
 fn sockets() -> (UnixStream, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();

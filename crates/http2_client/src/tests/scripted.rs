@@ -20,7 +20,6 @@ pub(super) struct ScriptedServer {
     pub(super) is_closed: bool,
 }
 
-/// A frame as bytes.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     frame::write(&mut out, kind, flags, stream, payload);
@@ -71,7 +70,6 @@ impl ScriptedServer {
         }
     }
 
-    /// Writes bytes, as they are.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         // A client that is gone receives nothing.
         let _ = self.socket.write_all(bytes);

@@ -7,14 +7,11 @@ use wire::http1::framing::BodyLength;
 
 /// The part of a body that is still to come.
 pub(super) enum RemainingBody {
-    /// A number of bytes.
     Length(u64),
-    /// Chunks.
     Chunks(ChunkedDecoder),
 }
 
 impl RemainingBody {
-    /// The whole of a body.
     pub(super) fn of(body: BodyLength) -> Self {
         match body {
             BodyLength::None => Self::Length(0),
@@ -23,7 +20,6 @@ impl RemainingBody {
         }
     }
 
-    /// Whether nothing is left.
     pub(super) fn is_over(&self) -> bool {
         match self {
             Self::Length(length) => *length == 0,

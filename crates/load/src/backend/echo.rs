@@ -10,7 +10,6 @@ use net::{Datagrams, Stream, buffers};
 use super::place::ServedAddress;
 use super::stats::Count;
 
-/// The longest UDP datagram.
 const DATAGRAM_MAX: usize = 64 * 1024;
 
 /// Serves a connection to its end.

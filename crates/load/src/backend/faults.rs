@@ -14,12 +14,9 @@ pub(super) struct FaultInjection {
     pub(super) delays: Vec<(f64, Duration)>,
 }
 
-/// How a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestEnd {
-    /// Normally.
     Answer,
-    /// With an error's status.
     Error,
     /// The connection is closed before the first byte of the reply.
     Disconnect,
@@ -30,7 +27,6 @@ pub(super) enum RequestEnd {
 }
 
 impl FaultInjection {
-    /// How a request ends.
     pub(super) fn outcome(&self, random: &mut RequestRandom) -> RequestEnd {
         if self.shares.is_empty() {
             return RequestEnd::Answer;
@@ -38,7 +34,6 @@ impl FaultInjection {
         pick(&self.shares, random).unwrap_or(RequestEnd::Answer)
     }
 
-    /// The delay of a request.
     pub(super) fn delay(&self, random: &mut RequestRandom) -> Duration {
         if self.delays.is_empty() {
             return Duration::ZERO;

@@ -17,7 +17,6 @@ use super::body::RemainingBody;
 use super::complain;
 use super::reply::{BackendReply, PIECES_MAX};
 
-/// Why a connection ends early.
 pub(super) enum EarlyEnd {
     /// The other end is gone.
     Gone,
@@ -41,7 +40,6 @@ impl From<HeadError> for EarlyEnd {
 /// The part of a reply to write, and its rate.
 #[derive(Clone, Copy)]
 pub(super) struct ReplyPart {
-    /// Its end.
     pub(super) upto: u64,
     /// The end of the head, ...
     pub(super) head: u64,
@@ -74,7 +72,6 @@ impl ReplyPart {
     }
 }
 
-/// A connection.
 pub(super) struct BackendLink {
     stream: Stream,
     /// The received bytes, and how many of them are consumed.
@@ -87,7 +84,6 @@ pub(super) struct BackendLink {
 }
 
 impl BackendLink {
-    /// Takes a connected socket.
     pub(super) fn new(fd: OwnedFd) -> Self {
         let stream = Stream::new(fd);
         stream.set_nodelay();
@@ -99,7 +95,6 @@ impl BackendLink {
         &self.received[self.at..]
     }
 
-    /// Consumes input.
     pub(super) fn consume(&mut self, length: usize) {
         self.at += length;
     }
@@ -208,7 +203,6 @@ impl BackendLink {
         self.stream.reset_on_close()
     }
 
-    /// Waits until then.
     pub(super) async fn wait_until(&mut self, at: Instant) -> io::Result<()> {
         let alarm = match &mut self.alarm {
             Some(alarm) => alarm,

@@ -53,7 +53,6 @@ impl ThreadLog {
         Ok(Self { file, moment: self.moment, lines: RefCell::default() })
     }
 
-    /// Adds a line.
     pub(super) fn add(&self, line: &LogEntry<'_>) {
         let mut lines = self.lines.borrow_mut();
         let times = [line.arrived, line.begun, line.written].map(|at| self.unix_us(at));
@@ -67,7 +66,6 @@ impl ThreadLog {
         }
     }
 
-    /// Writes what was collected.
     pub(super) fn flush(&self) {
         let mut lines = self.lines.borrow_mut();
         if lines.is_empty() {

@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The schedule.
 #[derive(Debug)]
 pub(super) struct Pause {
     length_us: u64,
@@ -27,7 +26,6 @@ impl Pause {
         Self { length_us, every_us, origin: Instant::now(), first_us: AtomicU64::new(NONE) }
     }
 
-    /// Records a request.
     pub(super) fn note(&self, arrived: Instant) {
         if self.first_us.load(Ordering::Relaxed) == NONE {
             let us = self.since_origin(arrived);

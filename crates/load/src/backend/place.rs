@@ -34,7 +34,6 @@ impl ContentVariants {
 }
 
 impl BackendShared {
-    /// A backend with these addresses.
     pub(super) fn new(mut settings: BackendSettings, names: Vec<String>) -> Self {
         let content = settings.content.take().expect("settings are complete");
         let error = settings.apply_to(ReplyContents::status(settings.error_status));
@@ -109,7 +108,6 @@ pub(super) struct RequestInProgress {
 }
 
 impl RequestInProgress {
-    /// Begins a request.
     pub(super) fn begin(place: &Rc<ServedAddress>) -> Self {
         place.counts().add(Count::Requests, 1);
         place.backend.stats.level.rise();

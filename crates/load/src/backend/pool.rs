@@ -23,7 +23,6 @@ struct PoolState {
     line: VecDeque<MailboxSender<u64>>,
 }
 
-/// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PoolFull;
 

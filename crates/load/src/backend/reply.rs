@@ -17,10 +17,8 @@ const JOINED_MAX: u64 = 16 * 1024;
 /// The length of the block that bodies of a given size repeat, and of their chunks.
 const BLOCK: usize = 26 * 2520;
 
-/// The contents of replies.
 #[derive(Clone)]
 pub(super) struct ReplyContents {
-    /// Status.
     pub(super) status: u16,
     /// `Name: value`
     pub(super) headers: Vec<String>,
@@ -66,9 +64,7 @@ pub(super) struct RequestFormat {
     pub(super) keeps: bool,
 }
 
-/// A reply.
 pub(super) struct BackendReply {
-    /// Status.
     pub(super) status: u16,
     /// Whether the connection is closed after it.
     pub(super) closes: bool,
@@ -109,7 +105,6 @@ impl BackendReply {
         reply
     }
 
-    /// The length of the reply.
     pub(super) fn length(&self) -> u64 {
         self.repeated_to() + self.tail.len() as u64
     }

@@ -35,7 +35,6 @@ pub(super) async fn serve(fd: OwnedFd, place: Rc<ServedAddress>) {
 struct ServedConnection {
     link: BackendLink,
     place: Rc<ServedAddress>,
-    /// Requests so far.
     requests: u64,
     /// Whether it only reads the counters, and is not counted.
     is_observer: bool,
@@ -53,7 +52,6 @@ struct ReceivedHead {
     head: Vec<u8>,
 }
 
-/// A request's body.
 #[derive(Default)]
 struct ReceivedBody {
     length: u64,

@@ -19,7 +19,6 @@ use crate::units;
 const LISTEN: &str = "127.0.0.1:8081";
 /// The default body.
 const BODY: &str = "Hello, world!\n";
-/// The most threads.
 const THREADS_MAX: u64 = 1024;
 
 /// The parsed command line.

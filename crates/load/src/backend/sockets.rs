@@ -31,7 +31,6 @@ pub(super) struct OpenAddress {
     sockets: Vec<OwnedFd>,
 }
 
-/// A thread's socket.
 pub(super) struct ThreadSocket {
     pub(super) sort: Sort,
     pub(super) fd: OwnedFd,

@@ -34,7 +34,6 @@ impl ThreadCounters {
         Self([const { AtomicU64::new(0) }; STATUS_END])
     }
 
-    /// Increases a counter.
     pub(super) fn add(&self, what: Count, more: u64) {
         self.set(what as usize, |now| now + more);
     }
@@ -44,7 +43,6 @@ impl ThreadCounters {
         self.set(what as usize, |now| now.wrapping_sub(1));
     }
 
-    /// Counts a reply.
     pub(super) fn add_status(&self, status: u16) {
         self.set(usize::from(status), |now| now + 1);
     }
@@ -100,7 +98,6 @@ impl Port {
         Self { name, level: Gauge::default(), threads, before: Mutex::new(vec![0; STATUS_END]) }
     }
 
-    /// The counters of a thread.
     pub(super) fn counts(&self, thread: usize) -> &ThreadCounters {
         &self.threads[thread]
     }
@@ -127,10 +124,8 @@ impl Port {
     }
 }
 
-/// The counters of all addresses.
 #[derive(Default)]
 pub(super) struct Stats {
-    /// The addresses.
     pub(super) ports: Vec<Port>,
     /// Requests in progress at all of them.
     pub(super) level: Gauge,
@@ -159,7 +154,6 @@ impl Stats {
         json
     }
 
-    /// The total as text.
     pub(super) fn text(&self) -> String {
         let total = self.total();
         let mut text = format!(
@@ -185,7 +179,6 @@ impl Stats {
     }
 }
 
-/// A summary of counters.
 struct StatsSummary {
     sums: Vec<u64>,
     open: u64,

@@ -87,7 +87,6 @@ Models (each address is a separate backend):
             is about to be written. A client that waits for each response is never counted twice.
 ";
 
-/// The text of `--help`.
 pub(super) fn help() -> String {
     format!("{ABOUT}{}{MODELS}", options::help(TABLE))
 }

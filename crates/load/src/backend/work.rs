@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::faults::RequestRandom;
 
-/// The cost of a request.
 #[derive(Default)]
 pub(super) struct RequestCost {
     /// Sleeps for a random time between these two.

@@ -26,12 +26,10 @@ use crate::tell;
 /// Descriptors of threads and their alarms, and some in reserve.
 const DESCRIPTORS: u64 = 4096;
 
-/// How the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalledAs {
     /// `weir load`.
     Load,
-    /// `wrk`.
     Wrk,
 }
 

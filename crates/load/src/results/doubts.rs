@@ -19,9 +19,7 @@ pub const LATENESS_MOST_FROM: f64 = 0.5;
 /// A reason to doubt the figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
-    /// The observation.
     pub what: String,
-    /// What to do about it.
     pub remedy: &'static str,
 }
 

@@ -40,7 +40,6 @@ pub struct RunStats {
     pub replies: u64,
     /// Bytes received, including heads.
     pub bytes: u64,
-    /// Replies by their status.
     pub statuses: StatusCounts,
     /// Latencies of complete replies.
     pub latency_us: Histogram<u64>,
@@ -50,9 +49,7 @@ pub struct RunStats {
     pub lateness_us: Histogram<u64>,
     /// Open loop: requests that were due and never sent.
     pub unsent: u64,
-    /// Errors.
     pub errors: Errors,
-    /// TLS handshakes.
     pub tls: TlsStats,
 }
 
@@ -84,11 +81,9 @@ pub struct Errors {
 pub struct Second {
     /// Its end, in seconds since the start.
     pub at: f64,
-    /// Its counts.
     pub tally: RunStats,
 }
 
-/// The kind of load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadKind {
     /// Every connection sends a request after the reply to the last one.
@@ -107,7 +102,6 @@ pub enum LoadKind {
 pub struct Moment {
     /// Its end, in seconds since the start.
     pub at: f64,
-    /// Complete replies.
     pub replies: u64,
     /// Failed requests, including those with an error status.
     pub errors: u64,
@@ -123,33 +117,26 @@ pub struct Moment {
     pub packed: Vec<u8>,
 }
 
-/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The requested URLs, as they were written.
     pub urls: Vec<String>,
-    /// The number of threads.
     pub threads: u64,
-    /// The number of connections.
     pub connections: u64,
     /// The intended duration; `None` if a number of requests was given.
     pub duration: Option<Duration>,
-    /// The kind of load.
     pub pace: LoadKind,
     /// When it began, in milliseconds since 1970.
     pub began_unix_ms: u64,
-    /// How long it took.
     pub elapsed: Duration,
     /// The counts of all threads.
     pub tally: RunStats,
-    /// Second by second.
     pub seconds: Vec<Moment>,
     /// The CPU time of the generator, of all threads.
     pub cpu: Duration,
     /// The highest share of a second that a thread used a CPU; of the whole run, if that is
     /// shorter.
     pub busiest_thread: f64,
-    /// Whether it was interrupted.
     pub interrupted: bool,
     /// The judged expectations; empty if there were none, or if read from a file.
     pub judged: Vec<Judged>,
@@ -165,6 +152,6 @@ pub struct Judged {
     /// The measured value: microseconds, requests, a percentage of requests, requests per second or
     /// bytes per second. `None` if it could not be measured.
     pub measured: Option<f64>,
-    /// The same as text.
+    /// `measured` as text.
     pub shown: String,
 }

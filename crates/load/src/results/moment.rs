@@ -25,7 +25,6 @@ impl From<&Second> for Moment {
 }
 
 impl Moment {
-    /// Its latencies.
     pub(super) fn latencies(&self) -> Result<Histogram<u64>, String> {
         let read = Deserializer::new().deserialize(&mut &self.packed[..]);
         read.map_err(|error| error.to_string())

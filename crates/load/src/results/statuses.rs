@@ -16,7 +16,6 @@ pub struct StatusCounts {
 pub const CLASSES: usize = 6;
 
 impl StatusCounts {
-    /// Counts a reply.
     pub fn count(&mut self, status: u16) {
         self.add(status, 1);
     }

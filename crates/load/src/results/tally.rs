@@ -70,12 +70,10 @@ impl Errors {
         }
     }
 
-    /// The sum of all kinds.
     pub fn sum(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
 
-    /// All kinds by name.
     pub fn named(&self) -> [(&'static str, u64); 9] {
         // `named_mut` has the only list of names.
         let mut copy = *self;

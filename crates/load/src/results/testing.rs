@@ -33,7 +33,7 @@ pub(super) fn second(at: f64, replies: u64, latency_us: u64) -> Second {
     Second { at, tally }
 }
 
-/// The summaries of such seconds.
+/// Summaries of seconds: (start, replies, latency in microseconds).
 pub(super) fn moments(seconds: impl IntoIterator<Item = (f64, u64, u64)>) -> Vec<Moment> {
     let moment = |(at, replies, us)| Moment::from(&second(at, replies, us));
     seconds.into_iter().map(moment).collect()

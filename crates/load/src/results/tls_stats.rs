@@ -23,7 +23,6 @@ pub struct TlsStats {
 pub struct AgreedTls {
     /// Version, cipher suite, group, application protocol.
     pub what: String,
-    /// Full handshakes.
     pub full: u64,
     /// Handshakes that resumed an earlier session.
     pub resumed: u64,
@@ -36,7 +35,6 @@ impl Default for TlsStats {
 }
 
 impl TlsStats {
-    /// Counts a handshake.
     pub fn count(&mut self, what: String, is_resumed: bool) {
         let (full, resumed) = (u64::from(!is_resumed), u64::from(is_resumed));
         self.add_agreed(&AgreedTls { what, full, resumed });

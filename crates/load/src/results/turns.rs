@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{Moment, Results};
 
-/// One of two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparedSide {
     /// The baseline.
@@ -13,10 +12,8 @@ pub enum ComparedSide {
     B,
 }
 
-/// A turn of a server.
 #[derive(Clone, Debug)]
 pub struct MeasuredTurn {
-    /// The server.
     pub side: ComparedSide,
     /// Replies per second.
     pub rate: f64,
@@ -27,7 +24,6 @@ pub struct MeasuredTurn {
 /// Four turns, two of each server: ABBA or BAAB.
 #[derive(Clone, Debug)]
 pub struct TurnBlock {
-    /// The turns in order.
     pub turns: Vec<MeasuredTurn>,
 }
 

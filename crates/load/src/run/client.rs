@@ -25,11 +25,9 @@ pub(super) struct LoadClient {
     timer: Timer,
 }
 
-/// Why a turn failed.
 enum TurnError {
     /// The connection or a request failed.
     Failure(RunFailure),
-    /// The script failed.
     Script(ScriptError),
 }
 

@@ -18,7 +18,6 @@ use super::failure::RunFailure;
 use super::pace::PaceClient;
 use super::thread::ThreadShared;
 
-/// The longest datagram.
 const DATAGRAM_MAX: usize = 65_536;
 
 pub(super) struct DatagramClient {

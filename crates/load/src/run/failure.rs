@@ -43,7 +43,6 @@ impl RunFailure {
         }
     }
 
-    /// Whether connecting failed.
     pub(super) fn is_of_connect(self) -> bool {
         matches!(self, Self::Refused | Self::Unreachable | Self::Handshake)
     }

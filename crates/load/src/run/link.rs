@@ -25,13 +25,11 @@ pub(super) struct ClientLink {
     replies: Replies,
     /// Received bytes of incomplete replies.
     input: Vec<u8>,
-    /// The requests without a reply.
     pending: VecDeque<UnansweredRequest>,
     /// The number of requests sent on this connection.
     requests: u64,
 }
 
-/// A request without a reply.
 struct UnansweredRequest {
     /// Whether its reply has only a head.
     to_head: bool,
@@ -39,7 +37,6 @@ struct UnansweredRequest {
     length: usize,
 }
 
-/// The progress of requests.
 pub(super) enum LinkProgress {
     /// All requests are answered.
     Done,
@@ -48,9 +45,8 @@ pub(super) enum LinkProgress {
     Unanswered,
 }
 
-/// Requests in progress.
 pub(super) struct PendingRequests {
-    /// Their intended start.
+    /// The intended start of the requests.
     begun: Instant,
     output: OutgoingBytes,
     written: usize,
@@ -58,21 +54,17 @@ pub(super) struct PendingRequests {
     may_yield: bool,
 }
 
-/// The bytes to send.
 enum OutgoingBytes {
     /// A request of the mix, by its number, because it may be large and needs no copy.
     Mixed(u64),
-    /// Composed bytes.
     Made(Vec<u8>),
 }
 
 impl ClientLink {
-    /// Whether it has a connection.
     pub(super) fn is_open(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// Takes a connection.
     pub(super) fn open(&mut self, stream: Stream) {
         self.stream = Some(stream);
     }

@@ -35,9 +35,7 @@ const ENDING: &[signals::SignalNumber] = &[SIGINT, SIGTERM];
 /// The time from the last established connection to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);
 
-/// A run that has ended.
 pub struct FinishedRun {
-    /// Its results.
     pub results: Results,
     /// The error of a failed script, which ended it.
     pub failed: Option<String>,

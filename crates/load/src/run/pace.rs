@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// The permission to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SendPermit {
     /// The intended start of the request; `None` for now.

@@ -16,15 +16,11 @@ use crate::target::TargetScheme;
 pub struct RunPlan {
     /// The requested URLs, as they were written.
     pub urls: Vec<String>,
-    /// The protocol.
     pub scheme: TargetScheme,
-    /// The server's address.
     pub address: Address,
     /// The local addresses of connections, in turn; if empty, the system chooses.
     pub from: Vec<IpAddr>,
-    /// The requests.
     pub mix: Mix,
-    /// Threads.
     pub threads: u64,
     /// Connections of all threads.
     pub connections: u64,
@@ -56,7 +52,6 @@ pub struct RunPlan {
 pub struct ScriptPlan {
     /// Its path.
     pub name: String,
-    /// Its text.
     pub source: Vec<u8>,
     /// The request on the command line.
     pub target: script::ScriptTarget,

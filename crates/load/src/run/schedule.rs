@@ -14,12 +14,10 @@ pub struct RateSchedule {
 }
 
 impl RateSchedule {
-    /// A constant rate.
     pub fn constant(rate: f64) -> Self {
         Self { from: rate, to: rate, over: Duration::ZERO }
     }
 
-    /// The rate at that time.
     pub fn at(&self, time: Duration) -> f64 {
         if time >= self.over {
             return self.to;

@@ -20,7 +20,6 @@ pub(super) struct SecondCounts {
     open: VecDeque<(RunStats, usize)>,
     /// The newest complete second.
     newest: Option<Second>,
-    /// Earlier seconds.
     before: Vec<Moment>,
     /// The sum of all seconds.
     tally: RunStats,

@@ -30,15 +30,12 @@ use crate::results::RunStats;
 use crate::script::{Script, ScriptError};
 use crate::target::TargetScheme;
 
-/// Orders to a thread.
 pub(super) enum ThreadOrder {
     /// A question to its script.
     Ask(Box<dyn FnOnce(&Script) + Send>),
-    /// Open the connections.
     Connect,
     /// Start requests at this time.
     Go(Instant),
-    /// End.
     Stop,
 }
 
@@ -48,11 +45,8 @@ pub(super) enum News {
     Ready,
     /// Its counts of a second.
     Second(usize, RunStats),
-    /// It has ended.
     Done(Ended),
-    /// It has failed.
     Failed(io::Error),
-    /// The run is interrupted.
     Interrupt,
 }
 
@@ -102,7 +96,6 @@ const TIMER_SLACK: Duration = Duration::from_millis(500);
 
 /// The interval of samples of the rate, as in wrk.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Samples per second.
 const SAMPLES_PER_SECOND: u32 = 10;
 
 /// State that the clients of a thread share.
@@ -193,7 +186,6 @@ fn note(histogram: &mut Histogram<u64>, value: u64) {
     let _ = histogram.record(value.min(VALUE_MAX));
 }
 
-/// Runs a thread.
 pub(super) fn run(
     plan: Arc<RunPlan>,
     number: u64,

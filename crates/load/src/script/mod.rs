@@ -39,7 +39,6 @@ pub struct ScriptTarget {
     pub port: Option<u16>,
     /// The path and all that follows it.
     pub path: String,
-    /// The method.
     pub method: String,
     /// Header fields, as far as they were asked for: without `Host` one is made of host and port.
     pub headers: Vec<(String, String)>,
@@ -52,9 +51,7 @@ pub struct ScriptTarget {
 /// What can cross between Lua states.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LuaValue {
-    /// `nil`
     Nil,
-    /// `true` or `false`
     Boolean(bool),
     /// A number: in LuaJIT each is a double.
     Number(f64),
@@ -82,7 +79,6 @@ pub trait ScriptThread {
 /// What a run came to: the first argument of `done`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScriptSummary {
-    /// How long it took.
     pub duration: Duration,
     /// Complete replies.
     pub requests: u64,
@@ -105,7 +101,6 @@ pub struct ScriptSummary {
 pub struct ScriptError(String);
 
 impl ScriptError {
-    /// An error in these words.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }

@@ -29,7 +29,6 @@ pub fn requests_in(bytes: &[u8]) -> Result<usize, ScriptError> {
     }
 }
 
-/// What is wrong, and where.
 struct ScriptMistake {
     what: &'static str,
     at: usize,

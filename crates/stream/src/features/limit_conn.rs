@@ -45,7 +45,6 @@ conf::directives! {
     limit_conn_dry_run: bool = "off",
 }
 
-/// `$limit_conn_status`
 pub(crate) const VARIABLES: VariableTable<StreamSession> = VariableTable::new(
     "ngx_stream_limit_conn_module",
     &[BuiltIn::fresh(

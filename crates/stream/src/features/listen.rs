@@ -81,7 +81,6 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
 }
 
 impl Conf {
-    /// The lines, in order.
     pub fn lines(&self) -> &[StreamListenLine] {
         &self.lines
     }
@@ -92,7 +91,6 @@ impl Conf {
     }
 }
 
-/// One `listen` line.
 #[derive(Clone)]
 pub struct StreamListenLine {
     /// One address, or several for a range of ports or a host name.
@@ -101,7 +99,6 @@ pub struct StreamListenLine {
     pub default_server: bool,
     /// Whether a PROXY header comes first.
     pub proxy_protocol: bool,
-    /// Whether connections use TLS.
     pub ssl: bool,
     /// The port by which clients reach the addresses, if `server_port=` names another one.
     pub server_port: Option<u16>,

@@ -63,7 +63,6 @@ pub fn control_jobs() -> ControlJobs<Arc<StreamSite>> {
 }
 
 impl Layers {
-    /// The settings of TLS.
     pub(crate) fn tls(&self) -> &ssl_shared::Layer {
         &self.ssl_shared
     }

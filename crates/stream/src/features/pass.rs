@@ -35,7 +35,6 @@ conf::directives! {
     pass: Option<PassAddress>,
 }
 
-/// The address to pass to.
 #[derive(Clone)]
 pub enum PassAddress {
     Fixed(Address),

@@ -187,7 +187,6 @@ conf::directives! {
 /// A server or a group, as the line names it.
 #[derive(Clone)]
 pub enum PassTarget {
-    /// A fixed group or address.
     Fixed(GroupHost),
     /// A template that renders to a name or address.
     Computed(Template),

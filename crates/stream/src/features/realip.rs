@@ -30,7 +30,6 @@ conf::directives! {
     set_real_ip_from: Option<Proxies>,
 }
 
-/// `$realip_...`
 pub(crate) const VARIABLES: VariableTable<StreamSession> =
     VariableTable::new("ngx_stream_realip_module", realip::RealIpVariables::<StreamSession>::TABLE);
 

@@ -24,7 +24,6 @@ conf::directives! {
     r#return: Option<ReturnText>,
 }
 
-/// The text.
 #[derive(Clone)]
 pub struct ReturnText(Template);
 

@@ -28,7 +28,6 @@ conf::directives! {
     set: Vec<SetLine>,
 }
 
-/// One line.
 #[derive(Clone)]
 pub struct SetLine {
     variable: VariableId,

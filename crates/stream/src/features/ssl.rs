@@ -25,7 +25,6 @@ pub mod shared {
     use crate::session::StreamSession;
     use crate::site::ServerBuilder;
 
-    /// `$ssl_client_cert` and the others.
     pub(crate) const VARIABLES: VariableTable<StreamSession> =
         VariableTable::new("ngx_stream_ssl_module", ClientVariables::<StreamSession>::TABLE);
 
@@ -55,7 +54,6 @@ conf::directives! {
     alpn: Option<AlpnProtocols>,
 }
 
-/// `$ssl_protocol` and the others.
 pub(crate) const VARIABLES: VariableTable<StreamSession> =
     VariableTable::new("ngx_stream_ssl_module", TlsVariables::<StreamSession>::TABLE);
 
@@ -85,7 +83,6 @@ pub fn install(
     Ok(())
 }
 
-/// Names of application protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlpnProtocols(Vec<Box<[u8]>>);
 

@@ -31,7 +31,6 @@ conf::directives! {
     ssl_preread: bool = "off",
 }
 
-/// `$ssl_preread_...`
 pub(crate) const VARIABLES: VariableTable<StreamSession> = VariableTable::new(
     "ngx_stream_ssl_preread_module",
     &[

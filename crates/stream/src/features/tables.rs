@@ -27,7 +27,6 @@ conf::directives! {
     server_names_hash_bucket_size: Number = "64",
 }
 
-/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut ServerBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

@@ -82,7 +82,6 @@ conf::directives! {
     health_check_timeout + MAIN: Milliseconds = "5s",
 }
 
-/// The value of `health_check`.
 #[derive(Clone)]
 pub struct StreamCheckLine {
     parameters: CheckParameters,

@@ -25,14 +25,12 @@ pub(crate) struct StreamMatch {
 pub(crate) enum Expected {
     /// The received data begins with this.
     Text(Box<[u8]>),
-    /// The received data matches this.
     Pattern(Pattern),
 }
 
 /// The result of comparing received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataComparison {
-    /// The data is as expected.
     Equal,
     /// Further data may make it so.
     Open,
@@ -46,7 +44,7 @@ impl StreamMatches {
     }
 }
 
-/// Reads a block.
+/// Reads a `match` block.
 pub(crate) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let name = from.arg(0);
     let mut block = StreamMatch { name: name.text.clone(), ..StreamMatch::default() };

@@ -24,7 +24,6 @@ use crate::session::StreamSession;
 pub(super) const INTERNAL_SERVER_ERROR: u16 = 500;
 pub(super) const BAD_GATEWAY: u16 = 502;
 
-/// A connection to a server.
 pub(super) struct ServerConnection {
     pub(super) stream: Stream,
     pub(super) lease: Lease,
@@ -40,7 +39,6 @@ pub(super) struct ServerSocket {
     pub(super) attempt: Rc<UpstreamAttempt>,
 }
 
-/// The search for a server.
 pub(super) struct ServerSearch<'a> {
     plan: &'a ProxyPlan,
     group: &'a Arc<Group>,

@@ -35,7 +35,6 @@ const RECEIVED_AT_ONCE: usize = 4;
 /// The most datagrams of a server to relay before others get their turn.
 const DATAGRAMS_PER_TURN: usize = 64;
 
-/// Relays datagrams in both directions.
 pub(crate) struct DatagramRelay {
     server: OnceCell<WatchedDatagram>,
     flow: Rc<ClientFlow>,
@@ -66,14 +65,12 @@ struct RelayCounts {
     answered_ms: Cell<Option<u64>>,
 }
 
-/// Why a relay failed.
 struct RelayFailure {
     action: &'static str,
     call: &'static str,
     error: io::Error,
 }
 
-/// How a relay ends.
 enum DatagramEnd {
     /// All expected datagrams were relayed.
     Done,

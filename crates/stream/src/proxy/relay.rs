@@ -20,7 +20,6 @@ pub(super) struct RelayPlan {
     pub(super) first: Vec<u8>,
     /// Bytes that were read from the client before.
     pub(super) received: u64,
-    /// Whether the client has ended.
     pub(super) client_ended: bool,
     pub(super) buffer_size: usize,
     /// Bytes per second; 0: no limit.
@@ -31,7 +30,6 @@ pub(super) struct RelayPlan {
     pub(super) half_close: bool,
 }
 
-/// A relay in both directions.
 pub(super) struct Relay {
     /// From the client to the server.
     pub(super) up: RelayWay,
@@ -47,7 +45,6 @@ pub(super) struct Relay {
     server_failed: Option<io::Error>,
 }
 
-/// Why a relay is over.
 pub(super) struct RelayEnd {
     pub(super) reason: RelayReason,
     client_failed: Option<io::Error>,
@@ -57,7 +54,6 @@ pub(super) struct RelayEnd {
     server_cut: bool,
 }
 
-/// The reason of an end.
 pub(super) enum RelayReason {
     ClientEnded,
     ServerEnded,

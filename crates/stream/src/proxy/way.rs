@@ -44,7 +44,6 @@ pub(super) struct RelayWay {
     pace: Option<Box<RateTimer>>,
 }
 
-/// Limits the rate of reading.
 struct RateTimer {
     rate: Rate,
     timer: Timer,
@@ -55,7 +54,6 @@ struct RateTimer {
 /// The state of a direction after it was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WayState {
-    /// It waits for more data.
     WaitsForMore,
     /// It waits for room to write.
     WaitsForRoom,
@@ -67,7 +65,6 @@ pub(super) enum WayState {
     Ended,
 }
 
-/// Why a direction failed.
 pub(super) enum WayError {
     Read(io::Error),
     Write(io::Error),

@@ -8,7 +8,7 @@ use super::crc32::Crc32;
 use super::{Balance, MISSES_MAX, RefusedParameters, Round};
 use crate::peers::{RingPoint, RotationPeer, Tier};
 
-/// By a text, on a ring.
+/// The servers are points on a ring; the hash of a text selects the next one.
 #[derive(Debug)]
 pub(crate) struct ConsistentHash {
     pub key: Template,

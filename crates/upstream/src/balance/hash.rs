@@ -5,7 +5,7 @@ use conf::Template;
 use super::crc32::Crc32;
 use super::{Balance, RefusedParameters, Round};
 
-/// By a text.
+/// The hash of a text selects the server.
 #[derive(Debug)]
 pub(crate) struct HashBalance {
     pub key: Template,

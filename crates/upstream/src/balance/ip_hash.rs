@@ -2,7 +2,6 @@
 
 use super::{Balance, RefusedParameters, Round};
 
-/// By the client's address.
 #[derive(Debug)]
 pub(crate) struct IpHash;
 

@@ -5,7 +5,6 @@ use super::{Balance, RefusedParameters, Round};
 use crate::server::Server;
 use crate::times::Until;
 
-/// Fastest.
 #[derive(Debug)]
 pub(crate) struct LeastTime {
     pub until: Until,

@@ -37,7 +37,6 @@ pub(crate) use round_robin::RoundRobin;
 /// are taken in turn.
 const MISSES_MAX: u32 = 20;
 
-/// A balancing method.
 pub(crate) trait Balance: Debug + Send + Sync {
     /// The position of the server to use, which the round [admits](Round::admits).
     fn pick(&self, round: &mut Round<'_>) -> Option<usize>;

@@ -5,7 +5,6 @@ use super::{Balance, MISSES_MAX, RefusedParameters, Round};
 use crate::server::Server;
 use crate::times::Until;
 
-/// By chance.
 #[derive(Debug)]
 pub(crate) struct RandomBalance {
     pub two: Option<Better>,
@@ -16,7 +15,6 @@ pub(crate) struct RandomBalance {
 pub(crate) enum Better {
     /// The one with fewer requests in progress by weight.
     LeastConn,
-    /// The faster one.
     LeastTime(Until),
 }
 

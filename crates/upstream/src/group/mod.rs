@@ -38,7 +38,6 @@ pub struct Group {
     /// The lines of the peers. Locked before `peers`.
     lines: Mutex<GroupLines>,
     limit: Option<GroupLimit>,
-    /// `check`
     check: Option<Arc<ServerCheck>>,
     /// Whether a newly resolved server is not used before it passes a check.
     checks_newcomers: AtomicBool,
@@ -53,10 +52,8 @@ pub(crate) struct GroupParts {
     pub check: Option<Arc<ServerCheck>>,
 }
 
-/// The result of a choice.
 #[derive(Debug)]
 pub enum ServerChoice {
-    /// This server.
     Server(Lease),
     /// Every server that could be used is at its limit.
     Busy,
@@ -165,7 +162,6 @@ impl Group {
         self.check.as_ref()
     }
 
-    /// Its name.
     pub fn name(&self) -> &[u8] {
         &self.name
     }
@@ -180,7 +176,6 @@ impl Group {
         self.sticky.as_ref()
     }
 
-    /// Its idle connections.
     pub fn pool(&self) -> &GroupPool {
         &self.pool
     }

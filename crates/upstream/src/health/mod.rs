@@ -34,10 +34,8 @@ pub const LOOK_MS: u64 = 1000;
 /// One check of a group's servers. `P` describes how they are checked.
 #[derive(Clone, Debug)]
 pub struct HealthCheck<P> {
-    /// The group.
     pub group: Arc<Group>,
     /// When a server is checked, and how many results make a change.
     pub terms: CheckTerms,
-    /// How a server is checked.
     pub probe: P,
 }

@@ -18,14 +18,12 @@ pub struct CheckTerms {
 /// The state of a server before its first check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Healthy.
     Healthy,
     /// Not used until it passes once.
     Checking {
         /// Whether a reload keeps the state. Otherwise every server is checked anew.
         persistent: bool,
     },
-    /// Unhealthy.
     Unhealthy,
 }
 
@@ -67,7 +65,6 @@ impl CheckProgress {
         self.state == CheckState::Healthy
     }
 
-    /// Records a result.
     pub fn note(&mut self, passed: bool, terms: &CheckTerms) -> Option<Change> {
         let enough = match (self.state, passed) {
             (CheckState::Healthy, true) | (CheckState::Unhealthy, false) => {

@@ -35,9 +35,7 @@ pub struct CheckKey {
 pub struct Due<P> {
     /// The key to return the result with.
     pub key: CheckKey,
-    /// The server.
     pub server: Arc<Server>,
-    /// The check.
     pub check: HealthCheck<P>,
 }
 

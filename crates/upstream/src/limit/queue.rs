@@ -88,20 +88,18 @@ pub(super) struct QueuedRequest<H> {
     waker: Option<Waker>,
 }
 
-/// The queue's servers by name.
 struct QueueServers<H> {
     next_id: u64,
     by_name: HashMap<Box<[u8]>, Weak<ServerSlots<H>>>,
 }
 
 impl<H> WaitQueue<H> {
-    /// A queue without servers.
     pub fn new() -> Arc<Self> {
         Self::make(None)
     }
 
-    /// The same, with limits shared with the queues of this name in other processes. In one process
-    /// there is at most one queue of a name.
+    /// A queue that shares its limits with the queues of this name in other processes. One process
+    /// has at most one queue of a name.
     pub fn shared(name: &[u8], table: &Arc<SharedTable>) -> Arc<Self> {
         Self::make(Some(ProcessLink { table: Arc::clone(table), name: name.into() }))
     }

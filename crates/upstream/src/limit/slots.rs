@@ -98,7 +98,6 @@ impl<H> ServerSlots<H> {
         self.waiting() > 0 && self.queue.awaits_handoff(self, from)
     }
 
-    /// The counters.
     pub fn stats(&self) -> LimitStats {
         self.counters.read(self.in_progress().into())
     }
@@ -140,7 +139,6 @@ impl<H> ServerSlot<H> {
         Self { slots, released: false }
     }
 
-    /// The server.
     pub fn slots(&self) -> &Arc<ServerSlots<H>> {
         &self.slots
     }

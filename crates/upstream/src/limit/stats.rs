@@ -50,7 +50,6 @@ pub(super) struct Counters {
     waited_ms_max: AtomicU64,
 }
 
-/// How a request's waiting ended.
 #[derive(Clone, Copy)]
 pub(super) enum WaitEnd {
     Granted { waited_ms: u64 },

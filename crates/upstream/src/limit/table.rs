@@ -184,7 +184,6 @@ impl SharedTable {
         (0..ROWS_MAX).find(unused)
     }
 
-    /// The number of this process.
     pub(super) fn own(&self) -> usize {
         self.own
     }

@@ -21,10 +21,8 @@ pub struct Waiter<H> {
     joined_ms: u64,
 }
 
-/// The result of waiting.
 #[derive(Debug)]
 pub enum WaiterAnswer<H> {
-    /// It got a slot.
     Granted(Grant<H>),
     /// The last server that it waited for can no longer be used.
     NoServer,
@@ -37,7 +35,6 @@ pub struct Grant<H> {
     pub slot: ServerSlot<H>,
     /// The connection that the previous holder hands over.
     pub handoff: Option<H>,
-    /// How long the request waited.
     pub waited_ms: u64,
 }
 
@@ -68,7 +65,6 @@ impl<H> Waiter<H> {
         self.position
     }
 
-    /// How long it has waited.
     pub fn waited_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.joined_ms)
     }

@@ -20,7 +20,6 @@ const TRIES_MAX: u32 = 2;
 /// The word. Methods "for the queue" are called only while the queue's mutex is held.
 pub(super) struct SlotWord(WordStorage);
 
-/// Where the word is.
 enum WordStorage {
     Own(AtomicU64),
     /// In memory that other processes read, which have words of their own.

@@ -42,7 +42,6 @@ impl WordState {
         self.0 & PRESENT != 0
     }
 
-    /// With another maximum.
     pub(super) fn with_max(self, max: u32) -> Self {
         Self(self.0 & !(MASK << MAX_SHIFT) | max_bits(max))
     }

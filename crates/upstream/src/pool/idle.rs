@@ -8,9 +8,7 @@ use super::key::{ListsByKey, PoolKey};
 use super::surplus::Surplus;
 use crate::settings::KeepaliveSettings;
 
-/// A connection to a server.
 pub struct PooledConnection {
-    /// The socket.
     pub stream: Stream,
     /// Requests sent so far.
     pub requests: u64,
@@ -18,7 +16,6 @@ pub struct PooledConnection {
 }
 
 impl PooledConnection {
-    /// A new one.
     pub fn new(stream: Stream) -> Self {
         Self { stream, requests: 0, opened_ms: clock::now_ms() }
     }
@@ -92,7 +89,6 @@ impl ExclusiveConnections {
         self.by_key.all().flat_map(move |list| list[..old(list)].iter().map(|idle| idle.since_ms))
     }
 
-    /// Closes surplus connections.
     pub fn close(&mut self, surplus: &mut Surplus) {
         self.retain_mut(|idle| !surplus.takes(idle.since_ms));
     }

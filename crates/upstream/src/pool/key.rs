@@ -10,7 +10,6 @@ use net::Address;
 /// Connections with different keys are not exchanged for each other.
 #[derive(Clone, Debug, Eq)]
 pub struct PoolKey {
-    /// The server.
     pub to: Address,
     /// How and for whom it was made; `None` for a plain one.
     pub origin: Option<Arc<PoolOrigin>>,
@@ -21,11 +20,9 @@ pub struct PoolKey {
 pub struct PoolOrigin {
     /// The local address that was requested.
     pub from: Option<SocketAddr>,
-    /// How it is secured.
     pub secured: Option<SecuredAs>,
     /// The location's number, if locations have connections of their own.
     pub location: Option<u64>,
-    /// How requests travel on it.
     pub protocol: PoolProtocol,
 }
 
@@ -35,7 +32,6 @@ pub enum PoolProtocol {
     /// One at a time.
     #[default]
     Exclusive,
-    /// As streams of HTTP/2.
     Http2,
 }
 
@@ -53,9 +49,7 @@ pub struct SecuredAs {
 /// The names of the files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CertificateNames {
-    /// The certificate's.
     pub certificate: Arc<[u8]>,
-    /// The key's.
     pub key: Arc<[u8]>,
 }
 
@@ -123,7 +117,6 @@ impl<T> ListsByKey<T> {
         self.lists.push((key, vec![entry]));
     }
 
-    /// All lists.
     pub fn all(&self) -> impl Iterator<Item = &Vec<T>> {
         self.lists.iter().map(|(_, list)| list)
     }

@@ -88,7 +88,6 @@ impl Handoff {
 struct ConnectionPool {
     idle: ExclusiveConnections,
     shared: SharedConnections,
-    /// The limit on old connections.
     old_max: usize,
 }
 
@@ -132,7 +131,6 @@ impl GroupPool {
     /// No pool: connections are closed after use.
     pub(crate) const NONE: Self = Self { number: 0, settings: KeepaliveSettings::NONE };
 
-    /// When connections are kept.
     pub fn settings(&self) -> &KeepaliveSettings {
         &self.settings
     }

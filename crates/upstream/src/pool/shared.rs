@@ -91,7 +91,6 @@ impl SharedConnections {
         since_ms.filter(move |since_ms| *since_ms < before_ms)
     }
 
-    /// Closes surplus connections.
     pub fn close(&mut self, surplus: &mut Surplus) {
         self.by_key.retain_mut(|entry| {
             let is_surplus = entry.idle_since_ms().is_some_and(|since_ms| surplus.takes(since_ms));

@@ -11,10 +11,8 @@ const UNUSED_MS: u64 = 30_000;
 /// Answers one worker keeps for one `resolver` line.
 const ANSWERS_MAX: usize = 16 * 1024;
 
-/// The subject of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
-    /// Its addresses.
     Addresses,
     /// The locations of a service.
     Services,
@@ -22,7 +20,6 @@ pub(super) enum Topic {
     Pointer,
 }
 
-/// The result of a lookup.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CachedResult {
     Addresses(Vec<Ipv4Addr>, Vec<Ipv6Addr>),

@@ -7,7 +7,6 @@ use wire::dns::Rcode;
 /// The system's error number for a timeout, which nginx shows.
 const ETIMEDOUT: u16 = 110;
 
-/// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupFailure {
     /// The code of a name server; [`Rcode::NXDOMAIN`] also if a name has no records of the type.
@@ -32,12 +31,10 @@ impl fmt::Display for LookupFailure {
     }
 }
 
-/// A failed lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveError {
     /// The name, or `service http of example.net`.
     pub subject: String,
-    /// Why.
     pub failure: LookupFailure,
     /// Until when the failure is valid, on the worker's clock.
     pub valid_until_ms: u64,

@@ -9,7 +9,6 @@ use wire::dns::Rcode;
 
 use super::cache::Fact;
 
-/// How a lookup ends.
 pub(super) type LookupOutcome = Result<Rc<Fact>, Rcode>;
 
 #[derive(Default)]
@@ -22,7 +21,6 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Whether any waiter is left.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.get() > 0
     }
@@ -48,7 +46,6 @@ impl Flight {
     }
 }
 
-/// A waiter.
 pub(super) struct LookupWaiter {
     flight: Rc<Flight>,
     /// The position among the wakers.

@@ -7,10 +7,8 @@ use std::task::{Poll, Waker};
 
 use wire::dns::Response;
 
-/// An event.
 #[derive(Debug)]
 pub(super) enum InboxEvent {
-    /// A response to a question.
     Response {
         /// The position of the question in the lookup.
         question: usize,

@@ -43,7 +43,6 @@ struct NameServerSocket {
     lost: Cell<bool>,
 }
 
-/// The lookup of a query.
 #[derive(Clone)]
 pub(super) struct PendingQuery {
     pub(super) question: Rc<DnsQuestion>,

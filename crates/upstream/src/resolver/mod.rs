@@ -88,7 +88,6 @@ impl Resolver {
         })
     }
 
-    /// The name of an address.
     pub async fn name_of(&self, address: IpAddr) -> Result<DomainName, ResolveError> {
         let found = self.follow(Topic::Pointer, &DomainName::reverse(address)).await;
         let name = found.and_then(|followed| match &followed.fact.found {

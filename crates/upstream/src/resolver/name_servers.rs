@@ -33,7 +33,6 @@ struct OfWorker {
 }
 
 impl NameServers {
-    /// The settings of the line.
     pub fn settings(&self) -> &ResolverSettings {
         &self.0
     }

@@ -20,18 +20,14 @@ pub struct Services {
     pub valid_until_ms: u64,
 }
 
-/// One target of a service.
 #[derive(Clone, Debug)]
 pub struct ServiceTarget {
-    /// The host.
     pub name: DomainName,
     /// Lower ones are used first.
     pub priority: u16,
     /// Its share of the load among the targets of its priority, at least 1.
     pub weight: u16,
-    /// The port.
     pub port: u16,
-    /// The host's addresses.
     pub addresses: Result<Resolved, ResolveError>,
 }
 

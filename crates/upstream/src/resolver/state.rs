@@ -66,7 +66,7 @@ impl ResolverState {
         Err(Rcode::NXDOMAIN)
     }
 
-    /// The same from the cache.
+    /// Like [`follow`](Self::follow), from the cache alone.
     pub(super) fn follow_known(&self, topic: Topic, name: &DomainName) -> Option<Followed> {
         let mut chain = Chain::new(name);
         while !chain.is_too_long() {

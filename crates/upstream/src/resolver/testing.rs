@@ -17,7 +17,6 @@ pub(crate) const SRV: u16 = 33;
 /// How soon a thread notices the end of the test.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A received query.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedQuery {
     pub(crate) name: String,

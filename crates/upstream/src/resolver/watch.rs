@@ -15,9 +15,7 @@ const PAUSE_MIN_MS: u64 = 1000;
 /// The address of a `server` line with `resolve`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WatchedName {
-    /// The name.
     pub name: Box<[u8]>,
-    /// `service=`
     pub service: Option<Box<[u8]>>,
     /// The port; a service's records have their own.
     pub port: u16,
@@ -28,7 +26,6 @@ pub struct WatchedName {
 pub struct ResolvedPeer {
     /// For a service: whether other servers are used first.
     pub backup: bool,
-    /// The address.
     pub address: SocketAddr,
     /// For a service: the host, as the name of the server.
     pub name: Option<DomainName>,

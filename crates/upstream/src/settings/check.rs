@@ -18,15 +18,12 @@ const SEND: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 pub struct ServerCheck {
     /// When to check, and how many results make a change.
     pub terms: CheckTerms,
-    /// The timeout of a check.
     pub timeout_ms: u64,
     /// The port, if it is not the server's own.
     pub port: Option<u16>,
-    /// The kind of check.
     pub kind: CheckKind,
 }
 
-/// The kind of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckKind {
     /// The server accepts a connection.
@@ -42,7 +39,6 @@ pub enum CheckKind {
     },
 }
 
-/// The value of `check`.
 #[derive(Clone, Debug)]
 pub struct CheckLine {
     terms: CheckTerms,
@@ -71,7 +67,6 @@ impl Alive {
         ("http_5xx", 1 << 5),
     ];
 
-    /// Whether it includes a status.
     pub fn has(self, status: u16) -> bool {
         status < 800 && self.0 & 1 << (status / 100) != 0
     }

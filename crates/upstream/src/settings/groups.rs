@@ -27,7 +27,6 @@ pub struct Groups {
     not_found: Option<HostNotFound>,
 }
 
-/// A parsed block.
 struct GroupBlock {
     layer: Layer,
     /// The line that opens it.
@@ -47,7 +46,6 @@ impl Groups {
         }
     }
 
-    /// Ends a block.
     pub fn end(layer: Layer, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         layer.check(from)?;
         let from = Directive { block: None, ..from.clone() };

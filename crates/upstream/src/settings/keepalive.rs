@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Value, units};
 
-/// How long connections are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepaliveSettings {
     /// How many idle connections a worker keeps; 0: none.

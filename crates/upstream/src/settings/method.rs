@@ -11,7 +11,6 @@ use crate::balance::{
 };
 use crate::times::Until;
 
-/// A balancing method.
 #[derive(Clone, Debug)]
 pub struct BalanceMethod {
     pub(super) balance: Arc<dyn Balance>,

@@ -12,7 +12,6 @@ use crate::sticky::SID_LENGTH_MAX;
 
 const DEFAULT_PORT: u16 = 80;
 
-/// A `server` line.
 #[derive(Clone, Debug)]
 pub struct ServerLine {
     pub(super) place: Endpoint,

@@ -9,10 +9,8 @@ use zones::{TwoProcesses, ZoneState, Zones};
 /// The least size that nginx accepts: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
 
-/// A zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupZone {
-    /// Its name.
     pub name: Box<[u8]>,
 }
 

@@ -20,7 +20,6 @@ pub struct Cookie {
     pub(crate) secure: bool,
 }
 
-/// `expires=`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CookieExpires {
     /// The latest date.

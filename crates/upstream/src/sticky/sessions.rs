@@ -11,10 +11,8 @@ use super::BoundName;
 /// nginx's memory per session: a zone holds as many sessions here as it would in nginx.
 const SESSION_SIZE: u64 = 128;
 
-/// A zone of sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    /// The group of the sessions.
     group: Box<[u8]>,
     max: usize,
     known: Mutex<KnownSessions>,
@@ -50,12 +48,10 @@ impl Sessions {
         Self { group: group.into(), max, known: Mutex::default() }
     }
 
-    /// The group of the sessions.
     pub fn group(&self) -> &[u8] {
         &self.group
     }
 
-    /// The server of a session.
     pub fn find(&self, id: &[u8], time: Time) -> Option<BoundName> {
         let mut known = self.lock();
         known.expire(time);

@@ -9,7 +9,6 @@ use observe::Level;
 use crate::limit::{Backlog, LimitStats, SLOTS_MAX, ServerSlots, WaitQueue};
 use crate::pool::Handoff;
 
-/// The limit of a group.
 #[derive(Clone)]
 pub struct GroupLimit {
     pub(crate) zone: Arc<LimitZone>,
@@ -72,7 +71,6 @@ impl GroupLimit {
         self.zone.queue.stats()
     }
 
-    /// Whether requests wait.
     pub(crate) fn has_queue(&self) -> bool {
         self.rule != LimitRule::NoQueue
     }

@@ -27,7 +27,6 @@ pub struct WaitingRequest {
     group: Arc<Group>,
 }
 
-/// Why a request cannot wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitRefused {
     /// The queue has reached its limit.
@@ -36,10 +35,8 @@ pub enum WaitRefused {
     NoServer,
 }
 
-/// The result of waiting.
 #[derive(Debug)]
 pub enum Waited {
-    /// This server.
     Server(Lease),
     /// There is no server left to wait for: choose again.
     None,

@@ -29,7 +29,6 @@ Exit code: 0 if everything is supported; 1 if the configuration is invalid or ca
 something unsupported concerns security or content; 3 if only behavior or performance.
 ";
 
-/// The arguments after `check`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CheckArguments {
     help: bool,

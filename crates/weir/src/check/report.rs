@@ -11,7 +11,6 @@ use crate::name::name;
 
 /// Something in a configuration that this version does not support.
 pub struct UnsupportedItem<'a> {
-    /// The file that was read.
     pub file: String,
     /// Errors that nginx would report too.
     pub errors: Vec<&'a Error>,
@@ -40,7 +39,6 @@ pub struct Finding {
     at: Option<Span>,
 }
 
-/// A place in a file.
 pub struct ReportPosition {
     pub file: String,
     pub line: u32,
@@ -216,7 +214,6 @@ const GROUPS: [(&str, Consequence); 4] = [
     ("Performance", Consequence::Performance),
 ];
 
-/// The name of a consequence.
 pub fn word(consequence: Consequence) -> &'static str {
     match consequence {
         Consequence::Security => "security",

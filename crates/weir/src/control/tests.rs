@@ -11,7 +11,6 @@ use zones::TwoProcesses;
 use super::*;
 use crate::load::{self, ConfigOrigin};
 
-/// The calls, in order.
 type Calls = Rc<RefCell<Vec<String>>>;
 
 struct ToyJob {

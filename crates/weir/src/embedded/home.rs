@@ -27,7 +27,6 @@ pub fn path() -> &'static Path {
 pub struct Home(());
 
 impl Home {
-    /// Makes the directory.
     pub fn make() -> Result<Self, Reported> {
         match DirBuilder::new().mode(0o700).create(path()) {
             Ok(()) => Ok(Self(())),

@@ -35,7 +35,6 @@ pub fn home() -> PathBuf {
     home::path().to_owned()
 }
 
-/// Its files, for a port.
 pub fn files(port: u16) -> MemoryFiles {
     let text = CONF.replace("WELCOME", WELCOME).replace("ADDRESS", &address(port));
     MemoryFiles::default().with(NAME, text.replace("PORT", &port.to_string()))

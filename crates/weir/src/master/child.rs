@@ -16,10 +16,8 @@ use crate::log::alert;
 
 /// A worker process.
 pub(super) struct Child {
-    /// Its process ID.
     pub(super) pid: i32,
     pub(super) stage: ChildStage,
-    /// When it was started.
     pub(super) started: Instant,
     messages: MailboxSender<Message>,
 }
@@ -29,7 +27,6 @@ pub(super) struct Child {
 pub(super) enum ChildStage {
     /// It has received its first configuration.
     Starting,
-    /// It serves.
     Serving,
     /// It has been told to end.
     Leaving,
@@ -57,7 +54,6 @@ impl Child {
         self.messages.send(message);
     }
 
-    /// Sends a signal.
     pub(super) fn signal(&self, number: i32) {
         if let Err(error) = net::signals::send(self.pid, number) {
             alert!("kill({}, {number}) failed{}", self.pid, Errno(&error));

@@ -38,7 +38,6 @@ const TERMINATION_PAUSE: Duration = Duration::from_millis(50);
 const TERMINATION_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A worker process that ends sooner than this is started again after a pause.
 const LIFE_MIN: Duration = Duration::from_secs(1);
-/// That pause.
 const RESPAWN_PAUSE: Duration = Duration::from_millis(100);
 
 /// A configuration, and the files it was read from, for worker processes yet to come.
@@ -48,7 +47,6 @@ pub struct WorkerPlan {
     pub recording: Vec<u8>,
 }
 
-/// Something that happened.
 enum MasterEvent {
     Signal(Signal),
     /// A report of a worker process; `None` if it has closed the channel.
@@ -279,7 +277,6 @@ impl Master {
         }
     }
 
-    /// Handles children that have exited.
     fn reap(&mut self) {
         loop {
             match net::process::reap() {

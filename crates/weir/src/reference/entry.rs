@@ -35,7 +35,6 @@ const fn context(level: Levels, word: &'static str, in_table: &'static str) -> C
 const OWN: [Context; 2] =
     [context(conf::MAIN, "main", "main"), context(conf::EVENTS, "events", "events")];
 
-/// The blocks of HTTP.
 const HTTP: [Context; 7] = [
     context(conf::MAIN, "http", "http"),
     context(conf::SERVER, "server", "server"),
@@ -46,7 +45,6 @@ const HTTP: [Context; 7] = [
     context(conf::UPSTREAM, "upstream", "upstream"),
 ];
 
-/// The blocks of `stream {}`.
 const STREAM: [Context; 3] = [
     context(conf::MAIN, "stream", "stream"),
     context(conf::SERVER, "stream server", "stream-server"),

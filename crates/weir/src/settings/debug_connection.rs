@@ -13,9 +13,7 @@ pub struct Clients(pub Vec<DebugClient>);
 pub enum DebugClient {
     /// Clients of Unix sockets.
     Unix,
-    /// Addresses in a network.
     Network {
-        /// The network address.
         address: IpAddr,
         /// The length of the prefix.
         bits: u32,

@@ -66,7 +66,6 @@ conf::directives! {
     worker_aio_requests: Option<NoEffect<Number>>,
 }
 
-/// `worker_connections`.
 #[derive(Clone, Copy)]
 pub struct WorkerConnections(usize);
 

@@ -16,7 +16,6 @@ pub struct ModulesUsed(pub bool);
 #[derive(Default)]
 struct ModulesNamed(Vec<String>);
 
-/// Reads a line.
 pub fn load_module(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     if load.registry.of::<ModulesUsed>().0 {
         return Err(from.refuse("is specified too late"));

@@ -14,7 +14,6 @@ conf::directives! {
     pcre_jit: bool = "off",
 }
 
-/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut ProgramSettings) -> Result<()> {
     Ok(())
 }

@@ -48,7 +48,6 @@ impl Value for ThreadPoolLine {
     }
 }
 
-/// Installs nothing.
 pub(crate) fn install(_: &Arc<Conf>, _: &mut ProgramSettings) -> Result<()> {
     Ok(())
 }

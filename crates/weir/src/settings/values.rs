@@ -16,7 +16,6 @@ impl Value for File {
     }
 }
 
-/// `worker_processes`.
 #[derive(Clone, Copy)]
 pub struct WorkerProcesses(pub usize);
 
@@ -114,7 +113,6 @@ impl Value for OffOnly {
 /// `env`: a variable kept, or set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Env {
-    /// Its name.
     pub name: Box<[u8]>,
     /// Its value; `None` for that of the master process.
     pub value: Option<Box<[u8]>>,

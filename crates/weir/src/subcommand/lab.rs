@@ -23,7 +23,6 @@ Commands:
 weir lab COMMAND --help explains a command.
 ";
 
-/// The commands of `weir lab`.
 pub const LAB_COMMANDS: [&str; 4] = ["run", "list", "tune", "doctor"];
 
 /// The exit code of a doctor who cannot say anything.

@@ -11,7 +11,6 @@ use crate::{Reported, help};
 /// What is added to each port.
 const OFFSET: u16 = 8000;
 
-/// The arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TrialArguments {
     pub(super) conf: OsString,

@@ -19,7 +19,6 @@ pub(super) struct UrlComparison {
     copy: String,
 }
 
-/// The comparisons of a copy.
 #[derive(Default)]
 pub(super) struct UrlComparisons {
     pub(super) list: Vec<UrlComparison>,

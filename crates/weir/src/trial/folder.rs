@@ -37,7 +37,6 @@ impl TrialFolder {
         &self.path
     }
 
-    /// Whether it is kept.
     pub(super) fn is_kept(&self) -> bool {
         self.keep
     }

@@ -13,7 +13,6 @@ use crate::load::ConfigOrigin;
 /// The most comparisons to print.
 const COMPARISONS_MAX: usize = 20;
 
-/// The whole text.
 pub(super) fn text(
     origin: &ConfigOrigin,
     tree: &EditableTree,

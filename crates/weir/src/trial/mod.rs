@@ -26,7 +26,6 @@ use crate::subcommand::complain;
 use arguments::TrialArguments;
 use folder::TrialFolder;
 
-/// The text of `--help`.
 pub const HELP: &str = "Usage: weir trial [OPTIONS]
 
 Runs a copy of a configuration beside the server that runs it, for example

@@ -13,7 +13,6 @@ use sandbox::{ListenAddress, ListenPort};
 use crate::subcommand::complain;
 use crate::{Reported, hints};
 
-/// The new addresses.
 pub(super) type NewAddresses = BTreeMap<ListenAddress, SocketAddr>;
 
 /// Chooses an address for each, which must be free.

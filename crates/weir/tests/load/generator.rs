@@ -13,7 +13,6 @@ pub fn load(words: &str) -> Report {
     start(words).end()
 }
 
-/// Starts it.
 pub fn start(words: &str) -> Generator {
     Generator::start(Command::new(env!("CARGO_BIN_EXE_weir")).arg("load"), words)
 }
@@ -112,7 +111,6 @@ impl Drop for Generator {
     }
 }
 
-/// What it has said.
 #[derive(Debug)]
 pub struct Report {
     pub code: Option<i32>,

@@ -17,7 +17,6 @@ pub struct Peer {
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What it has seen.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Connections on which something was asked.

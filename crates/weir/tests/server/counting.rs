@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use super::eventually;
 
-/// The backend.
 pub struct Backend {
     pub address: SocketAddr,
     counts: Arc<(Mutex<Counts>, Condvar)>,
 }
 
-/// What it has counted.
 #[derive(Default)]
 pub struct Counts {
     pub in_progress: usize,

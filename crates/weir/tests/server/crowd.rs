@@ -44,7 +44,7 @@ impl Crowd {
         });
     }
 
-    /// Ends it. What failed.
+    /// Stops the clients and returns what failed.
     pub fn end(self) -> Vec<String> {
         self.over.store(true, Ordering::Relaxed);
         self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()

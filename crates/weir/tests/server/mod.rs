@@ -104,7 +104,6 @@ pub fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A program that serves.
 pub struct Server {
     pub folder: Folder,
     /// Where it listens; configurations say `ADDRESS`.
@@ -217,7 +216,6 @@ impl Server {
     }
 }
 
-/// How a program ended.
 pub struct Stopped {
     pub status: ExitStatus,
     pub log: String,

@@ -12,8 +12,10 @@ pub struct Received(Arc<Mutex<Vec<Came>>>);
 
 #[derive(Debug)]
 pub enum Came {
-    /// A request, complete.
-    Request { line: String, body: Vec<u8> },
+    Request {
+        line: String,
+        body: Vec<u8>,
+    },
     /// Something else; why, and what it was.
     Malformed(&'static str, String),
 }

@@ -1,6 +1,5 @@
 //! What a location of the table answers with, and what its backend says.
 
-/// One kind of content.
 pub(super) struct CellContent {
     pub(super) name: &'static str,
     pub(super) directives: &'static str,

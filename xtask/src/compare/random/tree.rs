@@ -26,7 +26,6 @@ impl ConfigNode {
         nodes(&mut text.chars())
     }
 
-    /// The first word.
     pub(super) fn name(&self) -> &str {
         self.head.split_whitespace().next().unwrap_or_default()
     }

@@ -1,6 +1,5 @@
 //! wrk's text: how many requests, what went wrong, and its form without its numbers.
 
-/// What a run has said.
 pub(super) struct GeneratorOutput {
     pub(super) requests: u64,
     /// The lines that tell of errors.

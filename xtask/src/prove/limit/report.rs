@@ -7,7 +7,6 @@ use statistics::median;
 /// What many get with the limit is at least this much of what few get.
 const HOLDS: f64 = 0.95;
 
-/// One run.
 pub(super) struct LimitRun {
     pub(super) variant: &'static Variant,
     pub(super) clients: usize,

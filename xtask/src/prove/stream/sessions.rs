@@ -13,7 +13,6 @@ use crate::bench::procfs;
 use crate::stream_server::{PATIENCE, ServedStream, signal, until};
 use crate::weir_backend::WeirBackend;
 
-/// A check of sessions.
 struct SessionCheck {
     name: &'static str,
     /// Whether nginx is asked the same.

@@ -5,7 +5,6 @@ use std::io::{self, Read, Write};
 /// Not a power of two, so that data at a wrong offset differs.
 const BLOCK_BYTES: usize = 1_000_003;
 
-/// The body of one stream.
 #[derive(Clone)]
 pub(super) struct TransferBody {
     block: Vec<u8>,

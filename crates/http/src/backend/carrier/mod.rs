@@ -23,7 +23,6 @@ pub(crate) use stream::StreamRequest;
 
 /// One request and its reply on any kind of connection.
 pub(crate) trait BackendCarrier: 'static {
-    /// Parses the reply's bytes.
     type Reply: ReplyReader + ?Sized;
 
     fn reply(&self) -> &Self::Reply;
@@ -90,7 +89,6 @@ pub(crate) trait CarrierFactory: 'static {
     /// The scheme before the server's address in log lines: `http://`.
     const SCHEMA: &'static str;
 
-    /// The same over TLS.
     const SECURE_SCHEMA: &'static str;
 
     /// The carrier of a request of which nothing has been sent.
@@ -100,7 +98,6 @@ pub(crate) trait CarrierFactory: 'static {
 /// How far a request has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendProgress {
-    /// Bytes sent so far.
     pub(crate) written: u64,
     /// Whether a part of it was sent, or read from the client, so that it cannot simply be
     /// repeated.

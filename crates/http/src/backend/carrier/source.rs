@@ -9,7 +9,6 @@ use crate::exchange::{ArrivingBody, FileSlice, RequestBodyError, StoredBody};
 
 /// The source of a request's body.
 pub(crate) enum RequestSource {
-    /// No body.
     Empty,
     Memory(Rc<StoredBody>),
     /// A file; the part that a carrier has taken is no longer in the slice.
@@ -22,7 +21,7 @@ pub(crate) enum RequestSource {
 pub(crate) struct StreamedSource {
     body: ArrivingBody,
     bytes: Vec<u8>,
-    /// Whether they end the body.
+    /// Whether `bytes` ends the body.
     is_last: bool,
 }
 
@@ -59,7 +58,7 @@ impl StreamedSource {
         &self.bytes
     }
 
-    /// Whether these end the body.
+    /// Whether those bytes end the body.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }

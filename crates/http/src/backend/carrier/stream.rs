@@ -27,7 +27,6 @@ use crate::exchange::{Fields, FileSlice};
 pub(crate) struct StreamRequest {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
-    /// Whether the connection is secured.
     pub(crate) is_secured: bool,
     /// Whether fields after the reply's body are wanted.
     pub(crate) wants_trailers: bool,
@@ -48,7 +47,6 @@ pub(crate) struct StreamCarrier {
     reply: StreamReplyReader,
 }
 
-/// The reply on a stream.
 pub(crate) struct StreamReplyReader {
     request: StreamRequest,
     parser: ResponseHeadParser,

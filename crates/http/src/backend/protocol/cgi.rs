@@ -23,7 +23,6 @@ pub(crate) struct Cgi {
 /// The rest of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CgiRest {
-    /// This number of bytes.
     Bytes(u64),
     /// Everything up to the end of the connection.
     Unknown,
@@ -32,7 +31,6 @@ pub(super) enum CgiRest {
 }
 
 impl Cgi {
-    /// Before the first byte.
     pub(crate) fn new(to_head: bool) -> Self {
         let parser = CgiHeadParser::with_status_line();
         Self { to_head, parser, rest: CgiRest::Unknown, is_switched: false }

@@ -39,7 +39,7 @@ pub(crate) struct FastCgi {
     parser: CgiHeadParser,
     /// Unwrapped bytes at the front of the input.
     unwrapped: usize,
-    /// Meaningless bytes behind them.
+    /// The length of the gap after them: framing that was decoded.
     gap: usize,
     rest: CgiRest,
     progress: Progress,
@@ -49,18 +49,14 @@ pub(crate) struct FastCgi {
     stderr_logged: usize,
 }
 
-/// Properties of a request.
 #[derive(Clone)]
 pub(crate) struct FastcgiStart {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
-    /// `fastcgi_keep_conn`
     pub(crate) keep_conn: bool,
-    /// `fastcgi_catch_stderr`
     pub(crate) catch_stderr: Arc<[Box<[u8]>]>,
 }
 
-/// The progress of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Reading,

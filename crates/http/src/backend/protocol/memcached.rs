@@ -36,7 +36,6 @@ enum MemcachedState {
     Reading,
     /// The reply has ended, and the connection cannot be used again.
     Broken,
-    /// The reply is complete.
     Done,
 }
 

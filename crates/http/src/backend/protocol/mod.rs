@@ -24,7 +24,6 @@ pub(crate) trait Protocol: ReplyReader {
     fn frame(&mut self, available: u64, is_last: bool) -> Frame;
 }
 
-/// The parser of one reply.
 pub(crate) trait ReplyReader: 'static {
     /// Parses more of the head. `input` has all bytes so far, new ones at its end; framing is
     /// removed in place, so that offsets in `head` are into `input`. An error is nginx's message
@@ -46,7 +45,6 @@ pub(crate) trait ReplyReader: 'static {
     /// connection can be reused.
     fn body(&mut self, buffer: &mut [u8], start: usize) -> DecodedBody;
 
-    /// Whether the reply is complete.
     fn is_ended(&self) -> bool;
 
     /// Whether the end of the connection may end the reply.
@@ -75,13 +73,11 @@ pub(crate) trait ReplyReader: 'static {
 
 /// Properties of a request from which each attempt gets its protocol value.
 pub(crate) trait Start: 'static {
-    /// The protocol that is spoken.
     type Protocol: Protocol;
 
     /// The scheme before the server's address in log lines: `http://`.
     const SCHEMA: &'static str;
 
-    /// The same over TLS.
     const SECURE_SCHEMA: &'static str = Self::SCHEMA;
 
     /// The protocol before the first byte.
@@ -152,7 +148,7 @@ impl Frame {
         Self { before: Envelope::new(before), length, after: Envelope::new(after) }
     }
 
-    /// All bytes that are sent.
+    /// The length on the wire, framing included.
     pub(super) fn total(&self) -> u64 {
         self.length + u64::from(self.before.length) + u64::from(self.after.length)
     }
@@ -160,17 +156,14 @@ impl Frame {
 
 /// The result of parsing a head.
 pub(crate) enum HeadEvent {
-    /// The head is incomplete.
     Partial,
     /// An interim reply of this many bytes; another head follows.
     Interim(usize),
     /// A message for the error log. The same input is to be parsed again.
     Log(BackendMessage),
-    /// A complete head.
     Complete {
         /// Its length in the input.
         bytes: usize,
-        /// The length of the body.
         body: ReplyLength,
     },
 }
@@ -180,7 +173,6 @@ pub(crate) enum HeadEvent {
 pub(crate) enum ReplyLength {
     /// No body, not even the end of one.
     None,
-    /// This number of bytes.
     Known(u64),
     /// It ends by itself, or with the connection.
     Unknown,
@@ -192,7 +184,6 @@ pub(crate) struct DecodedBody {
     /// The end of the part in the buffer.
     pub(crate) end: usize,
     pub(crate) messages: Vec<BackendMessage>,
-    /// The fields after the body.
     pub(crate) trailers: Option<Fields>,
     /// Why nothing more of the body can be read, although it is not complete.
     pub(crate) error: Option<ProtocolError>,

@@ -12,7 +12,6 @@ use crate::h1::tests::Server;
 struct StreamPeer {
     peer: TestPeer,
     endpoint: Http2Endpoint,
-    /// Streams by number.
     streams: BTreeMap<u32, ServedStream>,
 }
 

@@ -28,7 +28,6 @@ const FRAME_BYTES: usize = 9;
 /// Bytes of bodies that a stream may send before the client grants more.
 pub(super) const WINDOW: usize = 1000;
 
-/// A request of a client.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub(super) method: &'static str,
@@ -118,7 +117,6 @@ impl Connection {
     }
 }
 
-/// Runs one exchange.
 async fn run(context: Rc<WorkerContext>, client: Rc<Client>, request: Request, end: Rc<StreamEnd>) {
     let mut x = LentExchange::new(&context, &client).expect("the site has the socket");
     let refused = begin(&mut x, &request, &end).err();
@@ -212,7 +210,6 @@ impl Downstream for StreamEnd {
     }
 }
 
-/// The outlet of one stream.
 struct StreamOutlet {
     end: Rc<StreamEnd>,
     gathered: VecDeque<Frame>,

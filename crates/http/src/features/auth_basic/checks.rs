@@ -27,7 +27,6 @@ pub(super) async fn run(work: impl FnOnce() -> bool + Send + 'static) -> bool {
     outcome.accepted.get()
 }
 
-/// The result of a check.
 #[derive(Default)]
 struct Outcome {
     accepted: Cell<bool>,

@@ -47,7 +47,6 @@ impl UserFile {
     }
 }
 
-/// The largest file.
 const SIZE_MAX: u64 = 64 * 1024 * 1024;
 
 fn refuse(x: &Exchange, path: &[u8], failed: &PathError) -> u16 {

@@ -57,7 +57,6 @@ conf::directives! {
 #[derive(Clone)]
 pub enum Judge {
     Off,
-    /// The resource at this path.
     At(Box<[u8]>),
 }
 

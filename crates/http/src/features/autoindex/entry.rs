@@ -2,7 +2,6 @@
 
 use net::file::Stat;
 
-/// An entry of the directory.
 pub(super) struct ListedEntry {
     pub(super) name: Box<[u8]>,
     pub(super) stat: Stat,

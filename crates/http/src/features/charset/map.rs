@@ -6,7 +6,6 @@ use conf::{Directive, Load, Result, Word};
 
 use super::utf8::{self, Decoded};
 
-/// The number of a charset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CharsetId(usize);
 

@@ -56,7 +56,6 @@ conf::directives! {
         "text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
 }
 
-/// `charset`
 #[derive(Clone)]
 enum Charset {
     Off,

@@ -10,7 +10,6 @@ use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, PieceQueue}
 /// The longest sequence of UTF-8.
 const SEQUENCE_MAX: usize = 4;
 
-/// The conversion of one body.
 pub(super) struct Recoder {
     recoding: Recoding,
     /// The beginning of an incomplete character.
@@ -40,7 +39,6 @@ impl Recoder {
         Self { recoding, begun: Vec::new() }
     }
 
-    /// Converts a piece.
     fn recode(&mut self, bytes: Bytes) -> Bytes {
         let text = bytes.as_ref();
         if self.begun.is_empty() && self.recoding.is_unchanged(text) {

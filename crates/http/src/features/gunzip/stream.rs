@@ -22,7 +22,6 @@ const COST_OF_MEMBER: usize = 4096;
 /// zlib's number for input that ends too early.
 const BUF_ERROR: i32 = -5;
 
-/// Expands a body.
 pub(super) struct Gunzip(Expansion);
 
 impl Gunzip {
@@ -80,7 +79,6 @@ impl BodyFilter for Gunzip {
     }
 }
 
-/// The expansion of a body.
 pub(crate) struct Expansion {
     inflate: Inflate,
     /// Whether the last member has ended.

@@ -126,7 +126,6 @@ fn exponent(from: &Directive) -> Result<Option<u8>> {
     Ok(size.is_power_of_two().then(|| size.trailing_zeros() as u8))
 }
 
-/// `$gzip_ratio`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_gzip_filter_module",
     &[BuiltIn::fresh(

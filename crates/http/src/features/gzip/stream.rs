@@ -47,7 +47,6 @@ impl GzipSettings {
         1 << self.window_bits
     }
 
-    /// Compresses a whole body.
     fn compress(&self, body: &[u8]) -> Option<Bytes> {
         if body.len() > WHOLE_MAX {
             return None;
@@ -56,7 +55,6 @@ impl GzipSettings {
     }
 }
 
-/// Compresses a body.
 pub(super) struct Gzip {
     state: GzipState,
     gather_max: usize,
@@ -122,7 +120,6 @@ impl Gzip {
     }
 }
 
-/// Appends bytes to others.
 fn joined(bytes: Bytes, more: Bytes) -> Bytes {
     if bytes.is_empty() {
         return more;
@@ -189,7 +186,6 @@ impl BodyFilter for Gzip {
     }
 }
 
-/// A streaming compression.
 struct Streaming {
     deflate: pool::Lent,
     input: Bytes,
@@ -206,7 +202,6 @@ struct Streaming {
 }
 
 enum GzipStep {
-    /// A piece of output.
     Piece(Bytes),
     /// All input was compressed and returned, and is to reach the client.
     Flushed,

@@ -12,7 +12,6 @@ pub(super) struct Added {
     inherit: Option<Inherit>,
 }
 
-/// One line.
 #[derive(Clone)]
 pub(super) struct AddedLine {
     pub(super) name: Box<[u8]>,
@@ -21,7 +20,6 @@ pub(super) struct AddedLine {
     always: bool,
 }
 
-/// The effect of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Add,

@@ -10,7 +10,6 @@ use crate::exchange::Exchange;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// The expiry of replies.
 #[derive(Clone)]
 pub(super) enum ExpiresLine {
     Off,
@@ -22,7 +21,6 @@ pub(super) enum ExpiresLine {
     },
 }
 
-/// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// In the past.

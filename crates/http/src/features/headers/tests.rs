@@ -1,6 +1,5 @@
 use crate::testing::{TestAnswer, TestSite, refusal, site};
 
-/// What the configuration added.
 fn added(answer: &TestAnswer) -> Vec<String> {
     let own = ["Content-Type", "Content-Length", "Last-Modified", "ETag", "Accept-Ranges"];
     let is_own = |line: &String| own.contains(&line.split_once(':').unwrap().0);

@@ -65,7 +65,6 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
 }
 
 impl Conf {
-    /// The settings of a server.
     pub fn policy(&self) -> Http2Policy {
         Http2Policy {
             enabled: self.http2,

@@ -81,7 +81,6 @@ impl ConnLimit for Exchange {
     }
 }
 
-/// `$limit_conn_status`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_limit_conn_module",
     &[BuiltIn::fresh(

@@ -28,7 +28,6 @@ pub(super) struct RateLimiter {
     pub(super) dry_run: bool,
 }
 
-/// A limit of a location.
 pub(super) struct RateLimit {
     pub(super) zone: Arc<RateZone>,
     pub(super) burst: u64,

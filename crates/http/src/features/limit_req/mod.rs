@@ -76,11 +76,9 @@ conf::directives! {
     limit_req_dry_run: bool = "off",
 }
 
-/// `limit_req` lines.
 #[derive(Clone, Default)]
 pub struct LimitReqLines(Vec<LimitReqLine>);
 
-/// One line.
 #[derive(Clone)]
 struct LimitReqLine {
     zone: Box<[u8]>,
@@ -155,7 +153,6 @@ fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     })
 }
 
-/// `$limit_req_status`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_limit_req_module",
     &[BuiltIn::fresh(

@@ -29,11 +29,9 @@ struct Bucket {
     /// `None` before the first request.
     last_ms: Option<u64>,
     excess: u64,
-    /// The number of open reservations.
     reserved: u32,
 }
 
-/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateExceeded {
     /// The bucket would contain this much.
@@ -111,7 +109,6 @@ impl Rates {
         bucket.add(rate, now_ms)
     }
 
-    /// Gives a reservation up.
     pub fn release(&mut self, entry: LruEntry) {
         self.table.value(entry).reserved -= 1;
     }

@@ -49,7 +49,6 @@ impl Value for PoolSize {
     }
 }
 
-/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

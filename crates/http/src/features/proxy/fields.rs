@@ -77,7 +77,6 @@ const HOP_BY_HOP: [&[u8]; 9] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     None,
-    /// This number of bytes.
     Known(u64),
     Chunked,
 }

@@ -16,7 +16,6 @@ use crate::exchange::{Exchange, Flow};
 use crate::header_text::{self, FORBIDDEN};
 use crate::site::{BlockContext, ParsedSoFar};
 
-/// The argument of `proxy_pass`.
 #[derive(Clone, Debug)]
 pub enum ProxyPass {
     /// One backend for all requests.
@@ -28,7 +27,6 @@ pub enum ProxyPass {
 /// A parsed `http://host:port/uri`.
 #[derive(Clone, Debug)]
 pub struct Url {
-    /// The whole text.
     text: Box<[u8]>,
     host: GroupHost,
     /// Whether it begins with `https://`.
@@ -46,7 +44,6 @@ pub(super) enum PassLine {
     Computed,
 }
 
-/// The backend of one request.
 pub(crate) struct ProxyTarget {
     pub(crate) group: Arc<Group>,
     /// `$proxy_host`, and the field `Host` unless it is set.
@@ -56,7 +53,6 @@ pub(crate) struct ProxyTarget {
     pub(crate) uri: Option<Arc<[u8]>>,
     /// Whether `uri` is the whole URI, because it has variables.
     pub(crate) uri_is_whole: bool,
-    /// Whether the servers speak TLS.
     pub(crate) is_tls: bool,
 }
 
@@ -223,7 +219,6 @@ fn split(text: &[u8]) -> (&[u8], &[u8]) {
 
 /// The backends of a location, found when it is compiled.
 pub(crate) enum ProxyBackend {
-    /// This target.
     Fixed(ProxyTarget),
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
@@ -237,7 +232,6 @@ impl ProxyBackend {
         })
     }
 
-    /// Whether no connection uses TLS.
     pub(super) fn is_never_tls(&self) -> bool {
         matches!(self, Self::Fixed(target) if !target.is_tls)
     }

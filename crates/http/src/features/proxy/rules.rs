@@ -69,7 +69,6 @@ impl<T: Clone> RuleLines<T> {
     }
 }
 
-/// A pattern and its replacement.
 #[derive(Clone)]
 pub struct RewriteRule {
     sought: Sought,

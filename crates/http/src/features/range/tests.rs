@@ -159,7 +159,6 @@ fn ranges_apply_to_status_200_only() {
     assert_eq!(answer.field("accept-ranges"), None);
 }
 
-/// Pieces of a body.
 struct Pieces(Vec<&'static str>);
 
 impl BodyStream for Pieces {

@@ -54,11 +54,9 @@ conf::directives! {
 /// Where a proxy sends the client's address.
 #[derive(Clone)]
 pub enum RealIpField {
-    /// `X-Real-IP`
     XRealIp,
     /// `X-Forwarded-For`, all lines.
     XForwardedFor,
-    /// The PROXY protocol's header.
     ProxyProtocol,
     /// The first line of another field.
     Field(Box<[u8]>),

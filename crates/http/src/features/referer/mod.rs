@@ -46,7 +46,6 @@ conf::directives! {
     referer_hash_bucket_size: Number = "64",
 }
 
-/// `$invalid_referer`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_referer_module",
     &[BuiltIn::cached(

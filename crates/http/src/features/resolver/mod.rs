@@ -46,7 +46,6 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
 }
 
 impl Conf {
-    /// The settings for resolving names.
     pub(crate) fn policy(&self) -> ResolverPolicy {
         let timeout_ms = self.resolver_timeout.0;
         ResolverPolicy { servers: self.resolver.clone(), timeout_ms }

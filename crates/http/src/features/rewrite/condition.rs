@@ -19,7 +19,6 @@ pub(super) enum Condition {
     File { path: Template, is: FileTest, not: bool },
 }
 
-/// A test of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileTest {
     Regular,

@@ -54,7 +54,6 @@ pub(super) struct Rewrite {
 /// What follows a rewrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// The next line.
     Next,
     /// `last`: the location is chosen again.
     Last,

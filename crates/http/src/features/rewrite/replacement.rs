@@ -8,7 +8,6 @@ use wire::uri::{EscapeSet, escape};
 
 use crate::exchange::Exchange;
 
-/// The replacement of a `rewrite`.
 pub(super) struct Replacement {
     /// The path; the whole text of a redirect.
     pub(super) path: Template,

@@ -21,7 +21,6 @@ pub(super) struct Machine {
     log: bool,
 }
 
-/// One run of a program.
 struct Run<'m, 'x> {
     machine: &'m Machine,
     x: &'x mut Exchange,
@@ -40,7 +39,6 @@ struct Run<'m, 'x> {
 enum ProgramStep {
     Next,
     To(usize),
-    /// The program is over.
     End,
     Answer(Flow),
 }

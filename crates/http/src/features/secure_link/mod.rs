@@ -72,7 +72,6 @@ enum SecureLink {
     Secret(Box<[u8]>),
 }
 
-/// `$secure_link...`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_secure_link_module",
     &[

@@ -107,13 +107,11 @@ conf::directives! {
     merge_slashes: bool = "on",
 }
 
-/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
 impl Conf {
-    /// The sockets.
     pub fn listens(&self) -> &[ListenLine] {
         &self.listens
     }
@@ -123,7 +121,6 @@ impl Conf {
         self.names.clone().unwrap_or_default().0
     }
 
-    /// The settings for reading requests.
     pub fn reading(&self) -> ReadingPolicy {
         let Buffers { number, size } = self.large_client_header_buffers;
         let head = HeadLimits {

@@ -47,7 +47,6 @@ conf::directives! {
     early_data: bool = "off",
 }
 
-/// `$ssl_protocol` and the others.
 pub(crate) const VARIABLES: VariableTable =
     VariableTable::new("ngx_http_ssl_module", TlsVariables::<Exchange>::TABLE);
 
@@ -57,7 +56,6 @@ const EARLY_DATA_MAX: u32 = 16 * 1024;
 /// The application protocols of HTTP/1 (ALPN).
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
 
-/// Installs nothing.
 pub fn install(
     _: &Arc<Conf>,
     _: &Arc<shared::Conf>,

@@ -10,11 +10,9 @@ use crate::exchange::Exchange;
 use crate::site::LocationBuilder;
 use crate::variables::VariableTable;
 
-/// `$ssl_client_cert` and the others.
 pub(crate) const VARIABLES: VariableTable =
     VariableTable::new("ngx_http_ssl_module", ClientVariables::<Exchange>::TABLE);
 
-/// Installs nothing.
 pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }

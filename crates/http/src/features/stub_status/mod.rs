@@ -44,7 +44,6 @@ impl Value for StubStatus {
     }
 }
 
-/// `$connections_...`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_stub_status_module",
     &[

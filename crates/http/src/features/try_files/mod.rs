@@ -61,7 +61,6 @@ enum Last {
     Path(Template),
 }
 
-/// The largest valid status.
 const STATUS_MAX: u64 = 999;
 
 impl Value for Tries {

@@ -23,7 +23,6 @@ pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads a block.
 pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     Groups::begin(from, load)?;
     let mut layers = Layers::default();

@@ -9,7 +9,6 @@ use conf::{Directive, Inherited, Load, Result, Value, Word, units};
 
 use crate::health::matching::{Match, Matches};
 
-/// The value of `health_check`.
 #[derive(Clone)]
 pub struct HealthCheckLine {
     pub(super) parameters: CheckParameters,

@@ -26,7 +26,6 @@ impl Sent {
         Self { text: text.map(Box::from) }
     }
 
-    /// The number in it.
     pub(super) fn uid(&self, x: &Exchange) -> Option<Uid> {
         let text = self.text.as_ref()?;
         let complain = |what: &str| {

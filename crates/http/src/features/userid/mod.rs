@@ -71,7 +71,6 @@ pub struct UseridRules {
     uid_reset: VariableId,
 }
 
-/// `$uid_...`
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_http_userid_filter_module",
     &[
@@ -112,7 +111,7 @@ fn rules(x: &Exchange) -> Option<UseridRules> {
 /// The state of a browser in one exchange.
 #[derive(Clone, Default)]
 struct Note {
-    /// The number in its cookie.
+    /// The number in the browser's cookie.
     got: Option<Uid>,
     /// The number that is assigned to it, once it is known.
     set: Option<Uid>,
@@ -201,7 +200,6 @@ fn given(rules: &UseridRules, x: &mut Exchange) -> Note {
     note
 }
 
-/// A new number.
 fn next_uid(conf: &Conf, x: &Exchange) -> Uid {
     let service = conf.userid_service.map(|number| number.0 as u32);
     match conf.userid {

@@ -63,7 +63,6 @@ impl Uid {
         (words[3] != 0).then_some(Self(words))
     }
 
-    /// The bytes.
     pub(super) fn bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         for (chunk, word) in bytes.chunks_mut(4).zip(self.0) {

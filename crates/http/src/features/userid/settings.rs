@@ -20,7 +20,6 @@ conf::words! {
 }
 
 impl Userid {
-    /// Whether cookies are set.
     pub(super) fn sets_cookies(self) -> bool {
         matches!(self, Self::V1 | Self::On)
     }
@@ -66,7 +65,6 @@ impl Value for UseridExpires {
 }
 
 impl UseridExpires {
-    /// Appends the attribute.
     pub(super) fn write(self, now: i64, out: &mut Vec<u8>) {
         let time = match self {
             Self::Off => return,
@@ -113,7 +111,6 @@ impl Value for UseridFlags {
 }
 
 impl UseridFlags {
-    /// Appends the attributes.
     pub(super) fn write(self, out: &mut Vec<u8>) {
         for (flag, _) in FLAGS.iter().filter(|(_, bit)| self.0 & !OFF & bit != 0) {
             out.extend_from_slice(b"; ");
@@ -122,7 +119,6 @@ impl UseridFlags {
     }
 }
 
-/// The mark.
 #[derive(Clone, Copy)]
 pub struct Mark(pub(super) Option<u8>);
 

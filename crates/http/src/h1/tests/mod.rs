@@ -66,7 +66,6 @@ enum Order {
     /// Reports the contents of the site's `e.log`.
     ReadLog(Sender<String>),
     Drain,
-    /// Lets the clock run.
     StartClock,
     /// Advances the clock by milliseconds.
     Advance(u64, Sender<()>),
@@ -162,7 +161,6 @@ impl Server {
         Client(near)
     }
 
-    /// A connection without TLS.
     pub(crate) fn connect_plain(&self) -> Client {
         let (near, far) = UnixStream::pair().unwrap();
         far.set_nonblocking(true).unwrap();
@@ -343,7 +341,6 @@ fn wait(future: impl for<'x> FnOnce(&'x mut Exchange) -> LentFuture<'x, Flow> + 
 pub(crate) struct Client(pub(crate) UnixStream);
 
 impl Client {
-    /// The socket.
     pub(crate) fn into_socket(self) -> UnixStream {
         self.0
     }

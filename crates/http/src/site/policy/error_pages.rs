@@ -2,7 +2,6 @@
 
 use conf::Template;
 
-/// A location's pages for statuses.
 #[derive(Default)]
 pub(crate) struct ErrorPages {
     pub(crate) pages: Box<[ErrorPage]>,

@@ -36,7 +36,6 @@ impl Keepalive {
     }
 }
 
-/// A set of browsers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Browsers(pub(crate) u16);
 

@@ -54,47 +54,30 @@ pub struct Policy {
     pub root: Option<Root>,
     /// `error_log` of this or an outer level.
     pub error_log: Arc<ErrorLog>,
-    /// MIME types by extension.
     pub types: Types,
     /// The type of files without a known extension.
     pub default_type: Arc<[u8]>,
-    /// `server_tokens`
     pub server_tokens: ServerTokens,
-    /// `early_hints`
     pub early_hints: Option<Predicates>,
-    /// Keeping connections.
     pub keepalive: Keepalive,
     /// Bodies of requests.
     pub client_body: ClientBody,
     /// Writing to the client.
     pub output: Output,
-    /// `http2_chunk_size`
     pub http2_chunk_size: usize,
-    /// `limit_rate`
     pub limit_rate: LimitRate,
-    /// `lingering_close` and its times.
     pub lingering: Lingering,
     /// URLs in redirects.
     pub redirect: RedirectPolicy,
-    /// `satisfy any`.
     pub satisfy_any: bool,
-    /// `auth_delay`
     pub auth_delay_ms: u64,
-    /// `internal`.
     pub internal: bool,
-    /// `uninitialized_variable_warn`.
     pub uninitialized_variable_warn: bool,
-    /// Pages of statuses.
     pub(crate) error_pages: ErrorPages,
-    /// `log_subrequest`.
     pub log_subrequest: bool,
-    /// `post_action`.
     pub post_action: Option<Arc<[u8]>>,
-    /// `log_not_found`.
     pub log_not_found: bool,
-    /// `etag`.
     pub etag: bool,
-    /// `gzip_vary`.
     pub gzip_vary: bool,
     /// How files are looked up.
     pub files: Access,
@@ -105,7 +88,6 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The directory of files.
     pub fn root(&self) -> &Root {
         self.root.as_ref().expect("every location has a root")
     }

@@ -7,7 +7,6 @@ use conf::Template;
 /// The directory of files: `root` or `alias`.
 #[derive(Clone)]
 pub struct Root {
-    /// The directory.
     pub(crate) directory: Template,
     /// Put before a directory that begins with a variable and is relative.
     pub(crate) prefix: Arc<[u8]>,

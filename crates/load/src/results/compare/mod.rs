@@ -29,7 +29,6 @@ Options:
 
 /// A smaller difference would be shown as 0.0 %.
 const DIFFERENCE_MIN: f64 = 0.0005;
-/// The largest file to read.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The comparison as text, for the arguments after `compare`.
@@ -79,7 +78,6 @@ fn compare(a: &[Results], b: &[Results]) -> String {
     if warnings.is_empty() { text } else { format!("{text}\n{warnings}") }
 }
 
-/// The source of the noise.
 #[derive(Clone, Copy, PartialEq)]
 enum Noise {
     Runs,

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 use super::{Json, WHOLE_MAX};
 
-/// The fields of a map.
 pub(super) struct MapFields<'j>(&'j [(Cow<'static, str>, Json)]);
 
 impl<'j> MapFields<'j> {
@@ -17,7 +16,6 @@ impl<'j> MapFields<'j> {
         }
     }
 
-    /// The value of a field.
     pub(super) fn read<T>(
         &self,
         name: &str,

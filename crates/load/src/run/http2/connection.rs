@@ -55,7 +55,6 @@ pub(super) struct LoadHttp2Connection {
     rests: u8,
 }
 
-/// A request in progress.
 struct ActiveStream {
     key: StreamKey,
     client: Rc<PaceClient>,

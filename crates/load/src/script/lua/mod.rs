@@ -202,7 +202,6 @@ impl Script {
         self.shown(done)
     }
 
-    /// Whether there is a `done`.
     pub fn has_done(&self) -> bool {
         self.globals.raw_get("done").is_ok_and(|done: mlua::Value| done.is_function())
     }

@@ -16,7 +16,6 @@ pub(super) fn from_lua(value: mlua::Value) -> Result<LuaValue> {
     Copy { values: 0 }.value(value, 0)
 }
 
-/// A copy under way.
 struct Copy {
     values: usize,
 }
@@ -60,7 +59,6 @@ impl Copy {
     }
 }
 
-/// A value into a state.
 pub(super) fn into_lua(lua: &Lua, value: &LuaValue) -> Result<mlua::Value> {
     Ok(match value {
         LuaValue::Nil => mlua::Value::Nil,

@@ -6,7 +6,7 @@
 use super::{DIGITS, value};
 
 const TIMES: usize = 25;
-/// Digits of what is kept.
+/// The length of a stored password.
 const LENGTH: usize = 13;
 
 /// `ssddddddddddd`

@@ -45,7 +45,6 @@ fn read_bytes(text: &[u8]) -> Option<Vec<u8>> {
     (text.len() % 4 != 1).then_some(bytes)
 }
 
-/// The value of a digit.
 fn value(digit: u8) -> Option<u8> {
     memchr::memchr(digit, DIGITS).map(|at| at as u8)
 }

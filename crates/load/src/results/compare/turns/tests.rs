@@ -6,7 +6,6 @@ use super::*;
 use crate::results::Moment;
 use crate::results::testing::results;
 
-/// Pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
