@@ -11,6 +11,7 @@ mod figures;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod gate;
 mod hosts;
 mod progress;
 mod record;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::gate::GateRule;
+
 /// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
 
@@ -17,6 +19,10 @@ Options:
   --out DIR       the folder for all results (default: weir-lab/STUDY)
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --resume        go on with the blocks that are missing in that folder
+  --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
+                  that is not certain; with --against, the effect is that of the other server, and
+                  otherwise of each row on its baseline (repeatable)
+  --junit FILE    write the results of --fail-if for CI systems
   --wait-idle[=T] wait while the machine is busy, before each block, T (default: 10m) at most
   -h, --help      print this help
 
@@ -25,7 +31,7 @@ Without root they share loopback addresses. Ctrl-C keeps the blocks that are com
 ";
 
 /// The arguments after `run`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunArguments {
     /// Whether to print the usage.
     pub help: bool,
@@ -35,6 +41,8 @@ pub struct RunArguments {
     pub(super) resume: bool,
     pub(super) loopback: bool,
     pub(super) out: Option<PathBuf>,
+    pub(super) fail_if: Vec<GateRule>,
+    pub(super) junit: Option<PathBuf>,
     /// How long to wait while the machine is busy.
     pub(super) wait_idle: Option<Duration>,
 }
@@ -55,6 +63,8 @@ impl RunArguments {
                 "--resume" => arguments.resume = true,
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),
+                "--fail-if" => arguments.fail_if.push(GateRule::parse(&value()?)?),
+                "--junit" => arguments.junit = Some(value()?.into()),
                 "--out" => arguments.out = Some(value()?.into()),
                 option if option.starts_with("--wait-idle") => {
                     arguments.wait_idle = Some(wait_idle(option)?);
@@ -63,6 +73,9 @@ impl RunArguments {
                 _ if arguments.study.is_empty() => arguments.study = word,
                 _ => return Err("only one study can be run at a time".to_owned()),
             }
+        }
+        if arguments.junit.is_some() && arguments.fail_if.is_empty() {
+            return Err("--junit requires --fail-if".to_owned());
         }
         if arguments.study.is_empty() && !arguments.help {
             return Err("a study is required".to_owned());

@@ -24,6 +24,7 @@ use folder::StudyFolder;
 use program::ServerProgram;
 use turns::TurnSettings;
 
+use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
 use crate::report;
@@ -38,8 +39,15 @@ pub fn list() -> String {
     BUILT_IN.iter().map(line).collect()
 }
 
-/// Runs a study and returns the report for the terminal; `weir` is this program.
-pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<String, String> {
+/// The report for the terminal.
+pub struct RunReport {
+    pub text: String,
+    /// The worst result of the limits.
+    pub verdict: GateVerdict,
+}
+
+/// Runs a study; `weir` is this program.
+pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<RunReport, String> {
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
@@ -65,7 +73,15 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     let with = TurnSettings { weir, wait_idle: arguments.wait_idle };
     turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
     folder.write_reports(&record)?;
-    Ok(format!("{}\nAll results: {}\n", report::text::of(&record), folder.path().display()))
+    let results = gate::judge(&record, &arguments.fail_if);
+    if let Some(file) = &arguments.junit {
+        let junit = gate::junit(&record.name, &results);
+        fs::write(file, junit).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    let (report, limits) = (report::text::of(&record), gate::text(&results));
+    let text = format!("{report}\n{limits}All results: {}\n", folder.path().display());
+    let verdict = results.iter().map(|result| result.verdict).max();
+    Ok(RunReport { text, verdict: verdict.unwrap_or(GateVerdict::Passes) })
 }
 
 /// A built-in study, or one from a file.

@@ -22,6 +22,8 @@ fn arguments_are_parsed() {
         ("same --fast", "unknown option --fast"),
         ("same --out", "--out requires a value"),
         ("same --against weir", "--against names weir as well"),
+        ("same --junit f", "--junit requires --fail-if"),
+        ("same --fail-if fast", "--fail-if fast: expected a limit"),
         ("same --wait-idleness", "unknown option --wait-idleness"),
         ("same --wait-idle=soon", "--wait-idle=soon is no time such as 10m"),
     ] {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::doctor::{self, DoctorArguments};
+use lab::gate::GateVerdict;
 use lab::run::{self, RunArguments};
 use lab::tune::{self, TuneArguments};
 
@@ -25,6 +26,9 @@ weir lab COMMAND --help explains a command.
 
 pub const LAB_COMMANDS: [&str; 4] = ["run", "list", "tune", "doctor"];
 
+/// The exit codes of a study with limits (`--fail-if`).
+const BEYOND_LIMIT: u8 = 3;
+const INCONCLUSIVE: u8 = 4;
 /// The exit code of a doctor who cannot say anything.
 const UNREADABLE: u8 = 2;
 
@@ -44,12 +48,20 @@ pub(super) fn start(arguments: &[OsString]) -> ExitCode {
 }
 
 fn measure(words: &[OsString]) -> ExitCode {
-    let report = RunArguments::parse(words).map_err(|why| format!("{why}\n{}", run::USAGE));
-    let report = report.and_then(|arguments| match arguments.help {
-        true => Ok(run::USAGE.to_owned()),
-        false => run::run(&arguments, &this_program()?, words),
-    });
-    told("run", report)
+    let arguments = match RunArguments::parse(words) {
+        Ok(arguments) if arguments.help => return code(print(run::USAGE)),
+        Ok(arguments) => arguments,
+        Err(why) => return told("run", Err(format!("{why}\n{}", run::USAGE))),
+    };
+    match this_program().and_then(|weir| run::run(&arguments, &weir, words)) {
+        Ok(report) if print(&report.text).is_ok() => match report.verdict {
+            GateVerdict::Passes => ExitCode::SUCCESS,
+            GateVerdict::Fails => BEYOND_LIMIT.into(),
+            GateVerdict::Inconclusive => INCONCLUSIVE.into(),
+        },
+        Ok(_) => ExitCode::FAILURE,
+        Err(why) => told("run", Err(why)),
+    }
 }
 
 fn search(words: &[OsString]) -> ExitCode {
