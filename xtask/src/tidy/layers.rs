@@ -170,6 +170,9 @@ const LAYERED: &[LayeredCrate] = &[
         cycles: &[&["master", "master::reload", "master::upgrade"]],
         ..LayeredCrate::without_cycles("crates/weir/src/")
     },
+    LayeredCrate::without_cycles("crates/processes/src/"),
+    LayeredCrate::without_cycles("crates/statistics/src/"),
+    LayeredCrate::without_cycles("xtask/src/"),
 ];
 
 pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
