@@ -170,6 +170,7 @@ const LAYERED: &[LayeredCrate] = &[
         cycles: &[&["master", "master::reload", "master::upgrade"]],
         ..LayeredCrate::without_cycles("crates/weir/src/")
     },
+    LayeredCrate::without_cycles("crates/load/src/"),
     LayeredCrate::without_cycles("crates/processes/src/"),
     LayeredCrate::without_cycles("crates/statistics/src/"),
     LayeredCrate::without_cycles("xtask/src/"),
