@@ -43,25 +43,7 @@ const LAYERED: &[LayeredCrate] = &[
     },
     LayeredCrate::without_cycles("crates/net/src/"),
     LayeredCrate::without_cycles("crates/http2_client/src/"),
-    LayeredCrate {
-        // The files of a folder use the types of its `mod.rs`, which puts them to work.
-        cycles: &[
-            &[
-                "doctor",
-                "doctor::checks",
-                "doctor::checks::backends",
-                "doctor::checks::certificates",
-                "doctor::checks::files",
-                "doctor::checks::logs",
-                "doctor::checks::queues",
-                "doctor::checks::workers",
-                "doctor::finding",
-                "doctor::report",
-            ],
-            &["study", "study::check", "study::rows", "study::setting"],
-        ],
-        ..LayeredCrate::without_cycles("crates/lab/src/")
-    },
+    LayeredCrate::without_cycles("crates/lab/src/"),
     LayeredCrate::without_cycles("crates/sandbox/src/"),
     LayeredCrate {
         folder: "crates/upstream/src/",
