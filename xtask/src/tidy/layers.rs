@@ -159,7 +159,18 @@ const LAYERED: &[LayeredCrate] = &[
 ];
 
 pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
-    LAYERED.iter().flat_map(|layered| layered.check(sources)).collect()
+    let found = LAYERED.iter().flat_map(|layered| layered.check(sources));
+    found.chain(uncovered(sources)).collect()
+}
+
+/// Crates that are not in the table.
+fn uncovered(sources: &[SourceFile]) -> impl Iterator<Item = Problem> {
+    sources.iter().filter_map(|file| {
+        let folder =
+            file.path.strip_suffix("Cargo.toml").filter(|name| name.starts_with("crates/"))?;
+        let is_covered = LAYERED.iter().any(|layered| layered.folder == format!("{folder}src/"));
+        (!is_covered).then(|| file.problem(0, "this crate is not in tidy/layers.rs"))
+    })
 }
 
 impl LayeredCrate {
@@ -402,6 +413,14 @@ mod tests {
         ];
         let expected = ["src/low/a.rs:2: imports from other::part, which low does not know"];
         assert_eq!(found(&SMALL, &files), expected);
+    }
+
+    #[test]
+    fn a_crate_that_is_not_in_the_table_is_found() {
+        let project =
+            project_of(&[("crates/planted/Cargo.toml", ""), ("crates/net/Cargo.toml", "")]);
+        let found: Vec<_> = check(&project).iter().map(Problem::to_string).collect();
+        assert_eq!(found, ["crates/planted/Cargo.toml: this crate is not in tidy/layers.rs"]);
     }
 
     #[test]
