@@ -9,14 +9,16 @@ mod backends;
 mod bystander;
 pub(crate) mod frames;
 mod key_updates;
+mod server;
 mod unfinished;
 
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use processes::procfs;
+
 use crate::args::Args;
-use crate::bench::procfs;
 use crate::own_certificate::OwnCertificate;
 use crate::project;
 use crate::running::Running;
@@ -89,7 +91,7 @@ fn attack_server(
     for tls in [false, true] {
         let transport = if tls { "TLS" } else { "plain" };
         for attack in ATTACKS.iter().filter(|attack| attack.name.contains(only)) {
-            let server = start(program, &keys, tls)?;
+            let server = server::start(program, &keys, tls)?;
             let report = attack_with(&server, attack, tls)?;
             println!("{:26} {transport:5} {report}", attack.name);
             if let Err(why) = report.judge(attack, &server) {
@@ -100,24 +102,7 @@ fn attack_server(
     Ok(())
 }
 
-fn start(program: &Path, keys: &OwnCertificate, tls: bool) -> Result<Running, String> {
-    let (parameter, directives) =
-        if tls { (" ssl", keys.directives()) } else { ("", String::new()) };
-    let http = format!(
-        "error_log DIR/error.log info;
-         server {{
-             listen ADDRESS{parameter}; listen unix:DIR/other.sock; http2 on; {directives}
-             send_timeout 1s; keepalive_requests 1000000; client_max_body_size 0;
-             location / {{ default_type text/plain; return 200 hello\\n; }}
-             location /large {{ alias DIR/large; }}
-         }}"
-    );
-    let server = Running::start(program, 1, &http)?;
-    let large = server.file("large");
-    std::fs::write(&large, vec![b'x'; 1 << 20]).map_err(|err| err.to_string())?;
-    Ok(server)
-}
-
+/// How an attack went.
 struct AttackReport {
     sent: u32,
     ends: Vec<Result<(), String>>,

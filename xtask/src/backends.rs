@@ -4,6 +4,7 @@
 //! is told so and goes on without it. Nothing is measured, and every transfer is bounded in time.
 
 mod checks;
+mod notes;
 mod php;
 pub(crate) mod program;
 
@@ -14,6 +15,7 @@ use crate::args::Args;
 use crate::running::Running;
 use crate::{packages, php_fpm, project};
 use checks::BackendCheck;
+use notes::Notes;
 use program::RunningBackend;
 
 pub(crate) const HELP: &str = "real servers behind Weir, real clients before it
@@ -244,7 +246,7 @@ fn play(
     let mut notes = Notes::new();
     if server.http {
         let ranges = if server.ranges { "/range" } else { "/forced/range" };
-        in_every_way(&check, ranges, &mut notes)?;
+        check.in_every_way(ranges, &mut notes)?;
     }
     if server.websockets {
         let url = format!("ws://{}/ws", running.address);
@@ -253,35 +255,4 @@ fn play(
         }
     }
     Ok(notes.done)
-}
-
-/// What is asked of every server that speaks HTTP.
-fn in_every_way(check: &BackendCheck, ranges: &str, notes: &mut Notes) -> Result<(), String> {
-    notes.note("kept connections", check.keepalive())?;
-    notes.note("ranges", check.ranges(ranges))?;
-    for prefix in ["", "/streamed"] {
-        notes.note(&format!("upload{prefix}"), check.upload(prefix, false))?;
-        notes.note(&format!("download{prefix}"), check.download(&format!("{prefix}/sized")))?;
-        notes.note(&format!("chunks{prefix}"), check.download(&format!("{prefix}/chunked")))?;
-    }
-    notes.note("upload in chunks", check.upload("", true))
-}
-
-/// What was done with a server, each with its time.
-struct Notes {
-    done: Vec<String>,
-    begun: Instant,
-}
-
-impl Notes {
-    fn new() -> Self {
-        Self { done: Vec::new(), begun: Instant::now() }
-    }
-
-    /// `result` is of the time since the last.
-    fn note(&mut self, what: &str, result: Result<(), String>) -> Result<(), String> {
-        self.done.push(format!("{what} {:.1} s", self.begun.elapsed().as_secs_f64()));
-        self.begun = Instant::now();
-        result.map_err(|why| format!("{what}: {why}"))
-    }
 }

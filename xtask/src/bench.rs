@@ -11,21 +11,23 @@ mod idle;
 mod load;
 mod report;
 mod rows;
+mod sample;
 mod scratch;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use processes::server::{self, Cores, MeasuredServer};
+
 use crate::args::Args;
 use crate::weir_backend::WeirBackend;
 use crate::{packages, project};
 use answer::BenchAnswer;
-pub(crate) use processes::{procfs, server};
 use report::BenchReport;
 use rows::{BenchBackend, BenchRow, BenchWork, ROWS, TurnLoad};
+use sample::{ContenderSamples, Sample};
 use scratch::{BenchFolder, BenchSite};
 pub(crate) use scratch::{ECDSA_KEY, RSA_KEY, make_certificate};
-use server::{Cores, MeasuredServer};
 
 pub(crate) const HELP: &str = "CPU per request, Weir and nginx in turn, as ratios
 
@@ -47,8 +49,6 @@ trying out.
 ";
 
 const ROUNDS: usize = 24;
-/// Below this the spread of the ratio says little.
-const ROUNDS_MEANT: usize = 16;
 /// Turns for each measurement with a fresh server, which takes seconds.
 const TURNS_PER_LONG_ROUND: usize = 5;
 const TURN_MS: u64 = 200;
@@ -77,20 +77,6 @@ struct Bench {
     rounds: usize,
     turn_ms: u64,
     seconds: u64,
-}
-
-/// One measurement of one server.
-struct Sample {
-    /// Microseconds of CPU per request, or bytes per connection.
-    figure: f64,
-    /// What went wrong without stopping the measurement.
-    complaint: Option<String>,
-}
-
-/// All measurements of one server for a row.
-struct ContenderSamples {
-    samples: Vec<Sample>,
-    answer: BenchAnswer,
 }
 
 /// A server that serves a row, with what stands behind it.

@@ -3,21 +3,25 @@
 //! A proof is a file here and a line in [`PROOFS`]. What they share is here: the program under
 //! test, a folder, and how a proof ends. How cheap the program is, `bench` measures.
 
+mod folder;
 mod generator;
 mod handshakes;
 mod latency;
 mod limit;
 mod names;
+mod port;
 mod soak;
 mod stream;
 mod transfers;
+mod verdict;
 
-use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::project;
+pub(crate) use folder::ProofFolder;
+pub(crate) use port::free_port;
+pub(crate) use verdict::ProofVerdict;
 
 pub(crate) const HELP: &str =
     "weir load's figures, the limit, large bodies, sessions of stream, TLS
@@ -93,15 +97,6 @@ soak        Attackers that once stopped a worker, all at once for an hour, with 
   --nginx PATH     an nginx, which is shown beside it
 ";
 
-/// How a proof ended that found nothing wrong.
-pub(crate) enum ProofVerdict {
-    Right,
-    /// What it needs is not installed.
-    Skipped(String),
-    /// The machine did not let it be found out.
-    Disturbed(String),
-}
-
 struct Proof {
     name: &'static str,
     run: fn(Args, &Path) -> Result<ProofVerdict, String>,
@@ -156,50 +151,6 @@ fn chosen(words: &[String]) -> Result<(&'static [Proof], &[String]), String> {
         }
         _ => Ok((PROOFS, words)),
     }
-}
-
-/// A folder of a proof; it goes away with this.
-pub(crate) struct ProofFolder(pub(crate) PathBuf);
-
-impl ProofFolder {
-    pub(crate) fn new(name: &str) -> Result<Self, String> {
-        Self::within(std::env::temp_dir(), name)
-    }
-
-    /// In memory where there is a folder of that kind: a disk may have a program wait with its log.
-    fn in_memory(name: &str) -> Result<Self, String> {
-        let memory = PathBuf::from("/dev/shm");
-        Self::within(if memory.is_dir() { memory } else { std::env::temp_dir() }, name)
-    }
-
-    fn within(parent: PathBuf, name: &str) -> Result<Self, String> {
-        let folder = parent.join(format!("weir-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|err| format!("{}: {err}", folder.display()))?;
-        Ok(Self(folder))
-    }
-
-    pub(crate) fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
-        let file = self.join(name);
-        fs::write(&file, text).map_err(|err| format!("{}: {err}", file.display()))?;
-        Ok(file)
-    }
-}
-
-impl Drop for ProofFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A port that is free now; the server takes it a moment later.
-pub(crate) fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(|err| format!("a free port: {err}"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bench::server::MeasuredServer;
+use processes::server::MeasuredServer;
+
 use crate::prove::{ProofFolder, free_port};
 use crate::{packages, project};
 

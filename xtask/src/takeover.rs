@@ -10,6 +10,7 @@ mod commands;
 mod debian_root;
 mod masters;
 mod page;
+mod patience;
 mod probes;
 mod sites;
 
@@ -19,13 +20,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::args::Args;
 use crate::project;
 use client::ClientTotals;
 use commands::Commands;
 use masters::{Masters, NGINX_ITSELF, WEIR};
+use patience::eventually;
 
 pub(crate) const HELP: &str = "prove that Weir takes over from nginx and gives back, losing nothing
 
@@ -41,9 +42,6 @@ Usage: cargo xtask takeover [--weir PATH] [--nginx PATH] [--times N] [--only loa
 
 /// Debian's.
 const NGINX: &str = "/usr/sbin/nginx";
-/// How long a step may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(10);
 /// Requests that are made between two steps.
 const REQUESTS_BETWEEN: usize = 200;
 
@@ -231,16 +229,4 @@ fn configuration(folder: &Path, address: SocketAddr) -> String {
              }}
          }}\n"
     )
-}
-
-/// Whether it came true in time.
-fn eventually(mut look: impl FnMut() -> bool) -> Option<()> {
-    let end = Instant::now() + PATIENCE;
-    while Instant::now() < end {
-        if look() {
-            return Some(());
-        }
-        thread::sleep(LOOK);
-    }
-    None
 }

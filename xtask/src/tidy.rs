@@ -13,17 +13,21 @@ mod manifest;
 mod named_tests;
 mod papers;
 mod paths;
+mod problem;
 mod size;
+mod source_file;
 mod text;
 pub(crate) mod translations;
 mod type_names;
 
-use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::process::Command;
 
 use crate::args::Args;
 use crate::project;
+pub(crate) use features::FEATURES;
+pub(crate) use problem::Problem;
+pub(crate) use source_file::SourceFile;
 
 pub(crate) const HELP: &str = "read every file git tracks for what the project's rules forbid
 
@@ -34,8 +38,6 @@ unsafe code outside `net`, features that are not listed, dependencies that
 docs/dependencies.md does not explain, tests and files that the documentation names and that do
 not exist, translations that are older than their page.
 ";
-
-pub(crate) const FEATURES: &str = "crates/http/src/features";
 
 type Rule = fn(&[SourceFile]) -> Vec<Problem>;
 
@@ -54,20 +56,6 @@ const RULES: &[Rule] = &[
     type_names::check,
     translations::check,
 ];
-
-pub(crate) struct SourceFile {
-    /// Relative to the root, with `/`.
-    path: String,
-    bytes: Vec<u8>,
-}
-
-#[derive(Debug, PartialEq)]
-pub(crate) struct Problem {
-    path: String,
-    /// From 1; 0 where the whole file is meant.
-    line: usize,
-    what: String,
-}
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Args::new(words).end()?;
@@ -99,38 +87,6 @@ fn sources(root: &Path) -> Result<Vec<SourceFile>, String> {
         }
     }
     Ok(sources)
-}
-
-impl SourceFile {
-    fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
-    }
-
-    /// The text; what is not UTF-8 counts as empty here and is reported by [`text::check`].
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.bytes).unwrap_or_default()
-    }
-
-    /// The crate whose folder this file is in.
-    fn crate_name(&self) -> Option<&str> {
-        if self.path.starts_with("xtask/") {
-            return Some("xtask");
-        }
-        self.path.strip_prefix("crates/")?.split_once('/').map(|(name, _)| name)
-    }
-
-    fn problem(&self, line: usize, what: impl Into<String>) -> Problem {
-        Problem { path: self.path.clone(), line, what: what.into() }
-    }
-}
-
-impl Display for Problem {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(out, "{}: {}", self.path, self.what),
-            line => write!(out, "{}:{line}: {}", self.path, self.what),
-        }
-    }
 }
 
 /// A project of a test's own: path and text of each file.

@@ -9,6 +9,7 @@
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
 pub mod backend;
+mod called_as;
 mod choices;
 mod command;
 mod expect;
@@ -27,7 +28,8 @@ pub mod target;
 mod tls;
 pub mod units;
 
-pub use command::{CalledAs, CommandError, command};
+pub use called_as::CalledAs;
+pub use command::{CommandError, command};
 
 /// Prints to standard error. Unlike `eprintln!`, it does not panic if that is closed.
 fn tell(text: &str) {

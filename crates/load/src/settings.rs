@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use net::Address;
 
+use crate::called_as::CalledAs;
 use crate::choices::CHOICES;
-use crate::command::CalledAs;
 use crate::expect::Expectation;
 use crate::options::{self, OptionPart};
 use crate::requests::{Mix, RequestDefaults, listed};

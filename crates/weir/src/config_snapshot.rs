@@ -14,8 +14,8 @@ use net::Address;
 use net::users::ProcessIdentity;
 use session::ListenerSlots;
 
-use crate::load::ConfigOrigin;
-use crate::places::Defaults;
+use crate::config_origin::ConfigOrigin;
+use crate::defaults::Defaults;
 use crate::subsystems::Sites;
 
 /// One configuration on its way.

@@ -12,12 +12,12 @@ use observe::{Errno, LogFiles};
 use session::ControlJobs;
 use zones::Zones;
 
-use crate::Reported;
 use crate::acceptor::AcceptLimits;
 use crate::config_snapshot::{SlotEntry, SlotOwners};
 use crate::event::Event;
 use crate::load::LoadedConfig;
 use crate::log::{self, emerg, notice};
+use crate::messages::Reported;
 use crate::ready;
 use crate::subsystems::{self, Sites};
 use crate::workers::{NextGeneration, Workers};

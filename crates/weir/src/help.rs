@@ -1,28 +1,20 @@
-//! The text of `-h` and `--help`, and the advice below an error in the command line.
+//! The text of `-h` and `--help`.
 
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::defaults::Defaults;
 use crate::name::{ProgramName, name};
-use crate::places::{Defaults, StartingUser};
-use crate::subcommand::SUBCOMMANDS;
+use crate::places::StartingUser;
 
-/// The whole text: nginx's help if the program is called `nginx`.
-pub fn text() -> String {
+/// The whole text, with the summary of each command: nginx's help if the program is called `nginx`.
+pub fn text(commands: impl Iterator<Item = (&'static str, &'static str)>) -> String {
     let mut text = String::new();
     match name().is_nginx() {
         true => nginx(&mut text),
-        false => weir(&mut text),
+        false => weir(commands, &mut text),
     }
     text
-}
-
-/// Points to the help below an error message. nginx does not do that.
-pub fn advise(guess: Option<String>, help: &str) {
-    if !name().is_nginx() {
-        guess.iter().for_each(|guess| observe::tell(format_args!("      {guess}\n")));
-        observe::tell(format_args!("      run \"{help}\" for help\n"));
-    }
 }
 
 fn nginx(text: &mut String) {
@@ -51,7 +43,7 @@ Options:
     );
 }
 
-fn weir(text: &mut String) {
+fn weir(commands: impl Iterator<Item = (&'static str, &'static str)>, text: &mut String) {
     let ProgramName { conf, .. } = name();
     let log = defaults().error_log;
     let log = log.as_deref().unwrap_or(Path::new("stderr"));
@@ -86,8 +78,8 @@ Commands:
 ",
         log = log.display()
     );
-    for subcommand in SUBCOMMANDS {
-        let _ = writeln!(text, "  {:<14}  {}", subcommand.name, subcommand.summary);
+    for (name, summary) in commands {
+        let _ = writeln!(text, "  {name:<14}  {summary}");
     }
     text.push_str(
         "

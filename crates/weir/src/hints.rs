@@ -8,9 +8,9 @@ use net::Address;
 use net::holder::{self, AddressHolder, Holder};
 use observe::LogOpenError;
 
-use crate::load::ConfigOrigin;
+use crate::config_origin::ConfigOrigin;
+use crate::defaults::Defaults;
 use crate::name::name;
-use crate::places::Defaults;
 
 /// About a log file.
 pub fn log(failed: &LogOpenError, defaults: &Defaults) -> Option<String> {

@@ -15,8 +15,10 @@ mod advice;
 mod arguments;
 mod check;
 mod command_line;
+mod config_origin;
 mod config_snapshot;
 mod control;
+mod defaults;
 mod embedded;
 mod event;
 mod help;
@@ -26,7 +28,9 @@ mod lenient;
 mod load;
 mod log;
 mod master;
+mod messages;
 mod name;
+mod parent;
 mod pid_file;
 mod places;
 mod ready;
@@ -47,19 +51,14 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use command_line::CommandLine;
-use load::ConfigOrigin;
+use config_origin::ConfigOrigin;
+use messages::{Reported, advise, code, print};
 use shared_limits::SharedLimits;
+use sockets::INHERITED;
 use start::ServerStart;
 
 #[global_allocator]
 static ALLOCATOR: net::memory::Allocator = net::memory::Allocator;
-
-/// An error that has already been reported.
-#[derive(Debug)]
-pub struct Reported;
-
-/// The variable that names the sockets to take over.
-const INHERITED: &str = "NGINX";
 
 fn main() -> ExitCode {
     let arguments = Arguments::take();
@@ -76,7 +75,7 @@ fn main() -> ExitCode {
         Err(wrong) => {
             let complaint = wrong.complaint(name.is_nginx());
             observe::tell(format_args!("{}: {complaint}\n", name.word));
-            help::advise(advice::on(&wrong), "weir --help");
+            advise(advice::on(&wrong), "weir --help");
             return ExitCode::FAILURE;
         }
     };
@@ -86,16 +85,20 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    subcommand::code(run(&command, &arguments))
+    code(run(&command, &arguments))
 }
 
 /// Requested output goes to standard output; nginx writes it to standard error.
 fn show(command: &CommandLine) {
-    let text = if command.show_help { help::text() } else { version::text(command) };
+    let text = if command.show_help {
+        help::text(subcommand::summaries())
+    } else {
+        version::text(command)
+    };
     match name::name().is_nginx() {
         true => observe::tell(format_args!("{text}")),
         // The reader may have closed the pipe.
-        false => drop(subcommand::print(text)),
+        false => drop(print(text)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
-use crate::places::Defaults;
+use crate::defaults::Defaults;
 
 /// The nginx version whose behaviour is matched.
 pub const NGINX_VERSION: &str = "1.31.3";

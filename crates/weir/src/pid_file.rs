@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use observe::{Errno, Level, tell};
 
+use crate::defaults::Defaults;
 use crate::log::{alert, emerg};
-use crate::places::Defaults;
-use crate::{Reported, hints, ready};
+use crate::messages::Reported;
+use crate::{hints, ready};
 
 /// The suffix of the old master's file while a new binary's master runs beside it.
 const OLD: &str = ".oldbin";

@@ -11,12 +11,14 @@ use http::TempFolder;
 use net::users::ProcessIdentity;
 use observe::{Errno, ErrorLog, LogFiles};
 
-use crate::load::{self, ConfigOrigin, LoadedConfig};
+use crate::config_origin::ConfigOrigin;
+use crate::defaults::Defaults;
+use crate::hints;
+use crate::load::{self, LoadedConfig};
 use crate::log::{alert, emerg};
+use crate::messages::Reported;
 use crate::name::name;
-use crate::places::Defaults;
 use crate::settings::ProgramSettings;
-use crate::{Reported, hints};
 
 /// Creates the directories and opens the logs that a configuration names.
 pub fn make_ready(loaded: &LoadedConfig, origin: &ConfigOrigin) -> Result<(), Reported> {

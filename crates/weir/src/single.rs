@@ -7,12 +7,14 @@ use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::Errno;
 
+use crate::config_origin::ConfigOrigin;
 use crate::control::Control;
 use crate::event::{Event, from_signals, later, log_signal};
-use crate::load::{self, ConfigOrigin, LoadedConfig};
+use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
+use crate::messages::Reported;
 use crate::sockets::{ListenSockets, PAUSE, Prepared, TRIES_MAX};
-use crate::{Reported, pid_file, ready};
+use crate::{pid_file, ready};
 
 /// How long workers may take to flush their logs when told to stop.
 const STOP_MAX: Duration = Duration::from_millis(500);

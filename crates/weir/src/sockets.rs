@@ -22,10 +22,13 @@ use net::listening::{self, ListenError};
 use net::{Address, SocketOptions};
 use observe::{Errno, Level};
 
-use crate::Reported;
 use crate::config_snapshot::SlotEntry;
 use crate::log::{alert, emerg, notice};
+use crate::messages::Reported;
+use crate::parent;
 
+/// The variable that names the sockets to take over.
+pub const INHERITED: &str = "NGINX";
 /// How often to try an address that is in use.
 pub const TRIES_MAX: u32 = 5;
 /// The pause between two tries.
@@ -365,7 +368,7 @@ impl ListenSlot {
 
     /// Whether the program that this one took the socket from still runs.
     fn has_living_parent(&self) -> bool {
-        self.inherited && crate::start::has_first_parent()
+        self.inherited && parent::has_first()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starts a server from a configuration; also `-t` and `-s`.
 
 use std::io::{Write, stdout};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use std::path::Path;
 
@@ -16,13 +16,15 @@ use zones::Zones;
 
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, SignalRequest};
-use crate::load::{self, ConfigOrigin, LoadedConfig};
+use crate::config_origin::ConfigOrigin;
+use crate::load::{self, LoadedConfig};
 use crate::log::{alert, emerg, notice};
+use crate::messages::Reported;
 use crate::name::name;
 use crate::settings::ProgramSettings;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
-use crate::{Reported, hints, master, pid_file, ready, single};
+use crate::{hints, master, parent, pid_file, ready, single};
 
 /// Sets the log used until the configuration names one. A configuration test writes to it only if
 /// it exists. If no file is named, important messages also go to the terminal.
@@ -221,15 +223,8 @@ fn is_taken(address: &Address, options: &SocketOptions) -> bool {
     }
 }
 
-static PARENT: OnceLock<i32> = OnceLock::new();
-
-/// Whether the process that started this one still runs.
-pub fn has_first_parent() -> bool {
-    PARENT.get() == Some(&net::process::parent())
-}
-
 fn go_into_background(daemon: bool) -> Result<(), Reported> {
-    PARENT.get_or_init(|| if daemon { net::process::id() } else { net::process::parent() });
+    parent::remember_first(daemon);
     if !daemon {
         return Ok(());
     }

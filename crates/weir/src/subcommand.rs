@@ -5,15 +5,15 @@ mod fmt;
 mod lab;
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 pub use lab::LAB_COMMANDS;
 use load::CalledAs;
 
+use crate::messages::{Reported, advise, code, complain, print};
 use crate::name::name;
-use crate::{Reported, check, help, reference, trial};
+use crate::{check, help, reference, trial};
 
 pub struct Subcommand {
     pub name: &'static str,
@@ -26,7 +26,7 @@ pub struct Subcommand {
 }
 
 /// All commands, in the order of the help.
-pub static SUBCOMMANDS: &[Subcommand] = &[
+static SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "load",
         summary: "measure a server, with wrk's options and more",
@@ -81,6 +81,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SUBCOMMANDS.iter().map(|subcommand| subcommand.name)
 }
 
+/// Their names, each with its line in the list of commands.
+pub fn summaries() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SUBCOMMANDS.iter().map(|subcommand| (subcommand.name, subcommand.summary))
+}
+
 /// Runs the command that the arguments begin with, if any.
 pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<ExitCode> {
     if called.is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new("wrk"))) {
@@ -88,14 +93,6 @@ pub fn run(called: Option<&OsStr>, arguments: &[OsString]) -> Option<ExitCode> {
     }
     let (first, rest) = arguments.split_first().filter(|_| !name().is_nginx())?;
     Some(find(first)?.start(rest))
-}
-
-/// The exit code of most commands.
-pub fn code(result: Result<(), Reported>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Reported) => ExitCode::FAILURE,
-    }
 }
 
 fn find(name: &OsStr) -> Option<&'static Subcommand> {
@@ -114,29 +111,6 @@ impl Subcommand {
     }
 }
 
-/// Prints to standard output.
-pub fn print(text: impl AsRef<[u8]>) -> Result<(), Reported> {
-    std::io::stdout().write_all(text.as_ref()).map_err(|_| Reported)
-}
-
-/// Prints an error.
-pub fn complain(text: impl std::fmt::Display) -> Reported {
-    observe::tell(format_args!("weir: {text}\n"));
-    Reported
-}
-
-/// Rejects an argument of `weir NAME`, and suggests what may have been meant.
-pub fn refuse(name: &str, argument: &OsStr, options: &[&'static str]) -> Reported {
-    let word = argument.to_string_lossy();
-    let told = match word.starts_with('-') {
-        true => complain(format_args!("{name}: invalid option: \"{word}\"")),
-        false => complain(format_args!("{name}: unexpected argument \"{word}\"")),
-    };
-    let nearest = conf::suggest::nearest(word.as_bytes(), options.iter().copied());
-    help::advise(nearest.map(conf::suggest::did_you_mean), &format!("weir {name} --help"));
-    told
-}
-
 fn load(arguments: &[OsString], called: CalledAs) -> Result<(), Reported> {
     let name = if called == CalledAs::Wrk { "wrk" } else { "weir load" };
     load::command(arguments, called).map_err(|failed| {
@@ -153,14 +127,14 @@ fn backend(arguments: &[OsString]) -> Result<(), Reported> {
 }
 
 fn print_help(arguments: &[OsString]) -> ExitCode {
-    let Some(named) = arguments.first() else { return code(print(help::text())) };
+    let Some(named) = arguments.first() else { return code(print(help::text(summaries()))) };
     match find(named) {
         Some(subcommand) => subcommand.start(&["--help".into()]),
         None => {
             let word = named.to_string_lossy();
             complain(format_args!("unknown command \"{word}\""));
             let nearest = conf::suggest::nearest(word.as_bytes(), names());
-            help::advise(nearest.map(conf::suggest::did_you_mean), "weir --help");
+            advise(nearest.map(conf::suggest::did_you_mean), "weir --help");
             ExitCode::FAILURE
         }
     }

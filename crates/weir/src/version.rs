@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use crate::command_line::CommandLine;
+use crate::defaults::Defaults;
 use crate::name::{ProgramName, name};
-use crate::places::{Defaults, StartingUser, UserFiles};
+use crate::places::{StartingUser, UserFiles};
 use crate::settings;
 
 /// The text that the options select.

@@ -13,13 +13,13 @@ use net::{Mailbox, MailboxSender};
 use observe::{Errno, tell};
 use zones::Zones;
 
-use crate::Reported;
 use crate::config_snapshot::ConfigSnapshot;
 use crate::control::Control;
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::ipc::{Message, MessageKind};
 use crate::load::{self, LoadedConfig};
 use crate::log::{alert, emerg, notice};
+use crate::messages::Reported;
 use crate::name::name;
 use crate::ready;
 use crate::shared_limits::SharedLimits;

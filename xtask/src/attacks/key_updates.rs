@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::bystander::Bystander;
+use super::server;
 use crate::own_certificate::OwnCertificate;
 use crate::project;
 
@@ -51,7 +52,7 @@ fn build() -> Result<PathBuf, String> {
 
 fn run_one(program: &Path, client: &Path, way: &str, end: &str) -> Result<(), String> {
     let keys = OwnCertificate::new()?;
-    let server = super::start(program, &keys, true)?;
+    let server = server::start(program, &keys, true)?;
     let bystander = Bystander::start(&server.file("other.sock"))?;
     let address = server.address.to_string();
     let start = || {

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use processes::procfs;
+
 use super::frames::{
     CONTINUATION, DATA, END_STREAM, GET, HEADERS, PING, PREFACE, SETTINGS, frame, get, post,
     setting,
 };
-use crate::bench::procfs;
 use crate::running::Running;
 
 /// Connections that stop in the same way.

@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The longest wait for a read or a write.
+use super::notes::Notes;
+
+/// So long nothing may come.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// The longest time of one transfer.
@@ -28,6 +30,18 @@ pub(super) struct CheckConnection {
 }
 
 impl BackendCheck {
+    /// What is asked of every server that speaks HTTP.
+    pub(super) fn in_every_way(&self, ranges: &str, notes: &mut Notes) -> Result<(), String> {
+        notes.note("kept connections", self.keepalive())?;
+        notes.note("ranges", self.ranges(ranges))?;
+        for prefix in ["", "/streamed"] {
+            notes.note(&format!("upload{prefix}"), self.upload(prefix, false))?;
+            notes.note(&format!("download{prefix}"), self.download(&format!("{prefix}/sized")))?;
+            notes.note(&format!("chunks{prefix}"), self.download(&format!("{prefix}/chunked")))?;
+        }
+        notes.note("upload in chunks", self.upload("", true))
+    }
+
     /// Many requests on one connection.
     pub(super) fn keepalive(&self) -> Result<(), String> {
         let mut peer = self.open()?;

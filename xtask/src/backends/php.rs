@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::checks::BackendCheck;
-use super::{Notes, in_every_way};
+use super::notes::Notes;
 use crate::php_fpm::{self, PhpFpm};
 use crate::project;
 use crate::running::Running;
@@ -32,7 +32,7 @@ pub(super) fn play(weir: &Path, bytes: u64) -> Result<Vec<String>, String> {
     notes.note("stderr", php.stderr())?;
     notes.note("fatal error", php.fatal_error())?;
     notes.note("missing script", php.missing_script())?;
-    in_every_way(&check, "/forced/range", &mut notes)?;
+    check.in_every_way("/forced/range", &mut notes)?;
     Ok(notes.done)
 }
 

@@ -5,8 +5,10 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::server::MeasuredServer;
-use super::{Sample, procfs};
+use processes::procfs;
+use processes::server::MeasuredServer;
+
+use super::sample::Sample;
 
 const IDLE: Duration = Duration::from_secs(10);
 

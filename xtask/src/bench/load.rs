@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use processes::procfs;
+use processes::server::MeasuredServer;
+
 use super::rows::TurnLoad;
-use super::server::MeasuredServer;
-use super::{Sample, procfs};
+use super::sample::Sample;
 use crate::project;
 
 const WARM_UP_SECONDS: u64 = 1;

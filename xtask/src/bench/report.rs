@@ -3,7 +3,10 @@
 use statistics::{median, quartiles};
 
 use super::rows::{BenchRow, BenchWork};
-use super::{ContenderSamples, ROUNDS_MEANT, Sample};
+use super::sample::{ContenderSamples, Sample};
+
+/// Below this the spread of the ratio says little.
+const ROUNDS_MEANT: usize = 16;
 
 pub(super) struct BenchReport {
     failed: Vec<&'static str>,

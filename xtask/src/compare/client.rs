@@ -8,7 +8,6 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::case::{CaseConnection, ConnectionStep};
-use super::curl;
 use super::place::ServerEnvironment;
 use super::reply::{self, Extent};
 
@@ -42,10 +41,6 @@ pub(super) fn play(
         let port = place.ports.get(port).ok_or("no such port")?;
         ScriptedConnection::open(*port).map_err(|e| format!("connect: {e}"))
     };
-    if let [ConnectionStep::Curl(asked)] = &request.steps[..] {
-        let port = place.ports.get(request.port).ok_or("no such port")?;
-        return curl::play(asked, *port);
-    }
     let mut connection = open(request.port)?;
     while used.contains(&connection.answer.port) {
         connection = open(request.port)?;

@@ -5,6 +5,7 @@
 //! `conformance/known-differences.txt`.
 
 mod areas;
+mod case;
 mod grammar;
 mod mutate;
 mod shrink;
@@ -15,81 +16,19 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use statistics::SplitMix;
-
 use super::case::Case;
+use super::comparison::ProgramComparison;
 use super::known::Difference;
-use super::{ProgramComparison, diff, report};
-use areas::{AREAS, GrammarArea};
-use grammar::Grammar;
-use tree::ConfigNode;
-
-/// How many requests a configuration gets.
-const REQUESTS: usize = 12;
+use super::options::RandomCases;
+use super::{diff, report};
+use areas::AREAS;
+use case::RandomCase;
 
 /// These wait more than the corpus does.
 const CASES_AT_ONCE: usize = 12;
 
-/// Of so many cases one has slips in its configuration, which mostly both servers refuse.
-const MUTATED_ONE_OF: u64 = 6;
-
 /// Tries before a difference counts: clocks tick, and other programs take ports.
 const TRIES: usize = 3;
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct RandomCases {
-    /// How many of each area.
-    pub(super) count: u64,
-    /// The number of the first.
-    pub(super) seed: u64,
-    /// Only areas whose name contains this.
-    pub(super) area: String,
-    /// Whether differences are shrunk, which takes a minute for each.
-    pub(super) shrinks: bool,
-    /// Whether cases are printed instead of played.
-    pub(super) prints: bool,
-}
-
-/// A generated configuration and its requests, each as lines of a case.
-#[derive(Clone, Debug, PartialEq)]
-struct RandomCase {
-    name: String,
-    config: Vec<ConfigNode>,
-    stream: Vec<ConfigNode>,
-    requests: Vec<String>,
-}
-
-impl RandomCase {
-    fn generate(area: &GrammarArea, grammar: &Grammar, number: u64) -> RandomCase {
-        let name = format!("{}-{number}", area.name);
-        let mut random = SplitMix::new(hash(&name));
-        let nodes = |text: String| tree::without_duplicates(ConfigNode::parse(&text));
-        let mut config = valid::valid(nodes(grammar.text("config", &mut random)));
-        let mut stream = valid::valid(nodes(grammar.text("stream", &mut random)));
-        if number % MUTATED_ONE_OF == MUTATED_ONE_OF - 1 {
-            let changed = if stream.is_empty() { &mut config } else { &mut stream };
-            *changed = mutate::mutated(std::mem::take(changed), &mut random);
-        }
-        let requests = (0..REQUESTS).map(|_| grammar.text("request", &mut random)).collect();
-        RandomCase { name, config, stream, requests }
-    }
-
-    /// The text of a case file.
-    fn text(&self) -> String {
-        let mut text = format!("{}{}", areas::log_format(), tree::text(&self.config));
-        if !self.stream.is_empty() {
-            text += &format!("}}\nstream {{\n{}", tree::text(&self.stream));
-        }
-        text + "--- files\n" + &areas::files() + "--- requests\n" + &self.requests.join("\n") + "\n"
-    }
-}
-
-/// FNV-1a: neighbouring numbers give seeds far apart.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    })
-}
 
 /// Plays the cases; an error where any differ and the difference is not accepted.
 pub(super) fn run(comparison: &ProgramComparison<'_>, wanted: &RandomCases) -> Result<(), String> {
@@ -196,7 +135,7 @@ impl RandomRun<'_> {
             println!("{}\n----", case.requests.join("\n"));
         }
         for (title, lines) in first.iter().take(if self.shrinks { 1 } else { 3 }) {
-            report::print_lines(title, lines, super::DIFFERENCE_LINES_MAX);
+            report::print_lines(title, lines, report::DIFFERENCE_LINES_MAX);
         }
     }
 

@@ -6,6 +6,9 @@
 use super::case::{Case, CaseConnection, Differs};
 use super::diff::diff as diff_of;
 
+/// Of a difference, this much is shown where all cases run; a single case shows everything.
+pub(super) const DIFFERENCE_LINES_MAX: usize = 16;
+
 /// A request may be longer than anybody wants to read.
 const TITLE_CHARS_MAX: usize = 150;
 

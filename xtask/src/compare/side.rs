@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::case::Case;
+use super::case::{Case, CaseConnection, ConnectionStep};
 use super::client::{self, ConnectionReplies};
+use super::curl;
 use super::place::ServerEnvironment;
 use super::server::{ComparedProgram, ComparedServer, LogLine};
 use super::{reply, text, times};
@@ -30,7 +31,7 @@ impl ServerTranscript {
         let mut transcripts = Vec::new();
         for request in &case.requests {
             server.backends.begin(&request.script, &place);
-            let answer = client::play(request, &place, &ports);
+            let answer = play(request, &place, &ports);
             ports.push(answer.as_ref().map_or(0, |answer| answer.port));
             let mut lines = answer_lines(answer, &place, any_order, request.is_brief);
             if request.title.contains("mirror") {
@@ -69,6 +70,21 @@ impl ServerTranscript {
             Some(index) => self.transcripts[index].push(format!("{file}: {}", shown(text))),
             None => self.whole.push(format!("{file}: {}", shown(&line.text))),
         }
+    }
+}
+
+/// Plays a request by the client that it is for.
+fn play(
+    request: &CaseConnection,
+    place: &ServerEnvironment,
+    used: &[u16],
+) -> Result<ConnectionReplies, String> {
+    match &request.steps[..] {
+        [ConnectionStep::Curl(asked)] => {
+            let port = place.ports.get(request.port).ok_or("no such port")?;
+            curl::play(asked, *port)
+        }
+        _ => client::play(request, place, used),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::case::Differs;
 use super::report::{RequestVerdict, judge};
+use super::side::ServerTranscript;
 use super::*;
 
 const NGINX: &str = "/usr/sbin/nginx";

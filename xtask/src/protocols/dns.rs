@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{ProtocolServer, bounded, printed};
+use super::command::{bounded, printed};
+use super::server::ProtocolServer;
 use crate::packages;
 use crate::prove::{ProofFolder, free_port};
 use crate::stream_server::ServedStream;

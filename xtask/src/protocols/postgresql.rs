@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::{ProtocolServer, bounded, printed};
+use super::command::{bounded, printed};
+use super::server::ProtocolServer;
 use crate::prove::{ProofFolder, free_port};
 use crate::stream_server::ServedStream;
 use crate::{packages, project};

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Command;
 
-use super::{ProtocolServer, bounded, printed};
+use super::command::{bounded, printed};
+use super::server::ProtocolServer;
 use crate::packages;
 use crate::prove::free_port;
 use crate::stream_server::ServedStream;

@@ -3,17 +3,18 @@
 //! What is reported must be what the server saw. Nothing is measured: how fast they are is `bench`.
 
 mod node_wrk;
+mod outcome;
 mod said;
 mod scripts;
 mod servers;
+mod wrk_link;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use super::{ProofFolder, ProofVerdict};
+use super::ProofVerdict;
 use crate::args::Args;
-use crate::{packages, project};
-use said::GeneratorOutput;
+use outcome::PartOutcome;
+use said::{GeneratorOutput, run_bounded};
 use servers::GeneratorServer;
 
 /// Ways of sending them, and what is asked for.
@@ -26,9 +27,6 @@ const WAYS: &[(&str, &str)] = &[
     ("-c 4 -t 2 -m HEAD", "/closing"),
     ("-c 4 -t 2 -b some=thing", "/closing"),
 ];
-
-/// How long a run may take, in seconds.
-const RUN_MAX_S: &str = "120";
 
 pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
     let requests = args.parsed("--requests", 10_000)?;
@@ -51,12 +49,6 @@ pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
         failed.extend(skipped);
     }
     if failed.is_empty() { Ok(ProofVerdict::Right) } else { Err(failed.join("\n")) }
-}
-
-/// What came of a part that did not fail.
-enum PartOutcome {
-    Done(String),
-    Skipped(String),
 }
 
 fn note(
@@ -95,32 +87,4 @@ fn count(weir: &Path, server: &GeneratorServer, requests: u64) -> Result<PartOut
         before = now;
     }
     Ok(PartOutcome::Done(format!("{requests} requests in each of {} ways", WAYS.len())))
-}
-
-/// What a run says; anything but success is an error.
-fn run_bounded(program: &Path, words: &str) -> Result<String, String> {
-    let mut command = Command::new("timeout");
-    command.arg(RUN_MAX_S).arg(program).args(words.split_whitespace());
-    project::output(&mut command).map(|text| String::from_utf8_lossy(&text).into_owned())
-}
-
-/// A link to the program that is called `wrk`; it goes with the value.
-struct WrkLink(ProofFolder);
-
-impl WrkLink {
-    fn to(weir: &Path) -> Result<Self, String> {
-        let link = Self(ProofFolder::new("generator")?);
-        let fail = |err: std::io::Error| format!("{}: {err}", link.wrk().display());
-        std::os::unix::fs::symlink(weir, link.wrk()).map_err(fail)?;
-        Ok(link)
-    }
-
-    fn wrk(&self) -> PathBuf {
-        self.0.join("wrk")
-    }
-}
-
-/// Both programs: the real one, if it is installed, and ours.
-fn both(link: &WrkLink) -> Option<[(&'static str, PathBuf); 2]> {
-    Some([("wrk", packages::find("wrk")?), ("weir", link.wrk())])
 }

@@ -5,44 +5,23 @@
 //! measurement of the server's own cost, which is `bench`.
 
 mod report;
+mod variant;
 
 use std::path::{Path, PathBuf};
 
+use processes::server::{MeasuredServer, raise_descriptors};
+
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::server::{MeasuredServer, raise_descriptors};
 use crate::weir_backend::WeirBackend;
 use crate::{packages, wrk};
 use report::{LimitReport, LimitRun};
-
-/// How many clients ask at once: first as many as the limit, last far more.
-const CLIENTS: [usize; 3] = [200, 300, 500];
+use variant::{CLIENTS, LIMITED, NGINX, Variant, WEIR};
 
 /// A request that is alone takes 25 ms. With 150 in progress it takes twice as long: requests per
 /// second are the most there, and half as many with nearly four times the requests. It sleeps, so
 /// it costs no CPU worth the name.
 const BACKEND: [&str; 2] = ["--slow", "25ms,150"];
-
-/// Requests in progress at the backend.
-const LIMIT: usize = 200;
-
-/// A server as it is measured.
-#[derive(PartialEq)]
-struct Variant {
-    name: &'static str,
-    /// Lines of `http {}` and of its `upstream {}`.
-    http: &'static str,
-    upstream: &'static str,
-}
-
-static NGINX: Variant = Variant { name: "nginx", ..PLAIN };
-static WEIR: Variant = PLAIN;
-static LIMITED: Variant = Variant {
-    name: "weir, limit 200",
-    http: "limit_upstream_zone test 1m;",
-    upstream: "limit_upstream_conn zone=test limit=200 backlog=10000 timeout=3s;",
-};
-const PLAIN: Variant = Variant { name: "weir", http: "", upstream: "" };
 
 /// The backend does not notice that a client has gone, as few do: the request is still in progress
 /// there, and is so here. Without that it has more than the limit when wrk ends.

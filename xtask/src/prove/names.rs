@@ -9,10 +9,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use processes::procfs;
+use processes::server::MeasuredServer;
+
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::procfs;
-use crate::bench::server::MeasuredServer;
 use crate::bench::{ECDSA_KEY, make_certificate};
 use crate::{packages, project};
 

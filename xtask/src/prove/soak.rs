@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use processes::procfs;
+use processes::server::{Cores, MeasuredServer};
 use statistics::median;
 
 use super::latency::{GeneratorReport, report};
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::procfs;
-use crate::bench::server::{Cores, MeasuredServer};
 use crate::{packages, project};
 use attackers::{ATTACKERS, SoakTarget};
 

@@ -2,6 +2,7 @@
 //! other, and many at once, with the descriptors and the memory of the server before and after.
 //! Then [`idle`] sessions and the [`sessions`] whose ends misbehave.
 
+mod holdings;
 mod idle;
 mod sessions;
 
@@ -12,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use processes::procfs;
+use processes::server::{MeasuredServer, raise_descriptors};
+
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::procfs;
-use crate::bench::server::{MeasuredServer, raise_descriptors};
 use crate::packages;
+use holdings::{Holdings, settled, settled_above};
 
 /// What every connection is answered with: none of it waits, so it fits one packet.
 const TEXT: &str = "hello 127.0.0.1";
@@ -24,9 +27,6 @@ const TEXT: &str = "hello 127.0.0.1";
 /// Clients that connect one after the other.
 const CLIENTS: usize = 2;
 
-/// How long a server may take to close what its clients have closed.
-const SETTLE_MAX: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(20);
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// By how much the memory may grow while connections come one after the other.
@@ -72,13 +72,6 @@ pub(super) fn run(mut args: Args, program: &Path) -> Result<ProofVerdict, String
         println!("nginx  {}", idle::measure(nginx, at_once)?);
     }
     sessions::run(program, nginx.as_deref()).map(|()| ProofVerdict::Right)
-}
-
-/// What a server has at one time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Holdings {
-    descriptors: usize,
-    bytes: f64,
 }
 
 /// What a server had before and after.
@@ -204,41 +197,6 @@ fn at_the_same_time(
     let during = settled_above(server, before.descriptors + connections)?;
     drop(clients);
     Ok(during)
-}
-
-/// What the server has once it has at most so many descriptors, or time is up.
-fn settled(server: &MeasuredServer, descriptors: usize) -> Result<Holdings, String> {
-    wait(server, |holdings| holdings.descriptors <= descriptors)
-}
-
-/// What it has once it has so many descriptors.
-fn settled_above(server: &MeasuredServer, descriptors: usize) -> Result<Holdings, String> {
-    let holdings = wait(server, |holdings| holdings.descriptors >= descriptors)?;
-    match holdings.descriptors >= descriptors {
-        true => Ok(holdings),
-        false => Err(format!("it has {} descriptors, of {descriptors}", holdings.descriptors)),
-    }
-}
-
-fn wait(
-    server: &MeasuredServer,
-    is_settled: impl Fn(&Holdings) -> bool,
-) -> Result<Holdings, String> {
-    let end = Instant::now() + SETTLE_MAX;
-    loop {
-        let holdings = Holdings::of(server)?;
-        if is_settled(&holdings) || Instant::now() > end {
-            return Ok(holdings);
-        }
-        thread::sleep(LOOK);
-    }
-}
-
-impl Holdings {
-    fn of(server: &MeasuredServer) -> Result<Self, String> {
-        let descriptors = procfs::descriptors(server.pid());
-        Ok(Self { descriptors, bytes: procfs::memory(server.pid())? })
-    }
 }
 
 #[cfg(test)]

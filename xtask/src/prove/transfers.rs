@@ -10,9 +10,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use processes::procfs;
+
 use super::{ProofFolder, ProofVerdict};
 use crate::args::Args;
-use crate::bench::procfs;
 use crate::own_certificate::OwnCertificate;
 use crate::packages;
 use crate::running::Running;

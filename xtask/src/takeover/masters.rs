@@ -4,7 +4,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{PATIENCE, client, eventually};
+use super::client;
+use super::patience::{PATIENCE, eventually};
 
 /// What Weir calls itself through a link named `nginx`.
 pub(super) const WEIR: &str = "nginx/1.31";

@@ -10,7 +10,8 @@ use std::process::{Child, Command, Output, Stdio};
 use super::commands::Commands;
 use super::debian_root::TOOLS;
 use super::masters::{Masters, NGINX_ITSELF, WEIR};
-use super::{PATIENCE, eventually, probes, sites};
+use super::patience::{PATIENCE, eventually};
+use super::{probes, sites};
 use crate::project;
 use crate::weir_backend::WeirBackend;
 

@@ -1,7 +1,10 @@
 //! Every folder of `http`'s features is a module with a header, and stands in the one list.
 
 use super::code::{after_word, code};
-use super::{FEATURES, Problem, SourceFile};
+use super::{Problem, SourceFile};
+
+/// The folder of http's features.
+pub(crate) const FEATURES: &str = "crates/http/src/features";
 
 pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {
     let list = format!("{FEATURES}/mod.rs");

@@ -3,7 +3,7 @@
 use conf::{Directive, Span};
 use serde::Serialize;
 
-use super::ExaminedConfig;
+use super::configuration::ExaminedConfig;
 
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

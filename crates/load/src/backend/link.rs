@@ -14,7 +14,7 @@ use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::request::{HeadLimits, RequestHead};
 
 use super::body::RemainingBody;
-use super::complain;
+use super::complaint::complain;
 use super::reply::{BackendReply, PIECES_MAX};
 
 pub(super) enum EarlyEnd {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::complain;
+use super::complaint::complain;
 
 /// The most bytes of lines to collect.
 const COLLECTED_MAX: usize = 64 * 1024;

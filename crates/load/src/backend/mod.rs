@@ -9,6 +9,7 @@
 //! ```
 
 mod body;
+mod complaint;
 mod echo;
 mod faults;
 mod link;
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 use net::{Datagrams, Listener, Mailbox, MailboxSender, signals};
 
+use complaint::complain;
 use log::ThreadLog;
 use place::{BackendShared, ServedAddress};
 use settings::BackendSettings;
@@ -83,11 +85,6 @@ fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     printed.map_err(|error| format!("standard output: {error}"))
-}
-
-/// Reports an error at run time.
-fn complain(text: &str) {
-    crate::tell(&format!("weir: backend: {text}\n"));
 }
 
 fn wait_for_end(ends: signals::Signals) -> Result<(), String> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use net::listening;
 use net::{Address, Datagrams, SocketOptions};
 
-use super::complain;
+use super::complaint::complain;
 use super::settings::BackendSettings;
 
 /// The backlog of listening sockets, which the system may limit.

@@ -1,6 +1,6 @@
 //! `--expect`: judges runs, shows the results, and sets the exit code.
 
-use super::CommandError;
+use super::error::CommandError;
 use crate::expect::Expectation;
 use crate::results::{Judged, Results};
 
@@ -36,6 +36,15 @@ pub(super) fn verdict(runs: &[Results]) -> Result<(), CommandError> {
             runs.len()
         ))),
     }
+}
+
+/// A run without a single reply has failed.
+pub(super) fn answered(results: &Results) -> Result<(), String> {
+    let failures = results.tally.failures();
+    if results.tally.replies == 0 && failures > 0 {
+        return Err(format!("no reply to any of {failures} requests"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,67 +3,27 @@
 //! Results go to standard output: wrk's text, percentiles, expectations. Notes and progress go to
 //! standard error. Called as `wrk`, it prints only what wrk prints.
 
+mod descriptors;
+mod error;
 mod expected;
+mod output;
 mod searching;
 mod turning;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 
+use crate::called_as::CalledAs;
 use crate::choices::{ABOUT, CHOICES, USAGE};
 use crate::options;
 use crate::results::live::Live;
-use crate::results::{Results, Second, compare, hlog, json, notes, wrk};
+use crate::results::{Results, Second, compare, notes, wrk};
 use crate::run::plan::RunPlan;
 use crate::run::{self, FinishedRun};
 use crate::settings::{LoadSettings, RequestedRun};
 use crate::tell;
-
-/// Descriptors of threads and their alarms, and some in reserve.
-const DESCRIPTORS: u64 = 4096;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CalledAs {
-    /// `weir load`.
-    Load,
-    Wrk,
-}
-
-/// Why the program ends without success: the text of the error.
-#[derive(Debug, PartialEq, Eq)]
-pub enum CommandError {
-    /// The command line is wrong, or the run was not possible, or had no reply.
-    Error(String),
-    /// The run has broken an expectation.
-    Broken(String),
-}
-
-impl CommandError {
-    /// The program's exit code.
-    pub fn code(&self) -> u8 {
-        match self {
-            Self::Error(_) => 1,
-            Self::Broken(_) => 3,
-        }
-    }
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Error(text) | Self::Broken(text)) = self;
-        f.write_str(text)
-    }
-}
-
-impl From<String> for CommandError {
-    fn from(text: String) -> Self {
-        Self::Error(text)
-    }
-}
+pub use error::CommandError;
+use expected::answered;
+use output::{is_file, is_output, print, save, show, try_file};
 
 /// Runs the command with these arguments. The caller prints errors.
 pub fn command(words: &[OsString], called: CalledAs) -> Result<(), CommandError> {
@@ -98,8 +58,7 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     }
     let plan = settings.plan()?;
     settings.files().try_for_each(try_file)?;
-    // May fail; the reserve is not necessary.
-    let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
+    descriptors::reserve(plan.connections);
     let mut kept = Vec::new();
     let done = match settings.search {
         Some(goal) => {
@@ -109,17 +68,6 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     };
     save(settings, &kept, is_output)?;
     done
-}
-
-/// Checks that a results file can be written, before a long run.
-fn try_file(path: &Path) -> Result<(), String> {
-    // The reader of a pipe would take closing it for the end.
-    let is_pipe = path.metadata().is_ok_and(|file| file.file_type().is_fifo());
-    if is_output(path) || is_pipe {
-        return Ok(());
-    }
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map(|_| ()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Runs `--repeat` times, and shows each run.
@@ -188,57 +136,4 @@ fn watched(
     });
     tell(&live.clear());
     finished
-}
-
-/// Writes the results files that `place` selects: all runs so far, and the latencies of the last.
-fn save(settings: &LoadSettings, kept: &[Results], place: fn(&Path) -> bool) -> Result<(), String> {
-    let Some(last) = kept.last() else { return Ok(()) };
-    if let Some(path) = settings.json.as_deref().filter(|path| place(path)) {
-        write(path, &json::write(kept))?;
-    }
-    if let Some(path) = settings.hlog.as_deref().filter(|path| place(path)) {
-        write(path, &hlog(last)?)?;
-    }
-    Ok(())
-}
-
-/// Whether a results file is standard output, which is written once.
-fn is_output(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-fn is_file(path: &Path) -> bool {
-    !is_output(path)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    if is_output(path) {
-        return print(text);
-    }
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// A run without a single reply has failed.
-fn answered(results: &Results) -> Result<(), String> {
-    let failures = results.tally.failures();
-    if results.tally.replies == 0 && failures > 0 {
-        return Err(format!("no reply to any of {failures} requests"));
-    }
-    Ok(())
-}
-
-/// Prints to standard error if programs read standard output, unless `--quiet` is set.
-fn show(settings: &LoadSettings, text: &str) -> Result<(), String> {
-    match (settings.files().any(is_output), settings.quiet) {
-        (false, _) => print(text)?,
-        (true, false) => tell(text),
-        (true, true) => {}
-    }
-    Ok(())
-}
-
-/// Prints to standard output. A closed pipe ends the program.
-fn print(text: &str) -> Result<(), String> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())
 }

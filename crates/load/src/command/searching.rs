@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{answered, is_file, save, show};
+use super::expected::answered;
+use super::output::{is_file, save, show};
 use crate::results::{Results, amounts};
 use crate::run;
 use crate::run::plan::RunPlan;

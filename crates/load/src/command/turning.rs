@@ -3,9 +3,10 @@
 
 use net::MailboxSender;
 
-use super::{
-    CommandError, DESCRIPTORS, answered, expected, is_file, is_output, print, show, write,
-};
+use super::descriptors;
+use super::error::CommandError;
+use super::expected::{self, answered};
+use super::output::{is_file, is_output, print, show, write};
 use crate::results::{Results, amounts, compare, json};
 use crate::run::plan::RunPlan;
 use crate::run::turns;
@@ -16,7 +17,7 @@ use crate::tell;
 /// Runs both, shows and saves the results. Expectations apply to B.
 pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), CommandError> {
     let (plans, blocks) = settings.plans_in_turns(against)?;
-    let _ = net::process::reserve_descriptors(plans[0].connections * 2 + DESCRIPTORS);
+    descriptors::reserve(plans[0].connections * 2);
     show(settings, &opening(&plans, blocks))?;
     let mut measured = turns::run_in_turns(&plans, blocks, &mut |block| {
         if !settings.quiet {
@@ -49,7 +50,7 @@ pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), C
 /// while every connection was at work, and all that was counted until the last reply.
 pub(super) fn run_on_demand(settings: &LoadSettings) -> Result<(), CommandError> {
     let plan = settings.plan_on_demand()?;
-    let _ = net::process::reserve_descriptors(plan.connections + DESCRIPTORS);
+    descriptors::reserve(plan.connections);
     let order = |orders: MailboxSender<()>| {
         std::io::stdin().lines().map_while(Result::ok).for_each(|_| orders.send(()));
     };

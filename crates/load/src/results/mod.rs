@@ -6,6 +6,7 @@
 pub(crate) mod amounts;
 pub mod compare;
 mod doubts;
+mod histogram;
 mod hlog;
 pub mod json;
 pub mod live;

@@ -43,7 +43,7 @@ impl fmt::Display for Percentile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tally::histogram;
+    use crate::results::histogram::histogram;
 
     #[test]
     fn one_in_a_thousand_is_not_two() {

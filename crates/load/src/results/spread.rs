@@ -35,7 +35,7 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tally::histogram;
+    use crate::results::histogram::histogram;
 
     fn spread(values: &[u64]) -> Spread {
         let mut histogram = histogram();

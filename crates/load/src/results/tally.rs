@@ -1,16 +1,7 @@
 //! Tallies and errors: empty ones, sums, and derived figures.
 
-use hdrhistogram::Histogram;
-
+use super::histogram::histogram;
 use super::{Errors, Results, RunStats, StatusCounts, TlsStats};
-
-/// Significant digits of histograms.
-const DIGITS: u8 = 3;
-
-/// A histogram that grows with its values, as used in tallies.
-pub(super) fn histogram() -> Histogram<u64> {
-    Histogram::new(DIGITS).expect("a number of digits that it has")
-}
 
 impl Default for RunStats {
     fn default() -> Self {

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::tally::histogram;
+use super::histogram::histogram;
 
 /// The most different sessions to count; later ones count as the last.
 const AGREED_MAX: usize = 8;

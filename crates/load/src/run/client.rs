@@ -3,19 +3,16 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use net::{Address, Timer};
 
-use super::failure::RunFailure;
+use super::failure::{RunFailure, rest_after};
 use super::link::{ClientLink, LinkProgress, PendingRequests};
 use super::opener::Opener;
 use super::pace::{PaceClient, SendPermit};
-use super::thread::ThreadShared;
+use super::shared::ThreadShared;
 use crate::script::ScriptError;
-
-/// The pause of a client after a failed connection, to spare the server and the CPU.
-const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct LoadClient {
     shared: Rc<ThreadShared>,
@@ -166,12 +163,5 @@ impl LoadClient {
 
     fn set_timer(&self) {
         self.timer.set(self.shared.plan.timeout_ms());
-    }
-}
-
-/// Pauses if a connection failed.
-pub(super) async fn rest_after(failure: RunFailure) {
-    if failure.is_of_connect() {
-        net::sleep(CONNECT_PAUSE).await;
     }
 }

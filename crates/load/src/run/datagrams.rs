@@ -13,10 +13,9 @@ use std::time::Instant;
 
 use net::{Address, Datagram, Timer};
 
-use super::client::rest_after;
-use super::failure::RunFailure;
+use super::failure::{RunFailure, rest_after};
 use super::pace::PaceClient;
-use super::thread::ThreadShared;
+use super::shared::ThreadShared;
 
 const DATAGRAM_MAX: usize = 65_536;
 

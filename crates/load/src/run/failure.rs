@@ -1,8 +1,12 @@
 //! Failures of requests, and how they are counted.
 
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use crate::results::Errors;
+
+/// The pause of a client after a failed connection, to spare the server and the CPU.
+const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunFailure {
@@ -61,5 +65,12 @@ impl RunFailure {
             Self::Timeout => &mut errors.timeout,
         };
         *count += requests;
+    }
+}
+
+/// Pauses if a connection failed.
+pub(super) async fn rest_after(failure: RunFailure) {
+    if failure.is_of_connect() {
+        net::sleep(CONNECT_PAUSE).await;
     }
 }

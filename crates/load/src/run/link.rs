@@ -9,7 +9,7 @@ use net::{Stream, buffers};
 
 use super::failure::RunFailure;
 use super::scripted::Scripted;
-use super::thread::ThreadShared;
+use super::shared::ThreadShared;
 use crate::replies::{BufferSearch, CompleteReply, HEAD_MAX, Replies};
 use crate::requests::PreparedRequest;
 use crate::script::ScriptError;

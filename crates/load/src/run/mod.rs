@@ -13,6 +13,7 @@ pub mod plan;
 pub mod schedule;
 mod scripted;
 mod seconds;
+mod shared;
 mod thread;
 pub mod turns;
 
@@ -20,17 +21,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use net::signals::{self, SIGINT, SIGTERM, Signals};
+use net::signals::{self, Signals};
 use net::{Mailbox, MailboxSender, mailbox};
 
 use crate::results::{LoadKind, Results, Second};
 use director::Director;
 use plan::RunPlan;
 use seconds::SecondCounts;
-use thread::{Ended, News, ThreadOrder};
-
-/// The signals that interrupt a run.
-const ENDING: &[signals::SignalNumber] = &[SIGINT, SIGTERM];
+use thread::{ENDING, Ended, News, ThreadOrder};
 
 /// The time from the last established connection to the first request.
 const START_AHEAD: Duration = Duration::from_millis(5);

@@ -10,7 +10,7 @@ use std::time::Instant;
 use net::{Address, Connect, Stream, Timer};
 
 use super::failure::RunFailure;
-use super::thread::ThreadShared;
+use super::shared::ThreadShared;
 
 const NOT_HTTP2: &str = "the server did not select h2 (ALPN)";
 

@@ -7,7 +7,7 @@ use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role};
 
 use super::plan::RunPlan;
 use super::{explained, run};
-use crate::command::CalledAs;
+use crate::called_as::CalledAs;
 use crate::results::{LoadKind, Results};
 use crate::settings::{LoadSettings, RequestedRun};
 

@@ -5,31 +5,32 @@
 //!                                                                   `- every second: Second
 //! ```
 
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-use net::accept::Transport;
-use net::tls::{ClientTransport, TlsDetails};
+use net::signals::{self, SIGINT, SIGTERM};
 use net::{Address, Alarm, Mailbox, MailboxSender, Task};
 
 use super::client::LoadClient;
 use super::datagrams::DatagramClient;
 use super::http2::LoadHttp2Client;
-use super::pace::Pace;
 use super::panics::ClientPanics;
 use super::plan::RunPlan;
 use super::scripted::Scripted;
+use super::shared::{ThreadShared, note};
 use crate::results::RunStats;
-use crate::script::{Script, ScriptError};
+use crate::script::Script;
 use crate::target::TargetScheme;
 
+/// The signals that interrupt a run.
+pub(super) const ENDING: &[signals::SignalNumber] = &[SIGINT, SIGTERM];
+
+/// Orders to a thread.
 pub(super) enum ThreadOrder {
     /// A question to its script.
     Ask(Box<dyn FnOnce(&Script) + Send>),
@@ -98,94 +99,7 @@ const TIMER_SLACK: Duration = Duration::from_millis(500);
 const SAMPLE: Duration = Duration::from_millis(100);
 const SAMPLES_PER_SECOND: u32 = 10;
 
-/// State that the clients of a thread share.
-pub(super) struct ThreadShared {
-    pub(super) plan: Arc<RunPlan>,
-    pub(super) pace: Pace,
-    /// The counts since the last reported second.
-    pub(super) tally: RefCell<RunStats>,
-    pub(super) script: Option<Scripted>,
-    /// TLS; sessions are resumed within a thread.
-    pub(super) transport: Option<Arc<dyn Transport>>,
-    started: Cell<u64>,
-    last_reply: Cell<Option<Instant>>,
-    /// Open loop: the end of starts.
-    starts_over: Cell<Option<Instant>>,
-    /// The number of reported seconds.
-    reported: Cell<usize>,
-    /// The highest CPU time of a second.
-    on_cpu_most: Cell<Duration>,
-    halted: RefCell<Halted>,
-    window: Cell<Option<(u64, Duration)>>,
-}
-
-/// Whether the script has ended the thread, and why.
-#[derive(Default)]
-struct Halted {
-    why: Option<Result<(), String>>,
-    watcher: Option<Waker>,
-}
-
-impl ThreadShared {
-    /// The number of the next request in the mix.
-    pub(super) fn next_number(&self) -> u64 {
-        let n = self.started.get();
-        self.started.set(n + if self.plan.rate.is_some() { self.plan.threads } else { 1 });
-        n
-    }
-
-    /// Counts a reply to a request whose intended start was `begun`.
-    pub(super) fn replied(&self, status: u16, begun: Instant, now: Instant) {
-        let latency = now.saturating_duration_since(begun);
-        self.last_reply.set(Some(now));
-        let mut tally = self.tally.borrow_mut();
-        tally.replies += 1;
-        // Echoes have no status.
-        if status > 0 {
-            tally.statuses.count(status);
-        }
-        note(&mut tally.latency_us, latency.as_micros() as u64);
-    }
-
-    /// Ends the thread, because its script has stopped it or failed.
-    pub(super) fn halt(&self, why: Result<(), ScriptError>) {
-        let mut halted = self.halted.borrow_mut();
-        halted.why.get_or_insert(why.map_err(|error| error.to_string()));
-        if let Some(watcher) = halted.watcher.take() {
-            watcher.wake();
-        }
-    }
-
-    fn poll_halted(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut halted = self.halted.borrow_mut();
-        if halted.why.is_some() {
-            return Poll::Ready(());
-        }
-        halted.watcher = Some(cx.waker().clone());
-        Poll::Pending
-    }
-
-    /// Counts a connection with TLS.
-    pub(super) fn secured(&self, details: &TlsDetails, begun: Instant) {
-        let mut tally = self.tally.borrow_mut();
-        note(&mut tally.tls.connect_us, begun.elapsed().as_micros() as u64);
-        tally.tls.count(crate::tls::agreed(details), details.is_resumed);
-    }
-
-    /// Records the lateness of a request although a client was free.
-    pub(super) fn is_late(&self, late: Duration) {
-        note(&mut self.tally.borrow_mut().lateness_us, late.as_micros() as u64);
-    }
-}
-
-/// The largest value: a day in microseconds, and more than any rate.
-const VALUE_MAX: u64 = 24 * 3600 * 1_000_000;
-
-fn note(histogram: &mut Histogram<u64>, value: u64) {
-    // Cannot fail: the histogram grows, and the value is within its limit.
-    let _ = histogram.record(value.min(VALUE_MAX));
-}
-
+/// Runs a thread.
 pub(super) fn run(
     plan: Arc<RunPlan>,
     number: u64,
@@ -193,7 +107,7 @@ pub(super) fn run(
     news: &MailboxSender<News>,
 ) {
     let work = || {
-        net::signals::block(super::ENDING)?;
+        signals::block(ENDING)?;
         net::run(async { LoadThread::new(plan, number)?.run_watched(orders, news).await })?
     };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
@@ -211,25 +125,7 @@ struct LoadThread {
 
 impl LoadThread {
     fn new(plan: Arc<RunPlan>, number: u64) -> io::Result<Self> {
-        let script = plan.script.as_ref().map(Scripted::load).transpose();
-        let shared = ThreadShared {
-            script: script.map_err(io::Error::other)?,
-            // Threads share the requests of a run: by number in an open loop, otherwise in parts.
-            started: Cell::new(match (plan.rate, plan.requests) {
-                (None, Some(total)) => plan.first(number, total),
-                _ => number,
-            }),
-            transport: plan.tls.as_ref().map(own_transport),
-            plan,
-            pace: Pace::default(),
-            tally: RefCell::default(),
-            last_reply: Cell::new(None),
-            starts_over: Cell::new(None),
-            reported: Cell::new(0),
-            on_cpu_most: Cell::default(),
-            halted: RefCell::default(),
-            window: Cell::new(None),
-        };
+        let shared = ThreadShared::new(plan, number)?;
         Ok(Self { shared: Rc::new(shared), number, panics: Rc::default() })
     }
 
@@ -370,7 +266,7 @@ impl LoadThread {
         if let Some(script) = &self.shared.script {
             script.script().flush();
         }
-        let why = self.shared.halted.borrow_mut().why.take();
+        let why = self.shared.take_halted();
         let failed = why.and_then(Result::err);
         let (reported, on_cpu_most) = (self.shared.reported.get(), self.shared.on_cpu_most.get());
         let window = self.shared.window.take();
@@ -470,11 +366,6 @@ impl LoadThread {
     }
 }
 
-fn own_transport(of_all: &ClientTransport) -> Arc<dyn Transport> {
-    let ClientTransport { tls, name } = of_all;
-    Arc::new(ClientTransport { tls: tls.with_own_sessions(), name: name.clone() })
-}
-
 /// Reports the counts once a second.
 async fn report_seconds(
     shared: Rc<ThreadShared>,
@@ -537,7 +428,7 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::command::CalledAs;
+    use crate::called_as::CalledAs;
     use crate::settings::{LoadSettings, RequestedRun};
 
     #[test]

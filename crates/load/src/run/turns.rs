@@ -20,8 +20,8 @@ use net::signals::Signals;
 use net::{Mailbox, MailboxSender, mailbox};
 
 use super::plan::RunPlan;
-use super::thread::{Ended, News, ThreadOrder};
-use super::{ENDING, RunThreads, START_AHEAD, explained, unix_ms};
+use super::thread::{ENDING, Ended, News, ThreadOrder};
+use super::{RunThreads, START_AHEAD, explained, unix_ms};
 use crate::results::{
     ComparedSide, LoadKind, MeasuredTurn, Moment, Results, RunStats, Second, TurnBlock, Turns,
 };

@@ -7,8 +7,9 @@ use session::{AdmitClient, LocalFuture, SubsystemSite};
 use zones::Zones;
 
 use super::*;
+use crate::config_origin::ConfigOrigin;
 use crate::config_snapshot::SlotEntry;
-use crate::load::{self, ConfigOrigin};
+use crate::load;
 
 /// The calls of the subsystems, in order.
 type Calls = Arc<Mutex<Vec<String>>>;

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::command_line::CommandLine;
-use crate::load::{self, ConfigOrigin};
+use crate::config_origin::ConfigOrigin;
+use crate::load;
 use report::UnsupportedItem;
 
 const USAGE: &str = "Usage: weir check [OPTIONS] [FILE]

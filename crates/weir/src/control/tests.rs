@@ -9,7 +9,8 @@ use session::ControlJob;
 use zones::TwoProcesses;
 
 use super::*;
-use crate::load::{self, ConfigOrigin};
+use crate::config_origin::ConfigOrigin;
+use crate::load;
 
 type Calls = Rc<RefCell<Vec<String>>>;
 

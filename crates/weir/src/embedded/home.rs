@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use observe::Errno;
 
-use crate::Reported;
 use crate::log::emerg;
+use crate::messages::Reported;
 
 /// Its path, whether it exists or not.
 pub fn path() -> &'static Path {

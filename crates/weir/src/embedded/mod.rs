@@ -75,7 +75,8 @@ This configuration is built in, because {conf} does not exist. What to try next:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{ConfigOrigin, load};
+    use crate::config_origin::ConfigOrigin;
+    use crate::load::load;
 
     #[test]
     fn it_is_a_configuration() {

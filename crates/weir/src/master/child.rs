@@ -10,7 +10,7 @@ use net::process::Launch;
 use net::{Mailbox, MailboxSender};
 use observe::{Errno, LogFiles};
 
-use super::MasterEvent;
+use super::event::MasterEvent;
 use crate::ipc::Message;
 use crate::log::alert;
 

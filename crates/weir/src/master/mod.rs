@@ -9,6 +9,7 @@
 
 mod child;
 mod environment;
+mod event;
 mod reload;
 mod upgrade;
 
@@ -22,14 +23,17 @@ use net::{Mailbox, MailboxSender};
 use observe::{Errno, Level};
 
 use crate::arguments::Arguments;
+use crate::config_origin::ConfigOrigin;
 use crate::event::{from_signals, later, log_signal};
 use crate::ipc::{Message, MessageKind};
-use crate::load::{ConfigOrigin, LoadedConfig};
+use crate::load::LoadedConfig;
 use crate::log::{alert, emerg, notice};
+use crate::messages::Reported;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
-use crate::{Reported, pid_file, ready};
+use crate::{pid_file, ready};
 use child::{Child, ChildStage};
+use event::MasterEvent;
 use upgrade::Upgrade;
 
 /// The first pause between two signals to end worker processes; it doubles.
@@ -45,20 +49,6 @@ pub struct WorkerPlan {
     pub origin: ConfigOrigin,
     pub loaded: LoadedConfig,
     pub recording: Vec<u8>,
-}
-
-enum MasterEvent {
-    Signal(Signal),
-    /// A report of a worker process; `None` if it has closed the channel.
-    Report(i32, Option<Message>),
-    /// Worker processes are to be signalled again to end.
-    AskAgain,
-    /// A worker process is to be started again.
-    Respawn,
-    /// The addresses of that generation are to be tried again.
-    TryAgain(u64),
-    /// A worker process has not switched to that generation for this time.
-    StillPending(u64, Duration),
 }
 
 struct Master {

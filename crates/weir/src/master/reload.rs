@@ -17,15 +17,17 @@ use net::signals::SIGKILL;
 use observe::{Errno, Level};
 
 use super::child::{self, Child, ChildStage};
-use super::{Master, MasterEvent, WorkerPlan};
+use super::event::MasterEvent;
+use super::{Master, WorkerPlan};
 use crate::config_snapshot::{ConfigSnapshot, SlotEntry};
 use crate::event::later;
 use crate::ipc::{Message, MessageKind};
 use crate::load::{self, LoadedConfig};
 use crate::log::alert;
+use crate::messages::Reported;
 use crate::settings::ProgramSettings;
 use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
-use crate::{Reported, pid_file, ready};
+use crate::{pid_file, ready};
 
 /// How long a worker process may take to switch to a configuration before this is logged.
 const WAIT_UNTOLD_MAX: Duration = Duration::from_secs(5);

@@ -6,7 +6,8 @@ use observe::{Errno, Level};
 
 use super::{Master, environment};
 use crate::log::{alert, notice};
-use crate::{INHERITED, lenient, pid_file, places, start};
+use crate::sockets::INHERITED;
+use crate::{lenient, parent, pid_file, places};
 
 /// The master of a new binary, while there is one.
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl Upgrade {
 impl Master {
     /// Whether either binary should end before there is another change.
     pub(super) fn may_not_upgrade(&self) -> bool {
-        start::has_first_parent() || self.upgrade.is_running()
+        parent::has_first() || self.upgrade.is_running()
     }
 
     /// Starts the file that has the program's name now.

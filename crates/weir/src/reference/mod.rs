@@ -17,7 +17,7 @@ mod variable;
 use std::ffi::OsString;
 use std::io::Write;
 
-use crate::Reported;
+use crate::messages::Reported;
 
 pub const HELP: &str = "Usage: weir reference [NAME...]
        weir reference --markdown | --variables | --unsupported

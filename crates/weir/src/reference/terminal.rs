@@ -6,13 +6,8 @@ use conf::known::{self, KnownDirective};
 use conf::{lacking, suggest};
 
 use super::entry::{self, DirectiveEntry};
-use super::text::wrap;
+use super::text::{INDENT, field, paragraph};
 use super::variable;
-
-const COLUMNS: usize = 80;
-const INDENT: &str = "  ";
-/// The width of the column of fields' names.
-const FIELD: usize = 10;
 
 /// A line for each directive.
 pub fn list() -> String {
@@ -100,20 +95,6 @@ fn elsewhere(name: &str) -> Option<String> {
     let mut out = String::new();
     paragraph(&mut out, &format!("Not supported by this version in: {}.", places.join("; ")));
     (!places.is_empty()).then_some(out)
-}
-
-pub(super) fn field(out: &mut String, name: &str, text: &str) {
-    let lines = wrap(text, COLUMNS - INDENT.len() - FIELD);
-    for (at, line) in lines.iter().enumerate() {
-        let name = if at == 0 { name } else { "" };
-        let _ = writeln!(out, "{INDENT}{name:FIELD$}{line}");
-    }
-}
-
-pub(super) fn paragraph(out: &mut String, text: &str) {
-    for line in wrap(text, COLUMNS - INDENT.len()) {
-        let _ = writeln!(out, "{INDENT}{line}");
-    }
 }
 
 /// The page of a directive that only nginx has.

@@ -4,7 +4,8 @@ use conf::{Directive, MemoryFiles};
 
 use super::entry::{self, DirectiveEntry};
 use super::{markdown, terminal, variable};
-use crate::load::{self, ConfigOrigin};
+use crate::config_origin::ConfigOrigin;
+use crate::load;
 
 fn entries() -> Vec<DirectiveEntry> {
     entry::supported().into_values().flatten().collect()

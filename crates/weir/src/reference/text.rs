@@ -1,4 +1,11 @@
-//! Paragraphs in lines.
+//! Paragraphs and fields in lines.
+
+use std::fmt::Write;
+
+const COLUMNS: usize = 80;
+pub(super) const INDENT: &str = "  ";
+/// The width of the column of fields' names.
+const FIELD: usize = 10;
 
 /// Breaks a text into lines of at most `columns`, where a word allows it. A list's item is indented
 /// below its first line.
@@ -18,6 +25,20 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+pub(super) fn field(out: &mut String, name: &str, text: &str) {
+    let lines = wrap(text, COLUMNS - INDENT.len() - FIELD);
+    for (at, line) in lines.iter().enumerate() {
+        let name = if at == 0 { name } else { "" };
+        let _ = writeln!(out, "{INDENT}{name:FIELD$}{line}");
+    }
+}
+
+pub(super) fn paragraph(out: &mut String, text: &str) {
+    for line in wrap(text, COLUMNS - INDENT.len()) {
+        let _ = writeln!(out, "{INDENT}{line}");
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use conf::{lacking, suggest};
 use session::variables::VariableDoc;
 
 use super::markdown::{linked, paragraph};
-use super::terminal;
+use super::text;
 
 /// A variable as one subsystem has it.
 #[derive(Clone, Copy)]
@@ -55,9 +55,9 @@ pub fn page(name: &str) -> Option<String> {
         parts.dedup();
         parts.join(", ")
     };
-    terminal::field(&mut out, "Context:", &join(|entry| entry.subsystem));
-    terminal::field(&mut out, "Module:", &join(VariableEntry::module));
-    terminal::field(&mut out, "Docs:", &documents(&entries).join(", "));
+    text::field(&mut out, "Context:", &join(|entry| entry.subsystem));
+    text::field(&mut out, "Module:", &join(VariableEntry::module));
+    text::field(&mut out, "Docs:", &documents(&entries).join(", "));
     for (at, entry) in entries.iter().enumerate() {
         let said = entries[..at].iter().any(|other| other.doc.text == entry.doc.text);
         if !said {
@@ -65,7 +65,7 @@ pub fn page(name: &str) -> Option<String> {
             let text = entry.text();
             let is_one = entries.iter().all(|other| other.doc.text == entry.doc.text);
             let text = if is_one { text } else { format!("In {} {{}}: {text}", entry.subsystem) };
-            terminal::paragraph(&mut out, &text);
+            text::paragraph(&mut out, &text);
         }
     }
     Some(out)

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use conf::{Diagnostic, SourceText, Sources};
 
-use super::{complain, print, refuse};
-use crate::Reported;
+use crate::messages::{Reported, complain, print, refuse};
 
 pub(super) const HELP: &str = "Usage: weir fmt [OPTIONS] FILE...
 

@@ -9,9 +9,9 @@ use lab::gate::GateVerdict;
 use lab::run::{self, RunArguments};
 use lab::tune::{self, TuneArguments};
 
-use super::{code, complain, print, refuse};
 use crate::command_line::CommandLine;
-use crate::load::ConfigOrigin;
+use crate::config_origin::ConfigOrigin;
+use crate::messages::{code, complain, print, refuse};
 
 const USAGE: &str = "Usage: weir lab COMMAND [OPTIONS]
 

@@ -3,10 +3,9 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::command_line::CommandLine;
-use crate::load::ConfigOrigin;
+use crate::config_origin::ConfigOrigin;
+use crate::messages::{Reported, advise, complain, refuse};
 use crate::name::NGINX;
-use crate::subcommand::{complain, refuse};
-use crate::{Reported, help};
 
 /// What is added to each port.
 const OFFSET: u16 = 8000;
@@ -75,7 +74,7 @@ impl TrialArguments {
 fn refuse_file(word: &OsStr) -> Reported {
     let word = word.to_string_lossy();
     let told = complain(format_args!("trial: unexpected argument \"{word}\""));
-    help::advise(Some(format!("did you mean \"-c {word}\"?")), "weir trial --help");
+    advise(Some(format!("did you mean \"-c {word}\"?")), "weir trial --help");
     told
 }
 

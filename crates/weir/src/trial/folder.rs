@@ -9,8 +9,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::Reported;
-use crate::subcommand::complain;
+use crate::messages::Reported;
+use crate::messages::complain;
 
 /// The folder; dropping this removes it, unless it is to be kept.
 pub(super) struct TrialFolder {

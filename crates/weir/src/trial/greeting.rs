@@ -8,7 +8,7 @@ use sandbox::{EditableTree, Sandbox};
 use super::compare::UrlComparisons;
 use super::folder::TrialFolder;
 use super::readable;
-use crate::load::ConfigOrigin;
+use crate::config_origin::ConfigOrigin;
 
 /// The most comparisons to print.
 const COMPARISONS_MAX: usize = 20;

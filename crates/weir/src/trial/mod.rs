@@ -16,13 +16,15 @@ use std::ffi::OsString;
 use conf::Disk;
 use sandbox::{EditableTree, Sandbox, SandboxPlaces, TEMPORARY_FOLDERS};
 
-use crate::Reported;
 use crate::arguments::Arguments;
-use crate::load::{self, ConfigOrigin};
-use crate::places::{self, Defaults};
+use crate::config_origin::ConfigOrigin;
+use crate::defaults::Defaults;
+use crate::load;
+use crate::messages::Reported;
+use crate::messages::complain;
+use crate::places;
 use crate::shared_limits::SharedLimits;
 use crate::start::{self, ServerStart};
-use crate::subcommand::complain;
 use arguments::TrialArguments;
 use folder::TrialFolder;
 

@@ -10,8 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use net::Address;
 use sandbox::{ListenAddress, ListenPort};
 
-use crate::subcommand::complain;
-use crate::{Reported, hints};
+use crate::hints;
+use crate::messages::Reported;
+use crate::messages::complain;
 
 pub(super) type NewAddresses = BTreeMap<ListenAddress, SocketAddr>;
 

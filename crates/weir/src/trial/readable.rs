@@ -12,9 +12,9 @@ use std::sync::Arc;
 use conf::{Disk, FileError, Files};
 use sandbox::EditableTree;
 
-use crate::Reported;
-use crate::load::ConfigOrigin;
-use crate::subcommand::complain;
+use crate::config_origin::ConfigOrigin;
+use crate::messages::Reported;
+use crate::messages::complain;
 
 /// Reads a configuration, and reports all unreadable files. The inner error is one of the
 /// configuration itself.

@@ -1,6 +1,6 @@
 //! Makes a differing case as small as it can be found to be within a number of tries.
 
-use super::RandomCase;
+use super::case::RandomCase;
 use super::tree;
 
 /// The most tries for one case: each of them starts both servers.

@@ -5,8 +5,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::said::GeneratorOutput;
-use super::{PartOutcome, WrkLink, both, run_bounded, servers};
+use super::outcome::PartOutcome;
+use super::said::{GeneratorOutput, run_bounded};
+use super::servers;
+use super::wrk_link::{WrkLink, both};
 use crate::backends::program;
 use crate::{packages, project};
 

@@ -1,5 +1,14 @@
 //! wrk's text: how many requests, what went wrong, and its form without its numbers.
 
+use std::path::Path;
+use std::process::Command;
+
+use crate::project;
+
+/// How long a run may take, in seconds.
+const RUN_MAX_S: &str = "120";
+
+/// What a run has said.
 pub(super) struct GeneratorOutput {
     pub(super) requests: u64,
     /// The lines that tell of errors.
@@ -20,6 +29,13 @@ impl GeneratorOutput {
             form: text.lines().map(form).collect(),
         })
     }
+}
+
+/// What a run says; anything but success is an error.
+pub(super) fn run_bounded(program: &Path, words: &str) -> Result<String, String> {
+    let mut command = Command::new("timeout");
+    command.arg(RUN_MAX_S).arg(program).args(words.split_whitespace());
+    project::output(&mut command).map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// A line's words, each with a digit in it (or without a number where one should be) as `#`.

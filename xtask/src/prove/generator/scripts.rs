@@ -5,8 +5,10 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::said::{GeneratorOutput, form};
-use super::{PartOutcome, WrkLink, both, run_bounded, servers};
+use super::outcome::PartOutcome;
+use super::said::{GeneratorOutput, form, run_bounded};
+use super::servers;
+use super::wrk_link::{WrkLink, both};
 
 const OPTIONS: &str = "-t2 -c4 -d1s";
 

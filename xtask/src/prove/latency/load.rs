@@ -12,13 +12,13 @@ const FILE: &str = "load.json";
 
 /// What is read of the generator's JSON.
 #[derive(Debug, PartialEq)]
-pub(in crate::prove) struct GeneratorReport {
+pub(crate) struct GeneratorReport {
     pub(super) figures: Figures,
-    pub(in crate::prove) requests: u64,
+    pub(crate) requests: u64,
     /// By how much it started a request after its time at most, by its own account.
     pub(super) late_us: f64,
     /// And most of them at most.
-    pub(in crate::prove) late_p99_us: f64,
+    pub(crate) late_p99_us: f64,
     /// The share of its time that its busiest thread was on a CPU.
     pub(super) busiest_thread: f64,
 }
@@ -61,7 +61,7 @@ fn weir_load(weir: &Path) -> Command {
 }
 
 /// Runs `weir load` with these options and reads the report that it writes into this file.
-pub(in crate::prove) fn report(
+pub(crate) fn report(
     mut weir_load: Command,
     options: &[&str],
     file: &Path,
@@ -86,7 +86,7 @@ impl GeneratorReport {
         })
     }
 
-    pub(in crate::prove) fn p99_us(&self) -> f64 {
+    pub(crate) fn p99_us(&self) -> f64 {
         self.figures.0[1].unwrap_or(f64::NAN)
     }
 }

@@ -1,6 +1,6 @@
 //! The runs as a table, and what must hold of them.
 
-use super::{CLIENTS, LIMIT, Variant};
+use super::variant::{CLIENTS, LIMIT, Variant};
 use crate::wrk::WrkSummary;
 use statistics::median;
 
@@ -91,7 +91,7 @@ impl LimitReport {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LIMITED, PLAIN};
+    use super::super::variant::{LIMITED, PLAIN};
     use super::*;
 
     fn report(rates: [f64; 3], highest: usize, errors: f64) -> LimitReport {

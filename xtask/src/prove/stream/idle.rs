@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use super::holdings::{Holdings, settled_above};
 use super::sessions::steady_descriptors;
-use super::{Holdings, settled_above};
 use crate::stream_server::ServedStream;
 
 /// What each session has carried in either direction before it is idle.

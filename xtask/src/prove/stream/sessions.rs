@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Holdings;
-use crate::bench::procfs;
+use processes::procfs;
+
+use super::holdings::Holdings;
 use crate::stream_server::{PATIENCE, ServedStream, signal, until};
 use crate::weir_backend::WeirBackend;
 

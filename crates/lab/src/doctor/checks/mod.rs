@@ -8,10 +8,11 @@ mod queues;
 mod tls;
 mod workers;
 
-use super::configuration::{ExaminedConfig, parameter};
-use super::finding::FindingList;
-use super::machine::MachineLimits;
-use super::scope::ConfigScope;
+// Names that the checks use.
+pub(super) use super::configuration::{ExaminedConfig, parameter};
+pub(super) use super::finding::FindingList;
+pub(super) use super::machine::MachineLimits;
+pub(super) use super::scope::ConfigScope;
 
 /// A check: its name in reports, and the function that runs it.
 pub(super) struct DoctorCheck {

@@ -10,7 +10,7 @@ use statistics::{Interval, geometric_mean, mean_ratio};
 use super::super::{ComparedSide, LoadKind, MeasuredTurn, Results, TurnBlock, Turns, notes};
 use super::kinds::doubts_of;
 use super::measures::{MEAN, MEASURES, Measure, P50, P99, RATE};
-use super::{ComparisonRow, failures, headline};
+use super::row::{ComparisonRow, failures, headline};
 
 /// The least number of blocks for an interval.
 pub const BLOCKS_MIN: usize = 3;

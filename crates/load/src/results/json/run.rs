@@ -8,9 +8,10 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::super::compare::turns::{ValueRatio, effects};
+use super::super::histogram::histogram;
 use super::super::{
     AgreedTls, ComparedSide, Errors, Judged, LoadKind, MeasuredTurn, Moment, Results, RunStats,
-    Spread, StatusCounts, TlsStats, Turns, tally,
+    Spread, StatusCounts, TlsStats, Turns,
 };
 use super::fields::{MapFields, list, named, number, text, truth, whole};
 use super::{Json, WHOLE_MAX, parse};
@@ -254,7 +255,7 @@ fn histogram_to(histogram: &Histogram<u64>) -> Json {
 }
 
 fn histogram_from(json: &Json) -> Result<Histogram<u64>, String> {
-    let mut histogram = tally::histogram();
+    let mut histogram = histogram();
     let counts =
         MapFields::of(json)?.read("counts", |json| list(json, |json| list(json, whole)))?;
     for pair in counts {

@@ -13,8 +13,8 @@ use wire::http2::{
 
 use super::super::failure::RunFailure;
 use super::super::pace::PaceClient;
-use super::super::thread::ThreadShared;
-use super::{GivenTurn, TurnQueue};
+use super::super::shared::ThreadShared;
+use super::turn_queue::{GivenTurn, TurnQueue};
 
 /// The most reads before other clients get their turn, because a server may send without end.
 const READS_MAX: usize = 64;

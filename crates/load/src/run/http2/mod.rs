@@ -5,42 +5,23 @@
 //! yet, because the server allows fewer, waits here and keeps its intended start.
 
 mod connection;
+mod turn_queue;
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll};
-use std::time::Instant;
 
 use net::{Address, Timer};
 
-use super::client::rest_after;
-use super::failure::RunFailure;
+use super::failure::rest_after;
 use super::opener::Opener;
-use super::pace::{PaceClient, SendPermit};
-use super::thread::ThreadShared;
+use super::shared::ThreadShared;
 use connection::{Http2Step, LoadHttp2Connection};
+use turn_queue::TurnQueue;
 
 pub(super) struct LoadHttp2Client {
     opener: Opener,
     timer: Timer,
     turns: TurnQueue,
-}
-
-/// The turns of a client that have no stream yet, and its waits for further ones.
-struct TurnQueue {
-    shared: Rc<ThreadShared>,
-    /// Waits without a turn.
-    idle: Vec<Rc<PaceClient>>,
-    /// Turns that wait for a stream.
-    waiting: VecDeque<GivenTurn>,
-}
-
-/// A turn, and the intended start of its request.
-struct GivenTurn {
-    client: Rc<PaceClient>,
-    /// `None` if it starts when it is sent.
-    begun: Option<Instant>,
 }
 
 impl LoadHttp2Client {
@@ -51,14 +32,8 @@ impl LoadHttp2Client {
         number: u64,
         streams: u64,
     ) -> Self {
-        let first = shared.pace.add_client();
-        let further = (1..streams).map(|_| Rc::default());
         Self {
-            turns: TurnQueue {
-                idle: std::iter::once(first).chain(further).collect(),
-                waiting: VecDeque::new(),
-                shared: Rc::clone(&shared),
-            },
+            turns: TurnQueue::new(Rc::clone(&shared), streams),
             opener: Opener::new(shared, address, number),
             timer: Timer::new(),
         }
@@ -100,47 +75,6 @@ impl LoadHttp2Client {
                 rest_after(failure).await;
                 None
             }
-        }
-    }
-}
-
-impl TurnQueue {
-    /// Ready once there is a turn.
-    fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_turns(cx);
-        if self.waiting.is_empty() { Poll::Pending } else { Poll::Ready(()) }
-    }
-
-    /// Takes the available turns, and waits for more.
-    fn poll_turns(&mut self, cx: &mut Context<'_>) {
-        let mut place = self.idle.len();
-        while place > 0 {
-            place -= 1;
-            let turn = self.shared.pace.poll_turn(&self.idle[place], cx);
-            if let Poll::Ready(SendPermit { intended, in_time, .. }) = turn {
-                if let Some(intended) = intended.filter(|_| in_time) {
-                    self.shared.is_late(intended.elapsed());
-                }
-                // With a limit of requests, opening a connection counts as part of their time.
-                let is_opened = self.shared.plan.per_connection.is_some();
-                let begun = intended.or_else(|| is_opened.then(Instant::now));
-                let client = self.idle.swap_remove(place);
-                self.waiting.push_back(GivenTurn { client, begun });
-            }
-        }
-    }
-
-    /// Ends a turn.
-    fn done(&mut self, client: Rc<PaceClient>) {
-        self.idle.push(client);
-        self.shared.pace.done();
-    }
-
-    fn fail_waiting(&mut self, failure: RunFailure) {
-        let lost = self.waiting.len() as u64;
-        failure.count(lost, &mut self.shared.tally.borrow_mut().errors);
-        while let Some(turn) = self.waiting.pop_front() {
-            self.done(turn.client);
         }
     }
 }

@@ -41,9 +41,9 @@ fn what_is_written_is_read_back() {
         let plain = |runs: &[Results]| {
             let mut runs = runs.to_vec();
             for run in &mut runs {
-                run.tally.latency_us = tally::histogram();
-                run.tally.rate = tally::histogram();
-                run.tally.lateness_us = tally::histogram();
+                run.tally.latency_us = histogram();
+                run.tally.rate = histogram();
+                run.tally.lateness_us = histogram();
                 run.seconds.iter_mut().for_each(|moment| moment.packed.clear());
             }
             shown(&runs)
