@@ -167,6 +167,27 @@ fn a_hundred_requests_at_once_share_one_connection() {
     backend.expect_unasked();
 }
 
+/// Its response has the length of a body that is not sent.
+#[test]
+fn a_head_request_has_a_length_and_no_body() {
+    let backend = TestBackend::playing(|peer| {
+        let mut peer = StreamPeer::new(peer);
+        while let Some(came) = peer.next() {
+            for came in came {
+                let Came::Head(stream, _) = came else { continue };
+                let mut writer = peer.endpoint.begin_fields(stream).unwrap();
+                writer.status(200);
+                writer.field(b"content-length", b"5");
+                writer.finish(true);
+            }
+        }
+    });
+    let server = through(&backend, "proxy_http_version 2;");
+    let mut client = server.connect_tcp();
+    client.head("HEAD / HTTP/1.1\nHost: h\n");
+    client.expect_reply_ending("Content-Length: 5\r\nConnection: keep-alive\r\n\r\n");
+}
+
 #[test]
 fn a_client_that_leaves_cancels_its_stream_alone() {
     let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
