@@ -15,8 +15,8 @@ mod server;
 pub use addresses::{connect, connected_pair, free_address};
 pub use folder::Folder;
 pub use peer::{Peer, PeerConnection, field};
-pub use program::{Running, complaint, is_root, kill, output};
-pub use server::{Server, Stopped, weir};
+pub use program::{TestProcess as Running, complaint, is_root, kill, output};
+pub use server::{Stopped, TestServer as Server, weir};
 
 use std::sync::mpsc;
 use std::thread;

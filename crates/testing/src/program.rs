@@ -9,9 +9,9 @@ use crate::eventually;
 
 /// A process that is killed when this is dropped.
 #[derive(Debug)]
-pub struct Running(pub Child);
+pub struct TestProcess(pub Child);
 
-impl Drop for Running {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -21,9 +21,9 @@ impl Drop for Running {
 /// Runs a program that prints little to its end.
 pub fn output(mut command: Command) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running(command.spawn().unwrap());
+    let mut running = TestProcess(command.spawn().unwrap());
     let status = eventually("end of a program", || running.0.try_wait().unwrap());
-    let Running(child) = &mut running;
+    let TestProcess(child) = &mut running;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
     child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();

@@ -69,7 +69,7 @@ impl Folder {
 
 /// A running server, which is stopped when this is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct TestServer {
     /// Its prefix.
     pub folder: Folder,
     /// The address where it listens; configurations write it as `ADDRESS`.
@@ -79,7 +79,7 @@ pub struct Server {
     child: Running,
 }
 
-impl Server {
+impl TestServer {
     /// Starts a master with `globals` and an `http {}` that contains `http`. `ADDRESS` stands for
     /// the address where it listens, `DIR` for its folder.
     pub fn start(globals: &str, http: &str) -> Self {
@@ -198,7 +198,7 @@ pub struct Stopped {
     pub pid_file: bool,
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     #[allow(clippy::print_stderr, reason = "a test may print why it fails")]
     fn drop(&mut self) {
         let Running(child) = &mut self.child;
