@@ -13,6 +13,7 @@ use std::process::Command;
 use std::{env, fs, str};
 
 use conf::{Diagnostic, Directive, Disk, MemoryFiles, ParsedConfig, Sources};
+use testing::Folder;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 const PREFIX: &str = "/etc/nginx/";
@@ -51,45 +52,20 @@ fn nginx_dumps_the_same() {
     if !Path::new(NGINX).exists() {
         return;
     }
-    let folder = Folder::new("dump");
+    let folder = Folder::new();
     let main = folder.write("nginx.conf", b"pid x.pid;\ninclude b;\ninclude *.inc;\nevents {}\n");
     folder.write("b", b"# no line feed");
     folder.write("2.inc", b"include b;\r\n");
     folder.write("1.inc", b"# \xff\n");
     let mut nginx = Command::new(NGINX);
-    nginx.args(["-T", "-q", "-e", "stderr", "-p"]).arg(&folder.0).arg("-c").arg(&main);
+    nginx.args(["-T", "-q", "-e", "stderr", "-p"]).arg(&folder).arg("-c").arg(&main);
     let theirs = nginx.output().unwrap();
     assert!(theirs.status.success(), "{theirs:?}");
-    let prefix = format!("{}/", folder.0.display());
+    let prefix = format!("{}/", folder.display());
     let name = main.to_str().unwrap();
     let ours = conf::parse(name.as_bytes(), prefix.as_bytes(), None, &mut Disk);
     let ours = conf::dump(&ours.sources);
     assert_eq!(ours.escape_ascii().to_string(), theirs.stdout.escape_ascii().to_string());
-}
-
-/// A folder that is removed with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("weir-conf-{}-{name}", std::process::id());
-        let path = env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
 }
 
 struct Fixture {
@@ -181,18 +157,18 @@ impl Fixture {
 
     /// nginx's first message, in our prefix.
     fn ask_nginx(&self) -> String {
-        let folder = Folder::new(self.path.file_stem().unwrap().to_str().unwrap());
+        let folder = Folder::new();
         let main = folder.write("nginx.conf", &self.main);
         for (name, text) in &self.files {
             folder.write(name, text);
         }
         let mut nginx = Command::new(NGINX);
-        nginx.args(["-t", "-e", "stderr", "-p"]).arg(&folder.0).arg("-c").arg(&main);
+        nginx.args(["-t", "-e", "stderr", "-p"]).arg(&folder).arg("-c").arg(&main);
         if let Some(text) = &self.command_line {
             nginx.arg("-g").arg(str::from_utf8(text).unwrap().trim());
         }
         let output = nginx.output().unwrap();
-        let folder = format!("{}/", folder.0.display());
+        let folder = format!("{}/", folder.display());
         let said = String::from_utf8_lossy(&output.stderr).replace(&folder, PREFIX);
         let complaint = said
             .lines()

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use ::testing::Folder;
 use conf::{Directive, Load, MemoryFiles};
 use net::accept::Transport;
 use net::testing::{RelaySide, ToyTransport, simulate};
@@ -42,18 +42,25 @@ pub(crate) fn site(http: &str) -> TestSite {
     site_with(http, |_| {})
 }
 
+/// A prefix with the folder of the default root.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("html")).unwrap();
+    folder
+}
+
 /// The same for a text that depends on the site's directory.
 pub(crate) fn site_in(http: impl FnOnce(&Path) -> String) -> TestSite {
-    let folder = Folder::new();
-    let http = http(&folder.0);
-    let loaded = load(&http, &folder.0, false).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let folder = folder();
+    let http = http(&folder);
+    let loaded = load(&http, &folder, false).unwrap_or_else(|refusal| panic!("{refusal}"));
     loaded.into_site(folder)
 }
 
 /// The same, modified after it was compiled, for handlers that no directive installs.
 pub(crate) fn site_with(http: &str, change: impl FnOnce(&mut Site)) -> TestSite {
-    let folder = Folder::new();
-    let mut loaded = load(http, &folder.0, false).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let folder = folder();
+    let mut loaded = load(http, &folder, false).unwrap_or_else(|refusal| panic!("{refusal}"));
     change(&mut loaded.site);
     loaded.into_site(folder)
 }
@@ -70,8 +77,8 @@ pub(crate) fn handle(
 
 /// A site that is loaded with `--lenient`.
 pub(crate) fn lenient_site(http: &str) -> TestSite {
-    let folder = Folder::new();
-    let loaded = load(http, &folder.0, true).unwrap_or_else(|refusal| panic!("{refusal}: {http}"));
+    let folder = folder();
+    let loaded = load(http, &folder, true).unwrap_or_else(|refusal| panic!("{refusal}: {http}"));
     loaded.into_site(folder)
 }
 
@@ -114,12 +121,12 @@ const PEER: &str = "127.0.0.1:12345";
 const NGINX: &str = "/usr/sbin/nginx";
 
 fn refusal_of_nginx(http: &str) -> String {
-    let folder = Folder::new();
-    let file = folder.0.join("nginx.conf");
+    let folder = folder();
+    let file = folder.join("nginx.conf");
     fs::write(&file, format!("http {{ {http}\n}} events {{ }}")).unwrap();
     let mut nginx = Command::new(NGINX);
     let globals = ["-t", "-q", "-e", "log", "-g", "pid pid;", "-p"];
-    nginx.args(globals).arg(&folder.0).arg("-c").arg(&file);
+    nginx.args(globals).arg(&folder).arg("-c").arg(&file);
     let said = String::from_utf8(nginx.output().unwrap().stderr).unwrap();
     let emerg = said.lines().find_map(|line| line.strip_prefix("nginx: [emerg] "));
     let emerg = emerg.unwrap_or_else(|| panic!("nginx accepts {http}: {said}"));
@@ -178,15 +185,12 @@ pub(crate) struct TestSite {
 impl TestSite {
     /// Writes a file below the default root, `html`; folders are created.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.folder.0.join("html").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        path
+        self.folder.write(&format!("html/{name}"), content)
     }
 
     /// The lines of a log file so far: `[level] message`, without the context of the request.
     pub(crate) fn messages(&self, name: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.folder.0.join(name)).unwrap();
+        let text = fs::read_to_string(self.folder.join(name)).unwrap();
         let brief = |line: &str| {
             let (start, message) = line.split_once(": ").unwrap();
             let level = start.split(' ').find(|word| word.starts_with('[')).unwrap();
@@ -205,14 +209,13 @@ impl TestSite {
     /// The text of a log, by its name in the configuration.
     pub(crate) fn log(&self, name: &str) -> String {
         observe::flush_all();
-        let text = fs::read(self.folder.0.join(name)).unwrap_or_default();
-        String::from_utf8_lossy(&text).into_owned()
+        self.folder.read(name)
     }
 
     /// Empties a log.
     pub(crate) fn forget(&self, name: &str) {
         observe::flush_all();
-        fs::write(self.folder.0.join(name), "").unwrap();
+        fs::write(self.folder.join(name), "").unwrap();
     }
 
     /// Sends a `GET` request of HTTP/1.1.
@@ -444,26 +447,6 @@ fn lines(fields: &Fields) -> Vec<String> {
 
 fn read_exact(file: &File, out: &mut [u8], start: u64) {
     file.read_exact_at(out, start).unwrap();
-}
-
-/// A directory that is removed after its test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("weir-http-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(path.join("html")).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]

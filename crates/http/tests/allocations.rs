@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::io::{IoSlice, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use net::allocations::{Counting, count};
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY};
 use net::tls::{ClientTls, ClientTlsPlan, TlsServerName};
 use net::{AcceptBalancer, Arrival, Stream, Timer};
+use testing::Folder;
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, WINDOW_MAX};
 use wire::tls::{TlsGroup, TlsSuite};
 
@@ -54,7 +55,7 @@ const SPARE: u64 = 8;
 fn a_warm_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
-        let server = Server::start(&folder.0, "8080");
+        let server = Server::start(&folder, "8080");
         for path in PATHS {
             let mut client = Client::new(server.connect(), path);
             count_allocations(path, async || client.ask().await).await;
@@ -68,7 +69,7 @@ fn a_warm_connection_to_a_backend_allocates_nothing() {
     let folder = Folder::new();
     let backend = start_backend();
     net::run(async {
-        let server = Server::with_backend(&folder.0, "8080", backend);
+        let server = Server::with_backend(&folder, "8080", backend);
         let mut client = Client::new(server.connect(), "/proxied");
         count_allocations("/proxied", async || client.ask().await).await;
     })
@@ -79,7 +80,7 @@ fn a_warm_connection_to_a_backend_allocates_nothing() {
 fn a_warm_tls_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
-        let server = Server::start(&folder.0, "8443 ssl");
+        let server = Server::start(&folder, "8443 ssl");
         for path in PATHS {
             let stream = secured(server.connect(), b"http/1.1").await;
             let mut client = Client::new(stream, path);
@@ -93,7 +94,7 @@ fn a_warm_tls_connection_allocates_nothing() {
 fn a_warm_http2_connection_allocates_nothing() {
     let folder = Folder::new();
     net::run(async {
-        let server = Server::start(&folder.0, "8443 ssl http2");
+        let server = Server::start(&folder, "8443 ssl http2");
         for path in PATHS.into_iter().chain(HTTP2_PATHS) {
             let stream = secured(server.connect(), b"h2").await;
             let mut client = Http2Client::new(stream, path);
@@ -334,21 +335,4 @@ fn start_backend() -> SocketAddr {
         }
     });
     address
-}
-
-/// A directory that goes away with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("weir-allocations-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -5,13 +5,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::Arrival;
 use net::allocations::{Counting, live};
+use testing::{Peer, connected_pair};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -53,7 +54,7 @@ fn held(lines: &str, most: i64) -> i64 {
             let mut before = 0;
             // What the first client needs once is not counted.
             for number in 0..=CLIENTS {
-                let (mut near, far) = connection();
+                let (mut near, far) = connected_pair();
                 far.set_nonblocking(true).unwrap();
                 near.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
                 let arrival = Arrival { fd: far.into(), peer: None, slot: 0 };
@@ -81,13 +82,6 @@ fn held(lines: &str, most: i64) -> i64 {
     worker.join().unwrap()
 }
 
-/// The client's end and the server's.
-fn connection() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    (near, listener.accept().unwrap().0)
-}
-
 /// Bytes in use once that has not changed for a while.
 async fn settled() -> i64 {
     let (mut last, mut same) = (0, 0);
@@ -101,17 +95,10 @@ async fn settled() -> i64 {
 
 /// A server that sends as much as is taken.
 fn backend() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || send(stream));
-        }
-    });
-    address
+    Peer::playing(|connection| send(connection.stream())).address
 }
 
-fn send(mut stream: TcpStream) {
+fn send(mut stream: &TcpStream) {
     let _ = stream.read(&mut [0; 1024]);
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
     let piece = [b'x'; 8 * 1024];

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::session::Client;
+use ::testing::Folder;
 use conf::{Directive, Load, MemoryFiles, Subsystem};
 use net::Arrival;
 use net::testing::tls;
@@ -21,30 +22,10 @@ use crate::session::StreamSession;
 use crate::site::{Decision, StreamGeneration, StreamServerId, StreamSite};
 use crate::{StreamWorker, compile};
 
-/// A folder for logs that is removed after the test.
-pub(crate) struct Folder(pub(crate) std::path::PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("weir-stream-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn read(&self, name: &str) -> String {
-        observe::flush_all();
-        std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The text of a file that Weir logs to.
+pub(crate) fn logged(folder: &Folder, name: &str) -> String {
+    observe::flush_all();
+    folder.read(name)
 }
 
 pub(crate) fn load(text: &str, folder: &Path, lenient: bool) -> Result<StreamSite, String> {
@@ -74,7 +55,7 @@ pub(crate) fn refusal(text: &str) -> String {
 
 /// The bytes that a client of the first socket receives after it has sent `input`.
 pub(crate) fn answer(text: &str, folder: &Folder, input: &'static [u8]) -> Vec<u8> {
-    let generation = StreamGeneration::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
+    let generation = StreamGeneration::new(Arc::new(load(text, folder, false).unwrap()), 1);
     let answer = net::run(async move { serve(generation, input).await }).unwrap();
     // The next configuration opens the file again; flushing keeps the order of lines.
     observe::flush_all();
@@ -155,12 +136,12 @@ fn sessions_are_logged_with_their_result() {
                access_log a.log f; error_log e.log info;";
     let text = format!("{log} server {{ {SERVER} return hello; }}");
     answer(&text, &folder, b"");
-    assert_eq!(folder.read("a.log"), "127.0.0.1 200 5 -\n");
-    let connected = folder.read("e.log");
+    assert_eq!(logged(&folder, "a.log"), "127.0.0.1 200 5 -\n");
+    let connected = logged(&folder, "e.log");
     assert!(connected.contains(" connected to 127.0.0.1:1\n"), "{connected}");
     // Without a content handler, the session fails.
     answer(&format!("{log} server {{ {SERVER} }}"), &folder, b"");
-    assert!(folder.read("a.log").ends_with("127.0.0.1 500 0 -\n"));
+    assert!(logged(&folder, "a.log").ends_with("127.0.0.1 500 0 -\n"));
 }
 
 #[test]
@@ -171,10 +152,10 @@ fn a_denied_client_receives_nothing_and_is_logged() {
          server {{ {SERVER} allow 192.0.2.1; deny all; return hello; }}"
     );
     assert_eq!(answer(&text, &folder, b""), b"");
-    assert_eq!(folder.read("a.log"), "403\n");
+    assert_eq!(logged(&folder, "a.log"), "403\n");
     let message = "access forbidden by rule while initializing session, client: 127.0.0.1, \
                    server: 127.0.0.1:1\n";
-    assert!(folder.read("e.log").ends_with(message), "{}", folder.read("e.log"));
+    assert!(logged(&folder, "e.log").ends_with(message), "{}", logged(&folder, "e.log"));
 }
 
 #[test]
@@ -188,9 +169,9 @@ fn a_proxy_header_comes_first() {
     let said = answer(text, &folder, b"PROXY TCP4 192.0.2.1 192.0.2.2 123 5678\r\n");
     assert_eq!(said, b"192.0.2.1:123");
     assert_eq!(answer(text, &folder, b"hello\r\n"), b"");
-    assert_eq!(folder.read("a.log"), "200\n400\n");
+    assert_eq!(logged(&folder, "a.log"), "200\n400\n");
     let broken = "broken header: \"hello\" while reading PROXY protocol, client: ";
-    assert!(folder.read("e.log").contains(broken), "{}", folder.read("e.log"));
+    assert!(logged(&folder, "e.log").contains(broken), "{}", logged(&folder, "e.log"));
 }
 
 #[test]
@@ -216,9 +197,9 @@ fn a_trusted_proxy_sets_the_client_address() {
     assert_eq!(answer(&denied, &folder, header), b"");
     let own = "127.0.0.1 127.0.0.1 200\n";
     let lines = format!("192.0.2.1 127.0.0.1 200\n{own}{own}192.0.2.1 127.0.0.1 403\n");
-    assert_eq!(folder.read("a.log"), lines);
+    assert_eq!(logged(&folder, "a.log"), lines);
     let message = "access forbidden by rule while initializing session, client: 192.0.2.1, ";
-    assert!(folder.read("e.log").contains(message), "{}", folder.read("e.log"));
+    assert!(logged(&folder, "e.log").contains(message), "{}", logged(&folder, "e.log"));
 }
 
 #[test]
@@ -231,7 +212,7 @@ fn limit_conn_limits_connections() {
              log_format f '$status $limit_conn_status'; access_log a.log f; error_log e.log;
              server {{ {SERVER} limit_conn a 1; limit_conn b 1; {lines} return hello; }}"
         );
-        StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1)
+        StreamGeneration::new(Arc::new(load(&text, &folder, false).unwrap()), 1)
     };
     for (lines, said) in [("", &b""[..]), ("limit_conn_dry_run on;", b"hello")] {
         let generation = site(lines);
@@ -247,10 +228,10 @@ fn limit_conn_limits_connections() {
         observe::flush_all();
     }
     let lines = "503 REJECTED\n200 PASSED\n200 REJECTED_DRY_RUN\n200 PASSED\n";
-    assert_eq!(folder.read("a.log"), lines);
+    assert_eq!(logged(&folder, "a.log"), lines);
     let message = "limiting connections by zone \"a\" while initializing session, client: ";
-    assert!(folder.read("e.log").contains(message), "{}", folder.read("e.log"));
-    assert!(folder.read("e.log").contains("limiting connections, dry run, by zone \"a\""));
+    assert!(logged(&folder, "e.log").contains(message), "{}", logged(&folder, "e.log"));
+    assert!(logged(&folder, "e.log").contains("limiting connections, dry run, by zone \"a\""));
 }
 
 #[test]
@@ -258,11 +239,11 @@ fn the_debug_log_names_the_handler_that_decided() {
     let folder = Folder::new();
     let session = |lines: &str| {
         let text = format!("error_log e.log debug; server {{ {SERVER} {lines} return hello; }}");
-        let site = load(&text, &folder.0, false).unwrap();
+        let site = load(&text, &folder, false).unwrap();
         let generation = StreamGeneration::new(Arc::new(site), 1);
         net::run(async move { serve(generation, b"").await }).unwrap();
         observe::flush_all();
-        folder.read("e.log")
+        logged(&folder, "e.log")
     };
     let serves = "content phase: \"return_text\" serves the session";
     let denied = session("deny all;");
@@ -359,7 +340,7 @@ fn variables_describe_the_tls_session() {
         "server { listen 127.0.0.1:1 ssl; ECDSA; ssl_alpn a b;
              return '$ssl_protocol $ssl_alpn_protocol $ssl_server_name'; }",
     );
-    let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+    let generation = StreamGeneration::new(Arc::new(load(&text, &folder, false).unwrap()), 1);
     let answer = net::run(serve_with(generation, |stream| {
         let mut answer = Vec::new();
         let mut stream = tls::TlsClient::new().offering(&[b"b"]).connect("n.test", stream);
@@ -378,7 +359,7 @@ fn a_client_without_a_valid_certificate_is_rejected() {
             "error_log e.log info; server {{ listen 127.0.0.1:1 ssl; ECDSA; {trusted}
                  ssl_verify_client {mode}; return '$ssl_client_verify $ssl_client_s_dn'; }}"
         ));
-        let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+        let generation = StreamGeneration::new(Arc::new(load(&text, &folder, false).unwrap()), 1);
         let answer = net::run(serve_with(generation, move |stream| {
             let mut answer = Vec::new();
             let _ = client.connect("n.test", stream).read_to_end(&mut answer);
@@ -393,7 +374,7 @@ fn a_client_without_a_valid_certificate_is_rejected() {
     assert_eq!(answer("on", tls::TlsClient::new()), "");
     assert_eq!(answer("optional", tls::TlsClient::new()), "NONE ");
     assert_eq!(answer("optional_no_ca", other()), "FAILED:self-signed certificate CN=rsa");
-    let log = folder.read("e.log");
+    let log = logged(&folder, "e.log");
     for said in [
         "client SSL certificate verify error: (18:self-signed certificate) while SSL handshaking",
         "client sent no required SSL certificate while SSL handshaking",
@@ -413,7 +394,7 @@ fn a_client_whose_certificate_no_responder_confirms_is_rejected() {
                  ssl_client_certificate 'data:{issuer}'; ssl_verify_client on;
                  return $ssl_client_verify; }}"
         ));
-        let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+        let generation = StreamGeneration::new(Arc::new(load(&text, &folder, false).unwrap()), 1);
         let answer = net::run(serve_with(generation, move |stream| {
             let mut answer = Vec::new();
             let client = tls::TlsClient::new().showing(leaf, leaf);
@@ -425,7 +406,7 @@ fn a_client_whose_certificate_no_responder_confirms_is_rejected() {
     assert_eq!(answer("ssl_ocsp off;"), "SUCCESS");
     // The certificate names a responder, which does not exist.
     assert_eq!(answer("ssl_ocsp on;"), "");
-    let log = folder.read("e.log");
+    let log = logged(&folder, "e.log");
     for said in [
         "OCSP responder failed (",
         "responder: 127.0.0.1:8081 while requesting certificate status, client",
@@ -445,7 +426,7 @@ fn a_failed_handshake_ends_the_session() {
     let hello = b"\x16\x03\x01\0\x04\x01\0\0\0";
     let alert = b"\x15\x03\x01\0\x02\x02\x70";
     assert_eq!(answer(&format!("{log} server {{ {rejects} }}"), &folder, hello), alert);
-    let log = folder.read("e.log");
+    let log = logged(&folder, "e.log");
     for said in ["the client does not speak TLS) while SSL handshaking", "handshake rejected"] {
         assert!(log.contains(said), "{said}: {log}");
     }
@@ -466,7 +447,7 @@ fn a_client_reaches_the_server_that_it_names() {
          server { listen 127.0.0.1:1; server_name no.test; ssl_reject_handshake on; }",
     );
     let ask = |name: &'static str, client: tls::TlsClient| {
-        let site = Arc::new(load(&text, &folder.0, false).unwrap());
+        let site = Arc::new(load(&text, &folder, false).unwrap());
         let generation = StreamGeneration::new(site, 1);
         let answer = net::run(async move {
             serve_with(generation, move |stream| {
@@ -546,10 +527,10 @@ fn a_missing_client_hello_ends_the_session() {
     let log = "log_format f '$status $bytes_received'; access_log a.log f; error_log e.log info;";
     let server = format!("{log} server {{ {SERVER} ssl_preread on; return {PREREAD}; }}");
     assert_eq!(answer(&server, &folder, &sent[..9]), b"");
-    assert_eq!(folder.read("a.log"), "200 9\n");
+    assert_eq!(logged(&folder, "a.log"), "200 9\n");
     let small = format!("preread_buffer_size 16; {server}");
     assert_eq!(answer(&small, &folder, sent), b"");
-    assert_eq!(folder.read("a.log"), "200 9\n400 16\n");
+    assert_eq!(logged(&folder, "a.log"), "200 9\n400 16\n");
     let full = "preread buffer full while prereading client data, client: 127.0.0.1, server: ";
-    assert!(folder.read("e.log").contains(full));
+    assert!(logged(&folder, "e.log").contains(full));
 }

@@ -5,13 +5,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::Arrival;
 use net::allocations::{Counting, live};
+use testing::{Peer, connected_pair};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -59,7 +60,7 @@ fn held(text: &str, part: fn(&TcpStream)) -> i64 {
                 if number == CLIENTS {
                     before = settled().await;
                 }
-                let (near, far) = connection();
+                let (near, far) = connected_pair();
                 far.set_nonblocking(true).unwrap();
                 let peer = Some(near.local_addr().unwrap());
                 let arrival = Arrival { fd: far.into(), peer, slot: 0 };
@@ -79,13 +80,6 @@ fn held(text: &str, part: fn(&TcpStream)) -> i64 {
     worker.join().unwrap().unwrap()
 }
 
-/// The client's end and the server's.
-fn connection() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    (near, listener.accept().unwrap().0)
-}
-
 /// The memory in use, once it is steady.
 async fn settled() -> i64 {
     let (mut last, mut same) = (0, 0);
@@ -102,14 +96,8 @@ async fn settled() -> i64 {
 
 /// A server that echoes its input.
 fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || std::io::copy(&mut &stream, &mut &stream));
-        }
-    });
-    address
+    Peer::playing(|connection| std::io::copy(&mut connection.stream(), &mut connection.stream()))
+        .address
 }
 
 fn site(text: &str) -> stream::StreamSite {

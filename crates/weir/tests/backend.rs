@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use server::backend::{Backend, ends_unheard, everything, number, run};
-use server::{Folder, PATIENCE, body, complaint, eventually};
+use testing::{Folder, PATIENCE, body, complaint, eventually};
 
 const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 

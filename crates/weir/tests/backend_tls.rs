@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-use server::{Folder, Server};
+use testing::{Folder, Server};
 
 /// Its only name is the common name `first`.
 const FIRST: &str = include_str!("../../net/src/tls/testdata/first.crt");
@@ -194,7 +192,7 @@ fn settings_that_cannot_work_are_refused() {
         let folder = Folder::new();
         let http = format!("server {{ location / {{ {line} proxy_pass https://127.0.0.1; }} }}");
         folder.configure("127.0.0.1:1", "events {}\n", &http);
-        let complaint = server::complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
+        let complaint = testing::complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
         assert!(complaint.contains(words), "{complaint}");
     }
 }

@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::process::{Command, Output};
 
-use server::{Folder, complaint, output};
+use testing::{Folder, complaint, output};
 
 fn check(folder: &Folder, words: &[&str]) -> Output {
     let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-    weir.arg("check").args(words).current_dir(folder.path());
+    weir.arg("check").args(words).current_dir(folder);
     output(weir)
 }
 
@@ -21,12 +19,12 @@ fn said(output: &Output) -> String {
 /// The code and the text for a configuration whose `http {}` holds this.
 fn of(http: &str) -> (i32, String) {
     let folder = Folder::new();
-    folder.write("a.conf", &format!("events {{}}\nhttp {{\n{http}\n}}\n"));
-    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    folder.write("a.conf", format!("events {{}}\nhttp {{\n{http}\n}}\n"));
+    let before = std::fs::read_dir(&folder).unwrap().count();
     let output = check(&folder, &["a.conf"]);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before, "nothing is made");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), before, "nothing is made");
     assert!(complaint(&output).is_empty(), "{}", complaint(&output));
-    let dir = folder.path().to_string_lossy().into_owned();
+    let dir = folder.to_string_lossy().into_owned();
     (output.status.code().unwrap(), said(&output).replace(&dir, "DIR"))
 }
 
@@ -156,7 +154,7 @@ fn what_another_machine_has_is_a_remark() {
 fn a_user_of_another_machine_is_a_remark() {
     let folder = Folder::new();
     for line in ["user nobody-here;", "user root nogroup-here;"] {
-        folder.write("a.conf", &format!("{line} events {{}}\n"));
+        folder.write("a.conf", format!("{line} events {{}}\n"));
         let output = check(&folder, &["a.conf"]);
         let text = said(&output);
         assert!(
@@ -170,9 +168,9 @@ fn a_user_of_another_machine_is_a_remark() {
         assert!(json.contains("\"exit_code\":0"), "{json}");
     }
     // A start needs the user; only root can change to another.
-    if server::is_root() {
+    if testing::is_root() {
         let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-        weir.args(["-t", "-c", "a.conf"]).current_dir(folder.path());
+        weir.args(["-t", "-c", "a.conf"]).current_dir(&folder);
         let output = output(weir);
         assert!(complaint(&output).contains("[emerg] getgrnam("), "{}", complaint(&output));
     }
@@ -184,9 +182,9 @@ fn certificates_that_clients_refuse_are_warned_of() {
     folder.write("a.pem", include_str!("../../lab/src/doctor/testdata/ended.pem"));
     let certificate = "ssl_certificate a.pem; ssl_certificate_key none.key;";
     let server = format!("server {{ listen 1 ssl; server_name c.test;\n{certificate} }}");
-    folder.write("a.conf", &format!("events {{}} http {{\n{server} }}"));
+    folder.write("a.conf", format!("events {{}} http {{\n{server} }}"));
     let output = check(&folder, &["a.conf"]);
-    let (text, dir) = (said(&output), folder.path().display().to_string());
+    let (text, dir) = (said(&output), folder.display().to_string());
     assert!(text.starts_with("Warnings:\n"), "{text}");
     for warning in [
         &format!("  certificate \"{dir}/a.pem\" expired "),

@@ -2,16 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::process::Command;
 
-use server::{Folder, complaint};
+use testing::{Folder, complaint};
 
 fn configured(text: &str) -> Folder {
     let folder = Folder::new();
     let globals = "pid nginx.pid; error_log error.log; events {}\n";
-    folder.write("nginx.conf", &format!("{globals}{text}"));
+    folder.write("nginx.conf", format!("{globals}{text}"));
     folder
 }
 
@@ -187,7 +185,7 @@ fn bad_configurations_are_refused_with_their_place() {
         let folder = configured(text);
         folder.write("error.log", "");
         let output = folder.run(&["-t", "-c", "nginx.conf"]);
-        let (dir, said) = (folder.path().display(), complaint(&output));
+        let (dir, said) = (folder.display(), complaint(&output));
         let message = message.replace("DIR", &dir.to_string());
         let expected = format!("nginx: [emerg] {message} in {dir}/nginx.conf:{line}\n");
         assert!(said.starts_with(&expected), "{text}: {said}");
@@ -237,7 +235,7 @@ fn files_are_formatted_in_place_or_told() {
     folder.write("a.conf", "events{}\nuser   a;\n");
     let weir = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-        command.arg("fmt").args(arguments).current_dir(folder.path()).output().unwrap()
+        command.arg("fmt").args(arguments).current_dir(&folder).output().unwrap()
     };
     let told = weir(&["--check", "a.conf"]);
     assert_eq!(complaint(&told), "weir: a.conf: not formatted\n");

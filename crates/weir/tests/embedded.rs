@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::fs;
 use std::process::{Command, Output};
 use std::thread;
 
-use server::{Folder, Server, complaint};
+use testing::{Folder, Server, complaint};
 
 const ADDRESS: &str = "127.0.0.1:8080";
 
@@ -16,7 +14,7 @@ const ADDRESS: &str = "127.0.0.1:8080";
 fn dump(folder: &Folder) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     let arguments = ["-T", "-q", "--port", "8080"];
-    command.args(arguments).env("TMPDIR", folder.path()).output().unwrap()
+    command.args(arguments).env("TMPDIR", folder).output().unwrap()
 }
 
 /// The same configuration at an address of the test's, since the built-in ones may be taken.
@@ -31,13 +29,12 @@ fn configuration(folder: &Folder) -> String {
 #[test]
 fn it_is_printed_and_leaves_nothing_behind() {
     let folder = Folder::new();
-    fs::remove_dir(folder.join("logs")).unwrap();
     let output = dump(&folder);
     // That the address is taken on this machine is fine.
     assert!(output.status.success(), "{}", complaint(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains(&format!("listen {ADDRESS};")), "{text}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]

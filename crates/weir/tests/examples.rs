@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use server::backend::{Backend, number};
-use server::{Folder, Server, connect, eventually, kill};
+use testing::{Folder, Server, connect, eventually, kill};
 
 const TESTED: [&str; 8] = [
     "load-balancing",
@@ -41,7 +41,7 @@ fn start(name: &str, ports: &[(&str, &str)]) -> Server {
             assert!(conf.contains(here), "{name} has no {here}");
             conf = conf.replace(here, test);
         }
-        folder.write("nginx.conf", &format!("pid nginx.pid;\n{conf}"));
+        folder.write("nginx.conf", format!("pid nginx.pid;\n{conf}"));
     })
 }
 

@@ -5,8 +5,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -17,7 +15,7 @@ use net::testing::tls::{
     ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient, der, pem, pem_contents,
 };
 use net::tls::RevocationLists;
-use server::{Folder, Server, eventually};
+use testing::{Folder, Server, eventually};
 
 /// Kilobytes that a worker process may have grown by in the end, in a build without optimization.
 const GROWTH_MAX_KB: u64 = 48 * 1024;

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+
+use testing::Folder;
 
 /// Two rows that differ in what is answered, and few turns.
 const STUDY: &str = r#"
@@ -32,29 +34,6 @@ set = { text = "a longer one" }
 found = "+1 %"
 "#;
 
-/// A folder that is gone when the test is.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn lab(words: &[&str], file: &Path, out: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.arg("lab").arg(words[0]).arg(file).args(&words[1..]);
@@ -73,8 +52,8 @@ fn text(output: &[u8]) -> String {
 
 #[test]
 fn a_study_is_run_kept_and_continued() {
-    let folder = Folder::new("lab-run");
-    let (file, out) = (folder.write("replies.toml", STUDY), folder.0.join("out"));
+    let folder = Folder::new();
+    let (file, out) = (folder.write("replies.toml", STUDY), folder.join("out"));
     let quick = lab(&["run", "--loopback", "--quick"], &file, &out);
     let report = text(&quick.stdout);
     assert!(quick.status.success(), "{}", text(&quick.stderr));
@@ -91,11 +70,11 @@ fn a_study_is_run_kept_and_continued() {
 
 #[test]
 fn a_study_that_cannot_run_fails_before_anything_does() {
-    let folder = Folder::new("lab-refused");
-    let out = folder.0.join("out");
+    let folder = Folder::new();
+    let out = folder.join("out");
     let refused = |from: &str, to: &str| {
         assert!(STUDY.contains(from), "{from}");
-        let file = folder.write("refused.toml", &STUDY.replace(from, to));
+        let file = folder.write("refused.toml", STUDY.replace(from, to));
         let output = lab(&LOOPBACK, &file, &out);
         assert!(!output.status.success() && !out.join("record.json").exists(), "{to}");
         text(&output.stderr)
@@ -108,11 +87,11 @@ fn a_study_that_cannot_run_fails_before_anything_does() {
 
 #[test]
 fn a_row_that_answers_errors_is_not_measured_unless_the_study_expects_it() {
-    let folder = Folder::new("lab-errors");
+    let folder = Folder::new();
     let broken = STUDY.replace("return 200 '%%text%%';", "return %%text%%;");
     let broken = broken.replace("\"short\"\nlevels", "\"200\"\nlevels");
     let broken = broken.replace("\"a longer one\"", "\"404\"");
-    let (file, out) = (folder.write("errors.toml", &broken), folder.0.join("out"));
+    let (file, out) = (folder.write("errors.toml", &broken), folder.join("out"));
     let output = lab(&LOOPBACK, &file, &out);
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
@@ -129,7 +108,7 @@ fn a_row_that_answers_errors_is_not_measured_unless_the_study_expects_it() {
 
 #[test]
 fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
-    let folder = Folder::new("lab-kernel");
+    let folder = Folder::new();
     let kernel = "[factor.kernel]\nsets = \"kernel\"\nbaseline = \"\"\n\
                   levels = [\"net.core.somaxconn=9\"]\n[factor.text]";
     let text_of = STUDY.replace("[factor.text]", kernel);
@@ -137,7 +116,7 @@ fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
         text_of.replace("set = { text", "set = { kernel = \"net.core.somaxconn=9\", text");
     let third = "[[row]]\nname = \"third\"\nset = { text = \"a longer one\" }\n";
     let file = folder.write("kernel.toml", &(text_of + third));
-    let output = lab(&["run", "--loopback", "--quick"], &file, &folder.0.join("out"));
+    let output = lab(&["run", "--loopback", "--quick"], &file, &folder.join("out"));
     let report = text(&output.stdout);
     assert!(report.contains("left out: long"), "{report}{}", text(&output.stderr));
 }
@@ -145,9 +124,9 @@ fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
 /// As root on hosts of their own, else on loopback addresses; the report says which.
 #[test]
 fn a_study_runs_with_the_hosts_that_there_can_be() {
-    let folder = Folder::new("lab-hosts");
+    let folder = Folder::new();
     let file = folder.write("hosts.toml", STUDY);
-    let output = lab(&["run", "--quick"], &file, &folder.0.join("out"));
+    let output = lab(&["run", "--quick"], &file, &folder.join("out"));
     let report = text(&output.stdout);
     let says = |part: &str| report.contains(part);
     assert!(
@@ -161,7 +140,7 @@ fn a_study_runs_with_the_hosts_that_there_can_be() {
 
 #[test]
 fn tune_refuses_what_it_cannot_copy() {
-    let folder = Folder::new("lab-tune");
+    let folder = Folder::new();
     let tune = |configuration: &str, url: &str| {
         let file = folder.write("nginx.conf", configuration);
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -181,12 +160,12 @@ fn tune_refuses_what_it_cannot_copy() {
 
 #[test]
 fn a_port_in_use_is_told_before_anything_is_measured() {
-    let folder = Folder::new("lab-port");
+    let folder = Folder::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let listen = format!("listen %%listen%%; listen 127.0.0.1:{port};");
-    let file = folder.write("port.toml", &STUDY.replace("listen %%listen%%;", &listen));
-    let output = lab(&LOOPBACK, &file, &folder.0.join("out"));
+    let file = folder.write("port.toml", STUDY.replace("listen %%listen%%;", &listen));
+    let output = lab(&LOOPBACK, &file, &folder.join("out"));
     let told = text(&output.stderr);
     assert!(!output.status.success(), "{told}");
     assert!(
@@ -197,12 +176,12 @@ fn a_port_in_use_is_told_before_anything_is_measured() {
 
 #[test]
 fn the_doctor_says_what_hurts() {
-    let folder = Folder::new("lab-doctor");
+    let folder = Folder::new();
     let bad = folder.write("bad.conf", "events {} http { gzip_comp_level 9; }");
-    let output = lab(&["doctor", "--json"], &bad, &folder.0);
+    let output = lab(&["doctor", "--json"], &bad, &folder);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("\"check\": \"gzip-level\""));
-    let missing = lab(&["doctor"], &folder.0.join("none.conf"), &folder.0);
+    let missing = lab(&["doctor"], &folder.join("none.conf"), &folder);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("none.conf"), "{}", text(&missing.stderr));
 }

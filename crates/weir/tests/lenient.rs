@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::process::{Command, Output};
 
-use server::{Folder, Server, complaint, is_root, output};
+use testing::{Folder, Server, complaint, is_root, output};
 
 fn configured(text: &str) -> Folder {
     let folder = Folder::new();
-    folder.write("nginx.conf", &format!("pid nginx.pid; error_log error.log;\n{text}"));
+    folder.write("nginx.conf", format!("pid nginx.pid; error_log error.log;\n{text}"));
     folder
 }
 
@@ -21,7 +19,7 @@ fn test(folder: &Folder, more: &[&str]) -> Output {
 /// What is on the terminal when the program, under its own name, tests a configuration.
 fn test_as_weir(folder: &Folder) -> String {
     let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-    weir.arg("-p").arg(folder.path()).args(["-e", "error.log", "-t", "-c"]);
+    weir.arg("-p").arg(folder).args(["-e", "error.log", "-t", "-c"]);
     complaint(&output({
         weir.arg(folder.join("nginx.conf"));
         weir
@@ -52,7 +50,7 @@ fn leniency_sticks_wherever_it_is_asked_for() {
     assert_eq!(test(&folder, &["-g", "lenient off;"]).status.code(), Some(1));
     for (value, code) in [("1", 0), ("on", 0), ("0", 1), ("", 1)] {
         let mut nginx = Command::new(folder.nginx());
-        nginx.arg("-p").arg(folder.path()).args(["-e", "error.log", "-t", "-c", "nginx.conf"]);
+        nginx.arg("-p").arg(&folder).args(["-e", "error.log", "-t", "-c", "nginx.conf"]);
         nginx.env("WEIR_LENIENT", value);
         assert_eq!(output(nginx).status.code(), Some(code), "{value:?}");
     }
@@ -181,10 +179,10 @@ fn what_asks_for_nothing_is_no_reason_to_refuse_a_configuration() {
     folder.write("mime.types", "types { text/html html; }");
     folder.write("sites-enabled/default", "server { listen 127.0.0.1:1; root DIR; }");
     folder.write("conf.d/node.conf", NODE);
-    let text = DEBIAN.replace("DIR", &folder.path().to_string_lossy());
-    folder.write("nginx.conf", &format!("pid nginx.pid; error_log error.log;\n{text}"));
+    let text = DEBIAN.replace("DIR", &folder.to_string_lossy());
+    folder.write("nginx.conf", format!("pid nginx.pid; error_log error.log;\n{text}"));
     let mut nginx = Command::new(folder.nginx());
-    nginx.arg("-p").arg(folder.path()).args(["-e", "error.log", "-T", "-q", "-c", "nginx.conf"]);
+    nginx.arg("-p").arg(&folder).args(["-e", "error.log", "-T", "-q", "-c", "nginx.conf"]);
     let said = complaint(&output(nginx));
     // Port 1 may be forbidden; the syntax is not.
     assert!(!said.contains("emerg") || said.contains("bind()"), "{said}");

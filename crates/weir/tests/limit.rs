@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::thread;
 
 use server::counting::Backend;
-use server::{Server, eventually};
+use testing::{Server, eventually};
 
 const WORKERS: &str = "worker_processes 2;";
 

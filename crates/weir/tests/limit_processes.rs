@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use server::counting::Backend;
-use server::{Folder, PATIENCE, Server, eventually, kill};
+use testing::{Folder, PATIENCE, Server, eventually, kill};
 
 const LIMIT: usize = 3;
 
@@ -70,7 +70,7 @@ fn reload_into(server: &Server, globals: &str, http: &str) {
 #[test]
 fn a_reload_into_another_process_keeps_to_the_limit_and_answers_all_that_wait() {
     let mut changes = vec!["worker_processes 3;"];
-    if server::is_root() {
+    if testing::is_root() {
         changes.push("worker_processes 2; user nobody nogroup;");
     }
     for globals in changes {
@@ -230,7 +230,7 @@ fn an_upgrade_keeps_to_the_limit_and_answers_all_that_wait() {
     };
     configure("old");
     let output = folder.run(&["-c", "nginx.conf"]);
-    assert!(output.status.success(), "{}", server::complaint(&output));
+    assert!(output.status.success(), "{}", testing::complaint(&output));
     let get = |path: &str| {
         let mut stream = UnixStream::connect(folder.join("a.sock")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -285,8 +285,8 @@ fn memory_that_is_not_understood_is_replaced_and_the_log_says_so() {
                    -c nginx.conf -e error.log";
     folder.nginx();
     let mut shell = std::process::Command::new("sh");
-    let child = shell.args(["-c", command]).arg(folder.path()).spawn().unwrap();
-    let _running = server::Running(child);
+    let child = shell.args(["-c", command]).arg(&folder).spawn().unwrap();
+    let _running = testing::Running(child);
     eventually("a line in the log", || {
         let log = folder.read("error.log");
         log.contains("not shared with the previous program: not the expected memory").then_some(())

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use server::{Server, eventually};
+use testing::{Server, eventually};
 
 const MB: usize = 1024 * 1024;
 /// A body, and the buffer it is to be held in.

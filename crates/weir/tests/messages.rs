@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE};
-use server::{Folder, Server, complaint};
+use testing::{Folder, Server, complaint};
 
 /// What `-t` says of a configuration, with the directory's name as `DIR`.
 fn said(arguments: &[&str], conf: &str) -> String {
     let folder = Folder::new();
-    folder.write("nginx.conf", &format!("pid nginx.pid; error_log error.log;\n{conf}"));
+    folder.write("nginx.conf", format!("pid nginx.pid; error_log error.log;\n{conf}"));
     let said = complaint(&folder.run(&[&["-t", "-q", "-c", "nginx.conf"], arguments].concat()));
-    said.replace(&*folder.path().to_string_lossy(), "DIR")
+    said.replace(&*folder.to_string_lossy(), "DIR")
 }
 
 /// The same inside a server that listens nowhere else, in line 3.
@@ -117,9 +115,9 @@ fn said_of_tls(certificate: &str, key: &str, text: &str) -> String {
     let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
     let server = format!("listen 127.0.0.1:1 ssl; {files}\n{text}");
     let conf = format!("events {{}}\nhttp {{ access_log off; server {{\n{server} }} }}");
-    folder.write("nginx.conf", &format!("pid nginx.pid; {conf}"));
+    folder.write("nginx.conf", format!("pid nginx.pid; {conf}"));
     let said = complaint(&folder.run(&["-t", "-q", "-c", "nginx.conf"]));
-    said.replace(&*folder.path().to_string_lossy(), "DIR")
+    said.replace(&*folder.to_string_lossy(), "DIR")
 }
 
 #[test]
@@ -256,9 +254,9 @@ fn many_sites() -> String {
 #[test]
 fn a_warning_is_given_once_for_each_cause() {
     let folder = Folder::new();
-    folder.write("nginx.conf", &many_sites());
+    folder.write("nginx.conf", many_sites());
     let said = complaint(&folder.run(&["-t", "-q", "-c", "nginx.conf"]));
-    let said = said.replace(&*folder.path().to_string_lossy(), "DIR");
+    let said = said.replace(&*folder.to_string_lossy(), "DIR");
     let warnings: Vec<_> = said.lines().filter(|line| line.contains("[warn]")).collect();
     let expected = [
         ("directive is deprecated", " in DIR/nginx.conf:3 (the first of 50 places)"),
@@ -279,7 +277,7 @@ fn a_strict_test_refuses_what_is_only_a_warning() {
     let pass = "server { listen 127.0.0.1:1; location / { proxy_pass http://backnd; } }";
     folder.write(
         "nginx.conf",
-        &format!("pid nginx.pid; events {{}} http {{ access_log off; {pass} }}"),
+        format!("pid nginx.pid; events {{}} http {{ access_log off; {pass} }}"),
     );
     let test = |option: &str| {
         let output = folder.run(&["-t", option, "-c", "nginx.conf"]);
@@ -305,8 +303,8 @@ fn a_command_that_lacks_its_words_fails_and_says_what_it_needs() {
     let folder = Folder::new();
     let weir = |words: &[&str]| {
         let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
-        weir.args(words).current_dir(folder.path());
-        let output = server::output(weir);
+        weir.args(words).current_dir(&folder);
+        let output = testing::output(weir);
         (output.status.code(), output.stdout.len(), complaint(&output))
     };
     for (words, needs) in [
@@ -326,7 +324,7 @@ fn a_command_that_lacks_its_words_fails_and_says_what_it_needs() {
 #[test]
 fn who_sends_a_signal_is_not_warned() {
     let folder = Folder::new();
-    folder.write("nginx.conf", &many_sites());
+    folder.write("nginx.conf", many_sites());
     let said = complaint(&folder.run(&["-s", "reload", "-c", "nginx.conf"]));
     assert!(!said.contains("[warn]") && said.contains("nginx.pid\" failed (2: "), "{said}");
 }

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::process::Command;
 
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY};
-use server::{Folder, complaint, output};
+use testing::{Folder, complaint, output};
 
 /// A configuration with a mistake.
 struct Mistake {
@@ -65,12 +63,12 @@ impl Mistake {
         };
         let mut command = Command::new(program);
         command.args(["-t", "-q", "-g", pid, "-e"]).arg(folder.join("error.log"));
-        command.arg("-p").arg(folder.path()).arg("-c").arg(conf);
+        command.arg("-p").arg(&folder).arg("-c").arg(conf);
         let output = output(command);
         let said = complaint(&output);
         let lines = said.lines().filter(|line| !line.ends_with(" test failed"));
         let said = lines.collect::<Vec<_>>().join("\n");
-        let said = said.replace(&*folder.path().to_string_lossy(), "DIR");
+        let said = said.replace(&*folder.to_string_lossy(), "DIR");
         (output.status.code().unwrap(), said.replace(&format!("{name}: ["), "PROGRAM: ["))
     }
 }

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::process::{Command, Output};
 
-use server::{Folder, complaint, output};
+use testing::{Folder, complaint, output};
 
 /// Every module that a package of Debian 12 puts into modules-enabled (`libnginx-mod-*`), and a
 /// line that needs it and that Weir does not have, in the block `main`, `http`, `stream` or
@@ -121,7 +119,7 @@ fn a_module_is_loaded_once() {
 fn check_names_the_files_of_modules() {
     let folder = Folder::new();
     let names = ["ngx_stream_module", "ngx_mail_module", "ngx_nobodys_module"];
-    folder.write("nginx.conf", &conf(&loading(&names), "", ""));
+    folder.write("nginx.conf", conf(&loading(&names), "", ""));
     let check = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.arg("check").arg(folder.join("nginx.conf")).args(words);
@@ -140,6 +138,6 @@ fn check_names_the_files_of_modules() {
     let (_, json) = check(&["--json"]);
     assert!(json.contains("\"directive\":\"load_module modules/ngx_nobodys_module.so\""), "{json}");
     assert!(json.contains("\"remarks\":[{\"message\":\"module "), "{json}");
-    folder.write("nginx.conf", &conf(&loading(&names[..2]), "", ""));
+    folder.write("nginx.conf", conf(&loading(&names[..2]), "", ""));
     assert_eq!(check(&[]).0, Some(0));
 }

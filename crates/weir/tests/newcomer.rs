@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use server::{Folder, complaint, connect, eventually, is_root, kill};
+use testing::{Folder, complaint, connect, eventually, is_root, kill};
 
 /// Who the program runs as where the tests run as root.
 const NOBODY: u32 = 65534;
@@ -44,7 +42,7 @@ impl Home {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.folder.join(directory));
         command.env_clear().env("XDG_RUNTIME_DIR", self.folder.join("run"));
-        command.env("HOME", self.folder.path());
+        command.env("HOME", &self.folder);
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
@@ -52,7 +50,7 @@ impl Home {
     }
 
     fn run(&self, directory: &str, arguments: &[&str]) -> Output {
-        server::output(self.command(directory, arguments))
+        testing::output(self.command(directory, arguments))
     }
 
     fn good(&self, directory: &str, arguments: &[&str]) {
@@ -66,7 +64,7 @@ impl Home {
     /// Every file and directory that there is.
     fn files(&self) -> BTreeSet<PathBuf> {
         let mut files = BTreeSet::new();
-        let mut directories = vec![self.folder.path().to_owned()];
+        let mut directories = vec![self.folder.to_path_buf()];
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(directory).unwrap().flatten() {
                 if entry.file_type().unwrap().is_dir() {
@@ -136,7 +134,7 @@ impl Project {
         write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
-        server::body(&reply).to_owned()
+        testing::body(&reply).to_owned()
     }
 }
 
@@ -268,10 +266,10 @@ fn what_is_built_in_is_the_beginning_of_a_configuration() {
     let home = &project.home;
     let port = project.address.port().to_string();
     let output = home.run("project", &["-T", "-q", "--port", &port]);
-    home.folder.write("project/demo.conf", &String::from_utf8(output.stdout).unwrap());
+    home.folder.write("project/demo.conf", String::from_utf8(output.stdout).unwrap());
     let errors = fs::File::create(home.folder.join("errors")).unwrap();
     let mut command = home.command("project", &["-c", "demo.conf"]);
-    let mut server = server::Running(command.stderr(errors).spawn().unwrap());
+    let mut server = testing::Running(command.stderr(errors).spawn().unwrap());
     eventually("an answer", || TcpStream::connect(project.address).ok());
     assert_eq!([project.get("/balanced/"), project.get("/balanced/")].concat(), BOTH);
     assert_eq!(project.get("/favicon.ico"), "");

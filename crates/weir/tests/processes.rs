@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use server::{PATIENCE, Server, eventually, kill};
+use testing::{PATIENCE, Server, eventually, kill};
 
 fn hello(word: &str) -> String {
     format!("server {{ listen ADDRESS; location / {{ return 200 {word}; }} }}")
@@ -197,8 +195,7 @@ fn logs_are_opened_anew() {
     };
     logged("access.log", "/first");
     for name in ["access.log", "error.log"] {
-        std::fs::rename(server.folder.join(name), server.folder.join(&format!("{name}.1")))
-            .unwrap();
+        std::fs::rename(server.folder.join(name), server.folder.join(format!("{name}.1"))).unwrap();
     }
     server.signal("USR1");
     // The master and the worker process each say so, in the log that was.
@@ -353,12 +350,12 @@ fn no_descriptors_left_is_told_and_survived() {
 fn a_taken_port_is_tried_five_times() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let folder = server::Folder::new();
+    let folder = testing::Folder::new();
     folder.configure(&address, "events {}", &hello("hello"));
     let output = folder.run(&["-c", "nginx.conf"]);
     let failed =
         format!("nginx: [emerg] bind() to {address} failed (98: Address already in use)\n");
-    let said = server::complaint(&output);
+    let said = testing::complaint(&output);
     assert_eq!(said.matches(&failed).count(), 5, "{said}");
     let (_, hint) = said.split_once("nginx: [emerg] still could not bind()\n").unwrap();
     assert!(hint.contains(&format!("process {} (", std::process::id())), "{said}");
@@ -375,7 +372,7 @@ fn the_worker_process_is_what_the_settings_say() {
     let process = server.worker_process();
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).unwrap();
     let directory = std::fs::read_link(format!("/proc/{process}/cwd")).unwrap();
-    assert_eq!(directory, server.folder.path().canonicalize().unwrap());
+    assert_eq!(directory, server.folder.canonicalize().unwrap());
     let (_, fields) = read("stat").rsplit_once(") ").map(|(a, b)| (a.len(), b.to_owned())).unwrap();
     assert_eq!(fields.split(' ').nth(16), Some("5"), "nice");
     let limits = read("limits");
@@ -398,7 +395,7 @@ fn the_worker_process_is_what_the_settings_say() {
 
 #[test]
 fn the_worker_process_is_an_ordinary_user() {
-    if !server::is_root() {
+    if !testing::is_root() {
         return;
     }
     let server = Server::start("user nobody nogroup;", &hello("hello"));

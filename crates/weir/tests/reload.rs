@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use server::crowd::Crowd;
-use server::{Server, body, connect, eventually, kill, own_address};
+use testing::{Server, body, connect, eventually, free_address, kill};
 
 /// How often a process has each file open, by the file's name; sockets are `socket:`.
 fn descriptors(pid: i32) -> BTreeMap<String, usize> {
@@ -91,7 +91,7 @@ fn ask(address: &SocketAddr) -> std::io::Result<String> {
 
 #[test]
 fn a_reload_that_fails_for_a_taken_port_loses_no_connection() {
-    let (address, taken) = (own_address(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let (address, taken) = (free_address(), TcpListener::bind("127.0.0.1:0").unwrap());
     let server = Server::start("worker_processes 1;", &hello(address, "old"));
     let worker = server.worker_process();
     let crowd = Crowd::start(move || ask(&address));
@@ -114,7 +114,7 @@ fn a_reload_that_fails_for_a_taken_port_loses_no_connection() {
 
 #[test]
 fn a_reload_takes_the_place_of_one_that_waits_for_a_port() {
-    let (address, taken) = (own_address(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let (address, taken) = (free_address(), TcpListener::bind("127.0.0.1:0").unwrap());
     let server = Server::start("", &hello(address, "old"));
     let both = hello(address, "new") + &hello(taken.local_addr().unwrap(), "new");
     server.configure("", &both);
@@ -129,7 +129,7 @@ fn a_reload_takes_the_place_of_one_that_waits_for_a_port() {
 #[test]
 fn a_port_that_becomes_free_is_taken() {
     for globals in ["", "master_process off;"] {
-        let (address, second) = (own_address(), own_address());
+        let (address, second) = (free_address(), free_address());
         let taken = TcpListener::bind(second).unwrap();
         let server = Server::start_any(&format!("events {{}} {globals}"), &hello(address, "old"));
         eventually("an answer", || (ask(&address).ok()? == "old").then_some(()));
@@ -148,7 +148,7 @@ fn a_port_that_becomes_free_is_taken() {
 
 #[test]
 fn other_numbers_of_workers_lose_no_connection() {
-    let address = own_address();
+    let address = free_address();
     let server = Server::start("worker_processes 1;", &hello(address, "old"));
     let crowd = Crowd::start(move || ask(&address));
     for workers in [4, 1, 3, 1, 4, 2, 1, 4, 1] {
@@ -175,7 +175,7 @@ fn stop(pid: i32) {
 /// A worker process that stands still, for whatever reason, must not make a reload wait for ever.
 #[test]
 fn a_hung_worker_process_is_replaced() {
-    let address = own_address();
+    let address = free_address();
     let globals = "worker_processes 2; worker_reload_timeout 100ms;";
     let server = Server::start(globals, &hello(address, "old"));
     let hung = server.worker_process();

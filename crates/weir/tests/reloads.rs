@@ -16,7 +16,7 @@ use std::time::Duration;
 use std::{array, fs, thread};
 
 use server::backend::Backend;
-use server::{Server, connect, eventually};
+use testing::{Server, connect, eventually};
 
 const RELOADS: usize = 10;
 const TUNNELS: usize = 20;

@@ -11,8 +11,6 @@
 mod backend;
 #[path = "retries/client.rs"]
 mod client;
-mod server;
-
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -20,7 +18,7 @@ use std::time::Duration;
 
 use backend::Backend;
 use client::Client;
-use server::Server;
+use testing::Server;
 
 const REQUESTS: usize = 4000;
 const BACKENDS: usize = 4;

@@ -8,13 +8,11 @@
 
 #[path = "smuggling/backend.rs"]
 mod backend;
-mod server;
-
 use std::io::{Read, Write};
 use std::time::Duration;
 
 use backend::{Came, Received};
-use server::Server;
+use testing::Server;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,11 +4,11 @@
 
 mod server;
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use server::crowd::Crowd;
-use server::{Folder, Server, complaint, connect, eventually, own_address};
+use testing::{Folder, Peer, Server, complaint, connect, eventually, free_address};
 
 /// Everything that a client is sent, after it has sent `input`.
 fn exchange(address: &SocketAddr, input: &[u8]) -> String {
@@ -38,8 +38,8 @@ fn await_lines(server: &Server, file: &str, lines: &str) {
 
 #[test]
 fn a_configuration_may_have_stream_alone() {
-    let address = own_address();
-    let user = if server::is_root() { "user root; " } else { "" };
+    let address = free_address();
+    let user = if testing::is_root() { "user root; " } else { "" };
     let stream = returns(address, "alone");
     let server = Server::start_as(&format!(
         "{user}daemon off; pid nginx.pid; error_log error.log info; events {{}} {stream}"
@@ -50,7 +50,7 @@ fn a_configuration_may_have_stream_alone() {
 
 #[test]
 fn names_of_http_and_stream_are_apart() {
-    let address = own_address();
+    let address = free_address();
     let stream = format!(
         "stream {{
              upstream app {{ server 127.0.0.1:1 down; server 127.0.0.1:2; }}
@@ -81,7 +81,7 @@ fn names_of_http_and_stream_are_apart() {
 
 #[test]
 fn every_session_is_logged_with_its_status_and_bytes() {
-    let [open, closed, proxied, idle] = [(); 4].map(|()| own_address());
+    let [open, closed, proxied, idle] = [(); 4].map(|()| free_address());
     let server = Server::start(
         &format!(
             "stream {{
@@ -123,14 +123,14 @@ fn every_session_is_logged_with_its_status_and_bytes() {
 /// What a server returns, unless the connection fails.
 fn text(address: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(server::PATIENCE))?;
+    stream.set_read_timeout(Some(testing::PATIENCE))?;
     let mut text = String::new();
     stream.read_to_string(&mut text).map(|_| text)
 }
 
 #[test]
 fn reloads_lose_no_connection() {
-    let address = own_address();
+    let address = free_address();
     let globals =
         |workers: u32, text| format!("worker_processes {workers};") + &returns(address, text);
     let server = Server::start(&globals(1, "old"), "");
@@ -147,7 +147,7 @@ fn reloads_lose_no_connection() {
 
 #[test]
 fn a_reload_adds_and_removes_listeners() {
-    let (first, second) = (own_address(), own_address());
+    let (first, second) = (free_address(), free_address());
     let http = "server { listen ADDRESS; location / { return 200 http; } }";
     let server = Server::start("", http);
     assert!(TcpStream::connect(first).is_err());
@@ -182,7 +182,7 @@ fn begin(server: &Server, address: &SocketAddr, number: usize) -> TcpStream {
 
 #[test]
 fn a_session_keeps_its_configuration_and_a_graceful_stop_waits_for_it() {
-    let address = own_address();
+    let address = free_address();
     let waits = |text| returns(address, text).replace("; return", " proxy_protocol; return");
     let says = |text| format!("server {{ listen ADDRESS; location / {{ return 200 {text}; }} }}");
     let server = Server::start(&waits("old"), &says("old"));
@@ -204,7 +204,7 @@ fn a_session_keeps_its_configuration_and_a_graceful_stop_waits_for_it() {
 
 #[test]
 fn sessions_count_as_worker_connections() {
-    let address = own_address();
+    let address = free_address();
     let stream = format!("stream {{ server {{ listen {address} proxy_protocol; return x; }} }}");
     let globals = format!("events {{ worker_connections 3; }} {stream}");
     let http = "server { listen ADDRESS; location / { return 200 http; } }";
@@ -240,7 +240,7 @@ fn a_zone_is_of_one_subsystem() {
              http {{ limit_conn_zone $remote_addr zone=a:1m;
                      server {{ listen unix:{0}/h.sock; limit_conn a 1; }} }}
              stream {{ {stream} server {{ listen unix:{0}/s.sock; limit_conn b 1; return x; }} }}",
-            folder.path().display()
+            folder.display()
         );
         folder.write("nginx.conf", &conf);
         complaint(&folder.run(&["-t", "-c", "nginx.conf"]))
@@ -273,16 +273,11 @@ fn await_text(server: &Server, file: &str, text: &str, times: usize) {
 
 /// Reads up to a line's end, answers, and closes.
 fn line_backend() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut line = String::new();
-            let _ = BufReader::new(&stream).read_line(&mut line);
-            let _ = stream.write_all(format!("got {line}").as_bytes());
-        }
-    });
-    address
+    Peer::playing(|mut connection| {
+        let line = connection.until(b"\n").unwrap_or_default();
+        connection.send_raw([b"got ", &line[..]].concat());
+    })
+    .address
 }
 
 fn reset(client: TcpStream) {
@@ -291,7 +286,7 @@ fn reset(client: TcpStream) {
 
 #[test]
 fn a_client_that_leaves_the_queue_gives_its_place_up_and_one_that_half_closes_keeps_it() {
-    let (backend, address) = (line_backend(), own_address());
+    let (backend, address) = (line_backend(), free_address());
     let config = |half_close: &str| {
         format!(
             "error_log DIR/queue.log info;
@@ -335,19 +330,12 @@ fn a_client_that_leaves_the_queue_gives_its_place_up_and_one_that_half_closes_ke
 
 /// A backend that says its name to whoever connects.
 fn named_backend(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let _ = stream.write_all(name.as_bytes());
-        }
-    });
-    address
+    Peer::playing(move |mut connection| connection.send_raw(name)).address
 }
 
 #[test]
 fn servers_that_fail_their_checks_get_no_sessions_before_and_after_a_reload() {
-    let (sick, well, address) = (named_backend("sick"), named_backend("well"), own_address());
+    let (sick, well, address) = (named_backend("sick"), named_backend("well"), free_address());
     let every = |lines: &str| {
         format!(
             "worker_processes 2;

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
-use server::{Folder, Server, complaint, connect, own_address};
+use testing::{Folder, Server, complaint, connect, free_address};
 
 /// Its only name is the common name `first`.
 const FIRST: &str = include_str!("../../net/src/tls/testdata/first.crt");
@@ -24,7 +22,7 @@ fn ask(address: &SocketAddr) -> String {
 
 /// Servers that pass on to `group`, whose server speaks TLS; each has these lines beside `common`.
 fn start<const N: usize>(common: &str, servers: [&str; N]) -> (Server, [SocketAddr; N]) {
-    let addresses = [(); N].map(|()| own_address());
+    let addresses = [(); N].map(|()| free_address());
     let server = Server::start_with(|folder, address| {
         for (name, text) in [
             ("first.crt", FIRST),
@@ -111,7 +109,7 @@ fn certificates_and_protocols_may_have_variables() {
 
 #[test]
 fn a_proxy_header_precedes_the_handshake() {
-    let [front, back] = [(); 2].map(|()| own_address());
+    let [front, back] = [(); 2].map(|()| free_address());
     let server = Server::start_with(|folder, address| {
         folder.write("first.crt", FIRST);
         folder.write("plain.key", PLAIN_KEY);
@@ -165,7 +163,7 @@ fn a_long_transfer_is_encrypted_and_decrypted_to_its_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let source = listener.local_addr().unwrap();
     std::thread::spawn(move || listener.accept().unwrap().0.write_all(&numbered()));
-    let secure = own_address();
+    let secure = free_address();
     let encrypting = format!(
         "server {{ listen {secure} ssl; ssl_certificate first.crt; ssl_certificate_key plain.key;
              proxy_ssl off; proxy_pass {source}; }}"

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -14,9 +12,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, TlsClient};
-use server::{
-    Folder, PATIENCE, Server, body, complaint, connect, eventually, in_time, is_root, kill,
-    own_address,
+use testing::{
+    Folder, PATIENCE, Server, body, complaint, connect, eventually, free_address, in_time, is_root,
+    kill,
 };
 
 /// Small, so that it is a port, whatever the system chose before.
@@ -89,7 +87,7 @@ impl Drop for Trial {
 
 fn trial(folder: &Folder, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.arg("trial").arg("-c").arg(folder.join("nginx.conf")).arg("-p").arg(folder.path());
+    command.arg("trial").arg("-c").arg(folder.join("nginx.conf")).arg("-p").arg(folder);
     command.arg("--offset").arg(OFFSET.to_string()).args(words);
     command
 }
@@ -111,7 +109,7 @@ fn ordinary(folder: &Folder, words: &[&str]) -> Command {
 }
 
 fn failed(command: Command) -> String {
-    let output: Output = server::output(command);
+    let output: Output = testing::output(command);
     assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
     complaint(&output)
 }
@@ -143,7 +141,7 @@ struct Site {
 
 impl Site {
     fn start() -> Self {
-        let [plain, tls, tcp, udp] = [(); 4].map(|()| own_address());
+        let [plain, tls, tcp, udp] = [(); 4].map(|()| free_address());
         let server = Server::start_with(|folder, _| {
             for name in ["sites", "tls", "public", "public/dir"] {
                 fs::create_dir(folder.join(name)).unwrap();
@@ -151,10 +149,10 @@ impl Site {
             folder.write("tls/site.crt", ECDSA_CERTIFICATE);
             folder.write("tls/site.key", ECDSA_KEY);
             folder.write("public/page", "a page");
-            let dir = folder.path().display();
+            let dir = folder.display();
             folder.write(
                 "nginx.conf",
-                &format!(
+                format!(
                     "{} worker_processes 1; pid nginx.pid; error_log error.log info; daemon off;
                      events {{}} http {{ access_log logs/site.log; include sites/*.conf; }}
                      stream {{ server {{ listen {tcp}; return tcp:$server_port; }}
@@ -164,7 +162,7 @@ impl Site {
             );
             folder.write(
                 "sites/a.conf",
-                &format!(
+                format!(
                     "server {{ listen {plain}; listen unix:{dir}/site.sock; server_name www.test;
                          root public; location = /port {{ return 200 $server_port; }} }}
                      server {{ listen {tls} ssl; server_name *.secure.test;
@@ -260,10 +258,10 @@ fn the_commands_to_compare_are_printed() {
 #[test]
 fn it_ends_with_its_terminal_and_may_leave_its_folder() {
     let folder = Folder::new();
-    let address = own_address();
+    let address = free_address();
     for (words, master) in [(&["--keep"][..], "on"), (&[], "off")] {
         let http = format!("http {{ server {{ listen {address}; return 200 ok; }} }}");
-        folder.write("nginx.conf", &format!("master_process {master}; events {{}} {http}"));
+        folder.write("nginx.conf", format!("master_process {master}; events {{}} {http}"));
         let trial = Trial::start(trial(&folder, words));
         assert_eq!(body(&get(connect(&moved(address)), "/")), "ok");
         let own = trial.folder();
@@ -276,7 +274,7 @@ fn it_ends_with_its_terminal_and_may_leave_its_folder() {
 #[test]
 fn files_that_the_user_may_not_read_are_told_in_one_message() {
     let folder = Folder::new();
-    let address = own_address();
+    let address = free_address();
     for name in ["sites", "private"] {
         fs::create_dir(folder.join(name)).unwrap();
     }
@@ -296,7 +294,7 @@ fn files_that_the_user_may_not_read_are_told_in_one_message() {
     let denied = ["site.key", "options.conf", "private"];
     denied.iter().for_each(|name| deny(name, 0o000));
     let told = failed(ordinary(&folder, &[]));
-    let dir = folder.path().display();
+    let dir = folder.display();
     let program = if is_root() { format!("{dir}/weir") } else { env!("CARGO_BIN_EXE_weir").into() };
     assert_eq!(
         told,
@@ -317,12 +315,12 @@ fn files_that_the_user_may_not_read_are_told_in_one_message() {
 #[test]
 fn an_ordinary_user_is_told_of_sockets_and_needs_no_user() {
     let folder = Folder::new();
-    let address = own_address();
+    let address = free_address();
     fs::create_dir(folder.join("private")).unwrap();
-    let dir = folder.path().display().to_string();
+    let dir = folder.display().to_string();
     folder.write(
         "nginx.conf",
-        &format!(
+        format!(
             "user somebody-else; events {{}} http {{ server {{ listen {address};
              location / {{ fastcgi_pass unix:{dir}/private/php.sock; }}
              location /ok {{ return 200 ok; }} }} }}"
@@ -342,9 +340,9 @@ fn an_ordinary_user_is_told_of_sockets_and_needs_no_user() {
 #[test]
 fn nothing_serves_on_after_a_trial_was_killed() {
     let folder = Folder::new();
-    let address = own_address();
+    let address = free_address();
     let server = format!("server {{ listen {address}; return 200 ok; }}");
-    folder.write("nginx.conf", &format!("events {{}} http {{ {server} }}"));
+    folder.write("nginx.conf", format!("events {{}} http {{ {server} }}"));
     let mut trial = Trial::start(trial(&folder, &[]));
     let own = trial.folder();
     assert_eq!(body(&get(connect(&moved(address)), "/")), "ok");
@@ -358,11 +356,11 @@ fn nothing_serves_on_after_a_trial_was_killed() {
 #[test]
 fn ports_that_are_taken_or_do_not_exist_are_told() {
     let folder = Folder::new();
-    let address = own_address();
+    let address = free_address();
     let conf = |address: &str| {
         folder.write(
             "nginx.conf",
-            &format!("events {{}} http {{ server {{ listen {address}; return 200 ok; }} }}"),
+            format!("events {{}} http {{ server {{ listen {address}; return 200 ok; }} }}"),
         );
     };
     conf(&address.to_string());
@@ -386,12 +384,12 @@ fn ports_that_are_taken_or_do_not_exist_are_told() {
 #[test]
 fn what_the_configuration_has_wrong_is_told_of_its_own_lines() {
     let folder = Folder::new();
-    let address = own_address();
+    let address = free_address();
     let conf = |line: &str| {
         let server = format!("server {{\nlisten {address};\n{line}\nreturn 200 ok; }}");
-        folder.write("nginx.conf", &format!("{} events {{}}\nhttp {{\n{server} }}", user()));
+        folder.write("nginx.conf", format!("{} events {{}}\nhttp {{\n{server} }}", user()));
     };
-    let place = format!("{}/nginx.conf", folder.path().display());
+    let place = format!("{}/nginx.conf", folder.display());
     conf("frob on;");
     let told = failed(trial(&folder, &[]));
     assert!(told.contains(&format!("unknown directive \"frob\" in {place}:5")), "{told}");
@@ -405,7 +403,7 @@ fn what_the_configuration_has_wrong_is_told_of_its_own_lines() {
     let lua = "content_by_lua_block { ngx.say('}') }";
     folder.write(
         "nginx.conf",
-        &format!("{} events {{}} http {{ server {{ listen {address}; {lua} }} }}", user()),
+        format!("{} events {{}} http {{ server {{ listen {address}; {lua} }} }}", user()),
     );
     let lenient = Trial::start(trial(&folder, &["--lenient"]));
     let reply = get(connect(&moved(address)), "/");

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and tell why")]
 
-mod server;
-
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use server::{Folder, PATIENCE, body, eventually, kill};
+use testing::{Folder, PATIENCE, body, eventually, kill};
 
 const GLOBALS: &str = "daemon on; events {}";
 const OLD: &str = "nginx.pid.oldbin";
@@ -20,7 +18,7 @@ impl Background {
         let background = Self(Folder::new());
         background.configure(word);
         let output = background.0.run(&["-c", "nginx.conf"]);
-        assert!(output.status.success(), "{}", server::complaint(&output));
+        assert!(output.status.success(), "{}", testing::complaint(&output));
         background
     }
 

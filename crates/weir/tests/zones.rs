@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod server;
-
-use server::Server;
+use testing::Server;
 
 /// A site that lets two requests in a minute through.
 fn limited(zone: &str) -> String {

@@ -24,6 +24,9 @@ const LAYERS: &[&[&str]] = &[
     &["weir"],
 ];
 
+/// What the tests of every crate may use, and nothing else of a crate.
+const TESTING_CRATE: &str = "testing";
+
 /// What `xtask` uses of the project: what is measured means the same here and there.
 const SHARED: &[&str] = &["processes", "statistics"];
 
@@ -63,7 +66,7 @@ pub(super) fn dependencies(sources: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in sources.iter().filter(|file| manifest::is_manifest(file)) {
         let Some(own) = file.crate_name() else { continue };
-        if own != "xtask" && layer(own).is_none() {
+        if own != "xtask" && own != TESTING_CRATE && layer(own).is_none() {
             problems
                 .push(file.problem(0, format!("the crate {own} is in no layer of tidy/crates.rs")));
         }
@@ -82,6 +85,9 @@ fn layer(name: &str) -> Option<usize> {
 
 fn refused(own: &str, dependency: &Dependency<'_>) -> Option<String> {
     let name = dependency.name;
+    if name == TESTING_CRATE {
+        return (!dependency.dev).then(|| format!("only tests may use {name}"));
+    }
     if let Some(used) = layer(name) {
         // A crate's tests may use it with more features than others do.
         let is_itself = dependency.dev && name == own;
@@ -205,6 +211,10 @@ mod tests {
         assert_eq!(manifest("wire", "memchr"), 0);
         assert_eq!(manifest("wire", "bytes"), 1);
         assert_eq!(manifest("unknown", "wire"), 2);
+        assert_eq!(manifest("conf", "testing"), 1);
+        assert_eq!(manifest("testing", "wire"), 1);
+        let text = "[dev-dependencies]\ntesting.workspace = true\n";
+        assert_eq!(found(dependencies, "crates/conf/Cargo.toml", text), [""; 0]);
         assert_eq!(
             found(dependencies, "xtask/Cargo.toml", "[dependencies]\nwire = \"1\"\n").len(),
             1

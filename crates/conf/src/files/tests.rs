@@ -1,5 +1,6 @@
-use std::fs;
 use std::os::unix::fs::symlink;
+
+use testing::Folder;
 
 use super::*;
 
@@ -47,11 +48,11 @@ fn a_pattern_of_many_stars_is_fast() {
 
 #[test]
 fn disk_finds_matching_files() {
-    let folder = Folder::new("glob");
+    let folder = Folder::new();
     for name in ["b/x.conf", "b/y.conf", "a/x.conf", ".h/x.conf", "a/.x.conf", "B/x.conf", "c*d"] {
         folder.write(name, name);
     }
-    symlink("nowhere", folder.path("a/dangling.conf")).unwrap();
+    symlink("nowhere", folder.name("a/dangling.conf")).unwrap();
     let cases: &[(&str, &[&str])] = &[
         ("*/x.conf", &["B/x.conf", "a/x.conf", "b/x.conf"]),
         ("a/*.conf", &["a/dangling.conf", "a/x.conf"]),
@@ -66,23 +67,23 @@ fn disk_finds_matching_files() {
         ("*/../c*", &["B/../c*d", "a/../c*d", "b/../c*d"]),
     ];
     for (pattern, expected) in cases {
-        let found = Disk.glob(folder.path(pattern).as_bytes()).unwrap();
+        let found = Disk.glob(folder.name(pattern).as_bytes()).unwrap();
         let found: Vec<_> = found.iter().map(|path| str::from_utf8(path).unwrap()).collect();
-        let expected: Vec<_> = expected.iter().map(|name| folder.path(name)).collect();
+        let expected: Vec<_> = expected.iter().map(|name| folder.name(name)).collect();
         assert_eq!(found, expected, "{pattern}");
     }
 }
 
 #[test]
 fn errors_have_the_words_of_nginx() {
-    let folder = Folder::new("errors");
-    let path = folder.path("none");
+    let folder = Folder::new();
+    let path = folder.name("none");
     let error = Disk.read(path.as_bytes()).unwrap_err();
     assert!(error.is_not_found());
     let expected = format!("open() \"{path}\" failed (2: No such file or directory)");
     assert_eq!(error.describe(path.as_bytes()), expected);
     folder.write("file", "");
-    let error = Disk.read(folder.path("file/x").as_bytes()).unwrap_err();
+    let error = Disk.read(folder.name("file/x").as_bytes()).unwrap_err();
     assert_eq!(error.to_string(), "20: Not a directory");
     let error = Disk.read(b"a\0b").unwrap_err();
     assert_eq!(error.to_string(), "22: Invalid argument");
@@ -111,10 +112,10 @@ fn a_replay_answers_as_the_disk_did() {
 
 #[test]
 fn a_recorder_sees_one_state_of_the_disk() {
-    let folder = Folder::new("recorder");
+    let folder = Folder::new();
     folder.write("a", "old");
     let mut recorder = Recorder::new(Disk);
-    let (path, pattern) = (folder.path("a"), folder.path("*"));
+    let (path, pattern) = (folder.name("a"), folder.name("*"));
     let before = (recorder.read(path.as_bytes()), recorder.glob(pattern.as_bytes()));
     folder.write("a", "new");
     folder.write("b", "new");
@@ -134,32 +135,4 @@ fn a_damaged_recording_is_refused() {
     assert!(Replay::from_bytes(b"\x04\0\0\0\0").is_err());
     assert!(Replay::from_bytes(b"\x02\0\0\0\0\xff\xff\xff\xff").is_err());
     assert!(Replay::from_bytes(b"\x01\0\0\0\0\x09\0\0\0\0").is_err());
-}
-
-/// A folder that is removed with the test.
-struct Folder(String);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("weir-conf-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path.to_str().unwrap().to_owned())
-    }
-
-    fn path(&self, name: &str) -> String {
-        format!("{}/{name}", self.0)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        let (parent, _) = path.rsplit_once('/').unwrap();
-        fs::create_dir_all(parent).unwrap();
-        fs::write(path, text).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
 }

@@ -151,7 +151,7 @@ impl WorkerLogCache {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use testing::Folder;
 
     use super::*;
 
@@ -160,32 +160,10 @@ mod tests {
         WorkerLogCache { of: Weak::new(), rules, files: Lru::new() }
     }
 
-    /// A directory that is removed with its test.
-    struct LogFolder(PathBuf);
-
-    impl LogFolder {
-        fn new(test: &str) -> Self {
-            let name = format!("weir-cache-{}-{test}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn file(&self, name: &str) -> Vec<u8> {
-            self.0.join(name).into_os_string().into_encoded_bytes()
-        }
-    }
-
-    impl Drop for LogFolder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_file_stays_open_after_enough_uses() {
-        let folder = LogFolder::new("uses");
-        let (mut cache, a) = (cache(3, 2), folder.file("a"));
+        let folder = Folder::new();
+        let (mut cache, a) = (cache(3, 2), folder.name("a").into_bytes());
         let open = |cache: &mut WorkerLogCache, at| cache.open(&a, at).unwrap();
         let first = open(&mut cache, 0);
         let second = open(&mut cache, 10);
@@ -197,8 +175,8 @@ mod tests {
     #[test]
     fn the_oldest_file_is_closed_for_a_new_one() {
         let mut cache = cache(2, 1);
-        let folder = LogFolder::new("oldest");
-        let names = ["a", "b", "c"].map(|name| folder.file(name));
+        let folder = Folder::new();
+        let names = ["a", "b", "c"].map(|name| folder.name(name).into_bytes());
         let first = cache.open(&names[0], 0).unwrap();
         for name in &names {
             cache.open(name, 1).unwrap();

@@ -13,7 +13,9 @@ use ::upstream::{Ask, Attempt, ServerChoice};
 use zones::Zones;
 
 use super::{StreamHealth, checks};
-use crate::tests::{Folder, load, refusal};
+use testing::Folder;
+
+use crate::tests::{load, logged, refusal};
 
 /// A backend that runs a script with each of its connections, one after the other.
 fn backend(part: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
@@ -58,7 +60,7 @@ fn verdict_over(
          server {{ listen 127.0.0.1:1; proxy_pass u; health_check {transport} {named}; {lines} }}"
     );
     let folder = Folder::new();
-    let site = Arc::new(load(&text, &folder.0, false).unwrap());
+    let site = Arc::new(load(&text, &folder, false).unwrap());
     net::run(async move {
         let check = checks(&site).remove(0);
         let server = check.group.servers().remove(0);
@@ -198,7 +200,7 @@ fn an_unhealthy_server_is_not_used_and_each_change_is_logged_once() {
          server {{ listen 127.0.0.1:1; proxy_pass u;
                    health_check interval=5ms mandatory match=ready; }}"
     );
-    let site = Arc::new(load(&text, &folder.0, false).unwrap());
+    let site = Arc::new(load(&text, &folder, false).unwrap());
     let group = site.groups[0].clone();
     let is_usable = move || {
         let ask = Ask { now_ms: net::clock::now_ms(), ..Ask::default() };
@@ -216,7 +218,7 @@ fn an_unhealthy_server_is_not_used_and_each_change_is_logged_once() {
         health.leave();
     })
     .unwrap();
-    let log = folder.read("e.log");
+    let log = logged(&folder, "e.log");
     let peer = format!("health check \"ready\" of peer {address} in upstream \"u\"");
     let lines: Vec<String> =
         log.lines().map(|line| line.splitn(5, ' ').last().unwrap_or_default().to_owned()).collect();

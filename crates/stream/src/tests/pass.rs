@@ -1,8 +1,8 @@
 //! `pass` between sockets of `stream {}`.
 
-use std::path::Path;
+use testing::Folder;
 
-use super::{Folder, answer, refusal};
+use super::{answer, refusal};
 
 /// The bytes that a client of the first socket receives, the access log and the error log.
 fn passed(line: &str, others: &str) -> (String, String, String) {
@@ -12,7 +12,7 @@ fn passed(line: &str, others: &str) -> (String, String, String) {
          server {{ listen 127.0.0.1:1; {line} }} {others}"
     );
     let answer = String::from_utf8(answer(&text, &folder, b"")).unwrap();
-    let read = |name| std::fs::read_to_string(Path::new(&folder.0).join(name)).unwrap();
+    let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
     (answer, read("a.log"), read("e.log"))
 }
 

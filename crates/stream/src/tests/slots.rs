@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use ::session::WorkerSlot;
 
-use super::{Folder, load};
+use testing::Folder;
+
+use super::load;
 use crate::StreamWorker;
 use crate::site::StreamGeneration;
 
@@ -30,7 +32,7 @@ impl WorkerSlot<StreamGeneration> for NotingSlot {
 #[test]
 fn a_slot_is_notified_when_its_worker_starts_and_leaves_a_generation() {
     let folder = Folder::new();
-    let mut site = load("server { listen 127.0.0.1:1; return x; }", &folder.0, false).unwrap();
+    let mut site = load("server { listen 127.0.0.1:1; return x; }", &folder, false).unwrap();
     site.worker_slots.declare::<NotingSlot>();
     let site = Arc::new(site);
     net::run(async {

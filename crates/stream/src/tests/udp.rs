@@ -10,7 +10,9 @@ use std::time::Duration;
 use ::session::AdmittedClient;
 use net::{Address, SocketOptions, listening};
 
-use super::{Folder, load, refusal};
+use testing::Folder;
+
+use super::{load, logged, refusal};
 use crate::StreamWorker;
 use crate::site::StreamGeneration;
 
@@ -54,7 +56,7 @@ impl Port {
 
 fn generation(text: &str, at: SocketAddr, folder: &Folder, number: u64) -> Rc<StreamGeneration> {
     let text = format!("{LOG} {}", text.replace("ADDRESS", &format!("{at} udp")));
-    StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), number)
+    StreamGeneration::new(Arc::new(load(&text, folder, false).unwrap()), number)
 }
 
 fn bound() -> UdpSocket {
@@ -99,9 +101,9 @@ fn each_datagram_is_answered_with_the_text() {
             assert_eq!(next(&client).await.0, format!("UDP:{length}"));
         }
         port.worker.leave().await;
-        let log = port.folder.read("a.log");
+        let log = logged(&port.folder, "a.log");
         assert!(log.starts_with("UDP 200 1/5 -/-\nUDP 200 2/5"), "{log}");
-        let errors = port.folder.read("e.log");
+        let errors = logged(&port.folder, "e.log");
         let connected = format!("udp client {} connected to", client.local_addr().unwrap());
         assert!(errors.contains(&connected), "{errors}");
     });
@@ -137,8 +139,8 @@ fn a_session_ends_after_all_expected_datagrams() {
         server.send_to(b"DDDD", peers[2]).unwrap();
         assert_eq!(next(&client).await.0, "DDDD");
         port.worker.leave().await;
-        assert_eq!(port.folder.read("a.log"), "UDP 200 3/3 3/3\nUDP 200 7/7 7/7\n");
-        let errors = port.folder.read("e.log");
+        assert_eq!(logged(&port.folder, "a.log"), "UDP 200 3/3 3/3\nUDP 200 7/7 7/7\n");
+        let errors = logged(&port.folder, "e.log");
         let over = "udp done, packets from/to client:2/2, bytes from/to client:3/3, bytes from/to \
                     upstream:3/3\n";
         assert!(errors.contains(over), "{errors}");
@@ -170,8 +172,8 @@ fn a_server_that_does_not_answer_in_time_has_failed() {
             port.client().send(b"x").unwrap();
             next(&server).await;
             port.worker.leave().await;
-            assert_eq!(port.folder.read("a.log"), log, "{responses}");
-            let errors = port.folder.read("e.log");
+            assert_eq!(logged(&port.folder, "a.log"), log, "{responses}");
+            let errors = logged(&port.folder, "e.log");
             assert!(errors.contains(error), "{errors}");
         }
     });
@@ -191,8 +193,8 @@ fn a_server_that_refuses_fails_the_session_and_gets_no_others() {
         );
         let client = port.client();
         client.send(b"lost").unwrap();
-        until(|| port.folder.read("a.log") == "UDP 502 4/0 4/0\n").await;
-        let errors = port.folder.read("e.log");
+        until(|| logged(&port.folder, "a.log") == "UDP 502 4/0 4/0\n").await;
+        let errors = logged(&port.folder, "e.log");
         let refused = "recv() failed (111: Connection refused) while proxying and reading from \
                        upstream, udp client: 127.0.0.1, server: ";
         assert!(errors.contains(refused), "{errors}");
@@ -228,7 +230,11 @@ fn a_proxy_header_precedes_only_the_first_datagram() {
         assert_eq!(next(&server).await.0, "second");
         port.worker.cut_before(u64::MAX);
         port.worker.leave().await;
-        assert_eq!(port.folder.read("a.log").lines().count(), 1, "a session cut short is logged");
+        assert_eq!(
+            logged(&port.folder, "a.log").lines().count(),
+            1,
+            "a session cut short is logged"
+        );
     });
 }
 
@@ -268,7 +274,7 @@ fn a_datagram_with_the_servers_own_address_is_dropped() {
         client.send(b"real").unwrap();
         assert_eq!(next(&client).await.0, client.local_addr().unwrap().port().to_string());
         port.worker.leave().await;
-        assert_eq!(port.folder.read("a.log").lines().count(), 1);
+        assert_eq!(logged(&port.folder, "a.log").lines().count(), 1);
     });
 }
 
@@ -292,10 +298,10 @@ fn a_session_keeps_its_configuration_until_its_socket_is_closed() {
         assert_eq!(next(&first).await.0, "answer");
         port.replace("");
         port.worker.leave().await;
-        let mut log: Vec<_> = port.folder.read("a.log").lines().map(str::to_owned).collect();
+        let mut log: Vec<_> = logged(&port.folder, "a.log").lines().map(str::to_owned).collect();
         log.sort();
         assert_eq!(log, ["UDP 200 5/0 5/0", "UDP 200 6/6 6/6"]);
-        assert!(port.folder.read("e.log").contains("disconnected on shutdown"));
+        assert!(logged(&port.folder, "e.log").contains("disconnected on shutdown"));
     });
 }
 
@@ -361,7 +367,7 @@ fn an_address_may_be_listened_on_by_both_protocols() {
         "server { listen 127.0.0.1:1; listen 127.0.0.1:1 udp rcvbuf=64k sndbuf=64k reuseport;
                 return a; }";
     let folder = Folder::new();
-    let site = load(text, &folder.0, false).unwrap();
+    let site = load(text, &folder, false).unwrap();
     let udp: Vec<_> = site.listens.iter().map(|listen| listen.address.is_udp()).collect();
     assert_eq!(udp, [false, true]);
     let twice = "server { listen 127.0.0.1:1 udp; listen 127.0.0.1:1 udp; return a; }";

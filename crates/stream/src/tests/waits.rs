@@ -23,7 +23,7 @@ fn lasts_ms(text: &str, input: &'static [u8]) -> u64 {
 
 fn lasts_with_ms(text: &str, client: impl FnOnce(TcpStream) + Send + 'static) -> u64 {
     let folder = Folder::new();
-    let generation = StreamGeneration::new(Arc::new(load(text, &folder.0, false).unwrap()), 1);
+    let generation = StreamGeneration::new(Arc::new(load(text, &folder, false).unwrap()), 1);
     let served = simulate(serve_with(generation, |stream| {
         client(stream);
         Vec::new()

@@ -9,8 +9,8 @@ use super::generator::{
     load, start,
 };
 use super::peer::{Client, OK, Peer};
-use super::server::Folder;
 use super::server::backend::{Backend, number};
+use testing::Folder;
 
 const REQUESTS: u64 = 20;
 
@@ -63,7 +63,7 @@ fn a_reset_is_a_reset_whoever_notices() {
     });
     // More than the socket takes, so that it is the write that fails.
     let folder = Folder::new();
-    folder.write("body", &"x".repeat(8 << 20));
+    folder.write("body", "x".repeat(8 << 20));
     let body = folder.join("body").display().to_string();
     fails(RESET, &format!("--body-file {body}"), Client::reset);
 }
@@ -163,7 +163,7 @@ fn a_server_that_goes_is_refused_from_then_on() {
 fn a_server_that_is_killed_leaves_what_was_measured() {
     let backend = Backend::start("--listen 0");
     let running = start(&format!("-d 1s -c 8 -t 2 http://{}/", backend.address(0)));
-    super::server::eventually("requests", || (backend.stat("requests") > 100).then_some(()));
+    testing::eventually("requests", || (backend.stat("requests") > 100).then_some(()));
     drop(backend);
     let report = running.end();
     assert!(report.requests() > 100 && report.error(REFUSED) > 0, "{report:#?}");

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use super::generator::{Report, load, start};
 use super::peer::{OK, Peer, Seen};
 use super::server::backend::{Backend, number};
-use super::server::{Folder, eventually};
+use testing::{Folder, eventually};
 
 /// Sends so many to a server that answers, and lets both say how many it were.
 fn send(requests: u64, options: &str) -> Seen {
@@ -121,7 +121,7 @@ fn what_is_said_of_requests_is_sent() {
     let expected = "PATCH / HTTP/1.1\r\nX-One: 1\r\nHost: other\r\nContent-Length: 10\r\n\r\n";
     assert_eq!(text, format!("{expected}some=thing"));
     let folder = Folder::new();
-    folder.write("body", &"long ".repeat(100_000));
+    folder.write("body", "long ".repeat(100_000));
     let text = said(&format!("--body-file {}", folder.join("body").display()));
     assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{}", &text[..100]);
     let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -4,8 +4,8 @@ use std::fs;
 
 use super::generator::{load, wrk};
 use super::peer::{OK, Peer};
-use super::server::Folder;
 use super::server::backend::Backend;
+use testing::Folder;
 
 /// Ten requests, half of which are answered with 404 and 429.
 fn half_bad() -> Peer {

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use super::server::{eventually, kill};
+use testing::{eventually, kill};
 
 /// Runs `weir load` with these words to its end.
 pub fn load(words: &str) -> Report {

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use super::generator::{Generator, start};
 use super::peer::{OK, Peer};
-use super::server::eventually;
+use testing::eventually;
 
 fn assert_interrupted(generator: Generator, least: u64) {
     let report = generator.interrupt();

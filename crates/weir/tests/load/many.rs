@@ -7,7 +7,7 @@ use std::{fs, thread};
 use super::generator::{load, start};
 use super::peer::Peer;
 use super::server::backend::Backend;
-use super::server::{Folder, eventually};
+use testing::{Folder, eventually};
 
 const CONNECTIONS: u64 = 15_000;
 /// Descriptors that a process has besides.
@@ -53,7 +53,7 @@ fn a_large_body_is_not_there_once_for_each_connection() {
         }
     });
     let folder = Folder::new();
-    folder.write("body", &"x".repeat(BODY));
+    folder.write("body", "x".repeat(BODY));
     let body = folder.join("body").display().to_string();
     let running = start(&format!("-d 60s -c 30 --body-file {body} http://{}/", peer.address));
     eventually("requests", || (asked.load(Ordering::Relaxed) == 30).then_some(()));

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::generator::load;
 use super::peer::{OK, Peer};
-use super::server::{eventually, kill};
+use testing::{eventually, kill};
 
 /// The number behind a field's name.
 fn number(json: &str, name: &str) -> f64 {

@@ -106,8 +106,8 @@ fn an_answer_may_come_before_the_request_has_been_read() {
         client.write(head.as_bytes())?;
         client.hold()
     });
-    let folder = super::server::Folder::new();
-    folder.write("body", &"x".repeat(20 << 20));
+    let folder = testing::Folder::new();
+    folder.write("body", "x".repeat(20 << 20));
     let body = folder.join("body").display().to_string();
     let report = load(&format!("-n 4 -c 2 -t 2 --body-file {body} http://{}/", peer.address));
     assert_eq!((report.requests(), report.bad_statuses()), (4, Some(4)), "{report:#?}");

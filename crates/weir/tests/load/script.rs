@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::generator::{self, Report, load};
 use super::peer::{OK, Peer};
-use super::server::{Folder, eventually};
+use testing::{Folder, eventually};
 
 /// Runs a script; its last option may be followed by words for the script.
 fn run(text: &str, options: &str, words: &str, peer: &Peer) -> Report {
@@ -252,7 +252,7 @@ fn a_script_that_does_not_come_back_can_be_left() {
     let words = format!("-d 60s -c 1 -t 1 -s {} http://{}/", script.display(), peer.address);
     let mut running = generator::start(&words);
     running.await_line("hangs");
-    super::server::kill(running.pid() as i32, "INT");
+    testing::kill(running.pid() as i32, "INT");
     // A signal that still waits to be seen would be one with the next.
     let status = format!("/proc/{}/status", running.pid());
     eventually("the signal seen", || {

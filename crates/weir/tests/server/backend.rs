@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-use super::{Running, body, connect, eventually, in_time, kill, output};
+use testing::{Running, body, connect, eventually, in_time, kill, output};
 
 /// A running backend, which ends with the test.
 pub struct Backend {

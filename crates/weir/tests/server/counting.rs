@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::eventually;
+use testing::eventually;
 
 pub struct Backend {
     pub address: SocketAddr,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use super::eventually;
+use testing::eventually;
 
 /// The clients.
 pub struct Crowd {

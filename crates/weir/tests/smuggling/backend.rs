@@ -1,10 +1,10 @@
 //! A backend that reads as the RFCs say and in no other way: whatever two readers could read in two
 //! ways is noted as malformed.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
+
+use testing::{Peer, PeerConnection};
 
 /// What came in, over all connections.
 #[derive(Clone, Default)]
@@ -28,22 +28,13 @@ impl Received {
 
 /// Starts the backend. Its threads end with the test.
 pub fn start() -> (SocketAddr, Received) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let received = Received::default();
     let all = received.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let received = all.clone();
-            thread::spawn(move || serve(stream, &received));
-        }
-    });
-    (address, received)
+    (Peer::playing(move |connection| serve(connection, &all)).address, received)
 }
 
-fn serve(mut stream: TcpStream, received: &Received) {
+fn serve(mut connection: PeerConnection, received: &Received) {
     let mut bytes = Vec::new();
-    let mut buffer = [0; 16 << 10];
     loop {
         while !bytes.is_empty() {
             match request(&bytes) {
@@ -51,10 +42,7 @@ fn serve(mut stream: TcpStream, received: &Received) {
                 Ok(Some((came, length))) => {
                     received.lock().push(came);
                     bytes.drain(..length);
-                    let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-                    if stream.write_all(reply).is_err() {
-                        return;
-                    }
+                    connection.send("HTTP/1.1 200 OK\nContent-Length: 2\n\nok");
                 }
                 Err(why) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -62,10 +50,8 @@ fn serve(mut stream: TcpStream, received: &Received) {
                 }
             }
         }
-        match stream.read(&mut buffer) {
-            Ok(length @ 1..) => bytes.extend_from_slice(&buffer[..length]),
-            _ => return,
-        }
+        let Some(more) = connection.take() else { return };
+        bytes.extend(more);
     }
 }
 

@@ -2,51 +2,30 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use testing::Folder;
 
 use crate::backend::testing::{TestBackend, TestPeer};
 use crate::h1::tests::{PATIENCE, Server};
 
-/// A directory that is removed with its test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("weir-store-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    fn server(&self, backend: &TestBackend, lines: &str) -> Server {
-        let (address, folder) = (backend.address(), self.0.display());
-        Server::start(format!(
-            "error_log e.log; server {{ root {folder}/root; proxy_temp_path {folder}/temp 1;
-             location / {{ proxy_pass http://{address}; proxy_store on; {lines} }} }}"
-        ))
-    }
-
-    fn read(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.0.join(name)).ok()
-    }
-
-    /// The number of temporary files.
-    fn temporary(&self) -> usize {
-        fn files(folder: &Path) -> usize {
-            let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
-            entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
-        }
-        files(&self.0.join("temp"))
-    }
+fn server(folder: &Folder, backend: &TestBackend, lines: &str) -> Server {
+    let (address, folder) = (backend.address(), folder.display());
+    Server::start(format!(
+        "error_log e.log; server {{ root {folder}/root; proxy_temp_path {folder}/temp 1;
+         location / {{ proxy_pass http://{address}; proxy_store on; {lines} }} }}"
+    ))
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+/// The number of temporary files.
+fn temporary(folder: &Folder) -> usize {
+    fn files(folder: &Path) -> usize {
+        let entries = fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
+        entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()
     }
+    files(&folder.join("temp"))
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -74,16 +53,16 @@ fn a_complete_reply_is_stored_before_the_client_has_it() {
             peer.request();
             peer.send(&reply);
         });
-        let server = folder.server(&backend, "proxy_store_access user:rw group:rw all:r;");
+        let server = server(&folder, &backend, "proxy_store_access user:rw group:rw all:r;");
         let got = server.ask("GET /a/b%20c?d HTTP/1.0\r\n\r\n");
         let is_whole = got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with(body);
         assert!(is_whole, "{framing:.80}: {} bytes, {got:.300} {:?}", got.len(), server.log());
-        assert_eq!(folder.read("root/a/b c").as_deref(), Some(body), "{framing}");
-        let known = fs::metadata(folder.0.join("root/a/b c")).unwrap();
+        assert_eq!(folder.read("root/a/b c"), body, "{framing}");
+        let known = fs::metadata(folder.join("root/a/b c")).unwrap();
         assert_eq!(known.permissions().mode() & 0o777, 0o664);
         let time = known.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
         assert_eq!(time.as_secs(), 23_349_600);
-        assert_eq!(folder.temporary(), 0);
+        assert_eq!(temporary(&folder), 0);
     }
 }
 
@@ -107,8 +86,9 @@ fn errors_and_incomplete_replies_are_not_stored() {
                 peer.send(reply);
             }
         });
-        folder.server(&backend, lines).ask(&format!("{request} /a HTTP/1.0\r\n\r\n"));
-        assert_eq!((folder.read("root/a"), folder.temporary()), (None, 0), "{request} {reply}");
+        server(&folder, &backend, lines).ask(&format!("{request} /a HTTP/1.0\r\n\r\n"));
+        let is_stored = folder.join("root/a").exists();
+        assert_eq!((is_stored, temporary(&folder)), (false, 0), "{request} {reply}");
     }
 }
 
@@ -116,18 +96,18 @@ fn errors_and_incomplete_replies_are_not_stored() {
 fn a_computed_path_may_be_empty_or_invalid() {
     let folder = Folder::new();
     let backend = TestBackend::replying("HTTP/1.1 200 OK\nX-Name: n\nContent-Length: 1\n\na");
-    let at = format!("{}/$arg_x/$upstream_http_x_name", folder.0.display());
-    let (address, dot) = (backend.address(), folder.0.join("root"));
+    let at = format!("{}/$arg_x/$upstream_http_x_name", folder.display());
+    let (address, dot) = (backend.address(), folder.join("root"));
     let server = Server::start(format!(
         "error_log e.log; server {{ proxy_temp_path {}/temp;
          location / {{ proxy_pass http://{address}; proxy_store {at}; }}
          location /empty {{ proxy_pass http://{address}; proxy_store $arg_none; }}
          location /root {{ proxy_pass http://{address}; proxy_store {}; }} }}",
-        folder.0.display(),
+        folder.display(),
         dot.display(),
     ));
     server.ask("GET /?x=y HTTP/1.0\r\n\r\n");
-    assert_eq!(folder.read("y/n").as_deref(), Some("a"));
+    assert_eq!(folder.read("y/n"), "a");
     assert!(server.ask("GET /empty HTTP/1.0\r\n\r\n").ends_with("\r\n\r\na"));
     fs::create_dir_all(&dot).unwrap();
     assert!(server.ask("GET /root HTTP/1.0\r\n\r\n").ends_with("\r\n\r\na"));
@@ -137,7 +117,7 @@ fn a_computed_path_may_be_empty_or_invalid() {
         dot.display()
     );
     assert!(log.starts_with("rename() \"") && log.contains(&to), "{log}");
-    assert_eq!(folder.temporary(), 0);
+    assert_eq!(temporary(&folder), 0);
 }
 
 #[test]
@@ -152,14 +132,14 @@ fn a_stored_reply_survives_a_client_that_leaves() {
         wait.lock().unwrap().recv().unwrap();
         peer.send_raw("x".repeat(200_000));
     });
-    let server = folder.server(&backend, "");
+    let server = server(&folder, &backend, "");
     let mut client = server.connect();
     client.head("GET /a HTTP/1.0\n");
     client.expect_some();
     drop(client);
-    assert_eq!(folder.read("root/a"), None);
+    assert!(!folder.join("root/a").exists());
     go.send(()).unwrap();
-    wait_until("stored", || folder.read("root/a").is_some());
-    assert_eq!(folder.read("root/a").unwrap().len(), 300_000);
-    assert_eq!(folder.temporary(), 0);
+    wait_until("stored", || folder.join("root/a").exists());
+    assert_eq!(folder.read("root/a").len(), 300_000);
+    assert_eq!(temporary(&folder), 0);
 }

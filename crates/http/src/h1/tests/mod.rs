@@ -15,7 +15,6 @@ mod replies;
 mod waits;
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -302,9 +301,7 @@ pub(crate) fn secured(socket: OwnedFd, side: RelaySide, pair: fn() -> [OwnedFd; 
 
 /// Two ends of a non-blocking TCP connection.
 pub(crate) fn tcp_pair() -> [OwnedFd; 2] {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (far, _) = listener.accept().unwrap();
+    let (near, far) = ::testing::connected_pair();
     [near, far].map(|end| {
         end.set_nonblocking(true).unwrap();
         end.into()

@@ -1,5 +1,6 @@
-use std::path::PathBuf;
 use std::time::Duration;
+
+use testing::Folder;
 
 use super::*;
 use crate::results::Moment;
@@ -156,35 +157,17 @@ fn runs_without_replies_have_no_ratio() {
     assert!(text.contains("These runs cannot show whether "), "{text}");
 }
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn files_and_lists_of_files_are_read() {
-    let folder = Folder::new("compare");
-    let one = folder.write("one.json", &json::write(&runs([1000], 900)));
-    let two = folder.write("two.json", &json::write(&runs([1001, 999], 900)));
-    let none = folder.write("none.json", "[]");
-    let bad = folder.write("bad.json", "[{},\n");
+    let folder = Folder::new();
+    let write = |name: &str, text: &str| {
+        folder.write(name, text);
+        folder.name(name)
+    };
+    let one = write("one.json", &json::write(&runs([1000], 900)));
+    let two = write("two.json", &json::write(&runs([1001, 999], 900)));
+    let none = write("none.json", "[]");
+    let bad = write("bad.json", "[{},\n");
     let run = |words: &[&str]| run(&words.iter().map(OsString::from).collect::<Vec<_>>());
 
     let text = run(&[&format!("{one},{two}"), &two]).unwrap();

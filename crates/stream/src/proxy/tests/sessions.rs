@@ -2,7 +2,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
-use crate::tests::{Folder, answer, refusal};
+use testing::Folder;
+
+use crate::tests::{answer, logged, refusal};
 
 /// A backend that echoes each connection's input, up to a final line.
 fn echo(name: &'static str) -> SocketAddr {
@@ -40,7 +42,7 @@ fn proxied(text: &str) -> (String, String, String) {
     // The client shuts down its side after the request.
     let text = format!("{LOG} proxy_half_close on; {text}");
     let answer = String::from_utf8(answer(&text, &folder, ASK)).unwrap();
-    (answer, folder.read("a.log"), folder.read("e.log"))
+    (answer, logged(&folder, "a.log"), logged(&folder, "e.log"))
 }
 
 #[test]
@@ -142,7 +144,7 @@ fn bytes_behind_a_proxy_header_go_to_the_backend() {
     );
     let answer = answer(&text, &folder, b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nask\n.\n");
     assert_eq!(answer, b"b: ask\n.\n");
-    assert_eq!(folder.read("a.log"), format!("200 9 6 [{backend}] [6] [9]\n"));
+    assert_eq!(logged(&folder, "a.log"), format!("200 9 6 [{backend}] [6] [9]\n"));
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 use std::thread::{self, JoinHandle};
 
 use crate::site::StreamGeneration;
-use crate::tests::{Folder, load, serve_with};
+use testing::Folder;
+
+use crate::tests::{load, logged, serve_with};
 
 /// Much more than a direction copies before it uses a pipe, and more than the sockets' buffers.
 const LENGTH: usize = 24 << 20;
@@ -42,9 +44,9 @@ fn passed(
          $upstream_bytes_received'; access_log a.log f; error_log e.log info;
          server {{ listen 127.0.0.1:1; proxy_half_close on; proxy_pass {backend}; }}"
     );
-    let generation = StreamGeneration::new(Arc::new(load(&text, &folder.0, false).unwrap()), 1);
+    let generation = StreamGeneration::new(Arc::new(load(&text, &folder, false).unwrap()), 1);
     let got = net::run(async move { serve_with(generation, client).await }).unwrap();
-    (got, folder.read("a.log"), folder.read("e.log"))
+    (got, logged(&folder, "a.log"), logged(&folder, "e.log"))
 }
 
 #[test]
