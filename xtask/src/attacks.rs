@@ -102,7 +102,6 @@ fn attack_server(
     Ok(())
 }
 
-/// How an attack went.
 struct AttackReport {
     sent: u32,
     ends: Vec<Result<(), String>>,

@@ -5,6 +5,7 @@
 //! pass the recording to the worker process. A worker has no rights to read the files again, and
 //! they may have changed. Deliberately absent: files opened while serving.
 
+mod below;
 mod disk;
 mod glob;
 mod memory;
@@ -16,6 +17,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+pub use below::FilesBelow;
 pub use disk::Disk;
 pub use glob::has_magic;
 pub use memory::MemoryFiles;

@@ -43,7 +43,7 @@ pub use dump::dump;
 pub use error::{Error, ErrorLevel, Result};
 pub use feature::{FeatureName, InstallTarget};
 pub use files::{
-    Call, Disk, FileError, Files, MemoryFiles, Recorder, Replay, full_name, has_magic,
+    Call, Disk, FileError, Files, FilesBelow, MemoryFiles, Recorder, Replay, full_name, has_magic,
 };
 pub use kernel::{
     Absent, EVENTS, IF_IN_LOCATION, IF_IN_SERVER, Info, Inherited, LIMIT_EXCEPT, LOCATION, Layered,

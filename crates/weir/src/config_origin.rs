@@ -1,9 +1,9 @@
 //! The place of a configuration.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use conf::{Disk, Files};
+use conf::{Disk, Files, FilesBelow};
 
 use crate::command_line::CommandLine;
 use crate::defaults::Defaults;
@@ -56,6 +56,25 @@ impl ConfigOrigin {
             port: None,
             is_trial: false,
         }
+    }
+
+    /// The configuration to examine, and the files to read it from. A relative name is relative to
+    /// the current directory, or to `root`, the root of a container or of another machine.
+    pub fn examined(
+        file: Option<&Path>,
+        root: Option<&Path>,
+    ) -> std::io::Result<(Self, Box<dyn Files>)> {
+        let absolute = |file: &Path| match root {
+            Some(_) => Ok(Path::new("/").join(file)),
+            None => std::path::absolute(file),
+        };
+        let conf = file.map(absolute).transpose()?.map(PathBuf::into_os_string);
+        let origin = Self::of(&CommandLine { conf, ..CommandLine::default() });
+        let files = match root {
+            Some(root) => Box::new(FilesBelow::new(root.as_os_str().as_bytes(), Disk)),
+            None => origin.files(),
+        };
+        Ok((origin, files))
     }
 
     /// The built-in configuration.

@@ -9,7 +9,6 @@ pub struct Defaults {
     pub error_log: Option<PathBuf>,
     /// The access log; `None` for no log.
     pub access_log: Option<PathBuf>,
-    /// The pid file.
     pub pid: PathBuf,
     /// The directory of request bodies that do not fit in memory.
     pub client_body_temp: PathBuf,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::notes::Notes;
 
-/// So long nothing may come.
+/// The longest wait for a read or a write.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// The longest time of one transfer.

@@ -73,7 +73,6 @@ fn number(word: &str) -> Result<u64, String> {
     word.parse().map_err(|_| format!("\"{word}\" is no number"))
 }
 
-/// Which cases to play.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RandomCases {
     /// How many of each area.

@@ -11,7 +11,6 @@ pub(super) fn bounded(program: &str) -> Command {
     command
 }
 
-/// What a client printed.
 pub(super) fn printed(command: &mut Command) -> Result<String, String> {
     project::output(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

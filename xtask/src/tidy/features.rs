@@ -3,7 +3,6 @@
 use super::code::{after_word, code};
 use super::{Problem, SourceFile};
 
-/// The folder of http's features.
 pub(crate) const FEATURES: &str = "crates/http/src/features";
 
 pub(super) fn check(sources: &[SourceFile]) -> Vec<Problem> {

@@ -128,6 +128,7 @@ const LAYERED: &[LayeredCrate] = &[
         cycles: &[],
         barred: &[],
     },
+    LayeredCrate::without_cycles("crates/testing/src/"),
     LayeredCrate::without_cycles("crates/tls/src/"),
     LayeredCrate {
         folder: "crates/stream/src/",

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// What is wrong, and where.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Problem {
     pub(super) path: String,

@@ -136,3 +136,17 @@ fn a_damaged_recording_is_refused() {
     assert!(Replay::from_bytes(b"\x02\0\0\0\0\xff\xff\xff\xff").is_err());
     assert!(Replay::from_bytes(b"\x01\0\0\0\0\x09\0\0\0\0").is_err());
 }
+
+#[test]
+fn files_of_another_root_have_their_names_there() {
+    let folder = Folder::new();
+    for name in ["etc/nginx/a.conf", "etc/nginx/b.conf"] {
+        folder.write(name, name);
+    }
+    let root = format!("{}/", folder.display());
+    let mut files = FilesBelow::new(root.as_bytes(), Disk);
+    assert_eq!(&*files.read(b"/etc/nginx/a.conf").unwrap(), b"etc/nginx/a.conf");
+    let found = files.glob(b"/etc/nginx/*.conf").unwrap();
+    assert_eq!(found, [b"/etc/nginx/a.conf"[..].into(), b"/etc/nginx/b.conf"[..].into()]);
+    assert!(files.read(b"/etc/passwd").unwrap_err().is_not_found());
+}

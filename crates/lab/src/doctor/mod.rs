@@ -31,6 +31,8 @@ weir would serve) will hurt under load, why, and what to do about it. Nothing is
 
 Options:
   -c FILE     the same as FILE
+  --root DIR  the files are those of a container or another machine, whose root is DIR here; FILE is
+              a name there
   --json      print JSON
   -h, --help  print this help
 
@@ -46,6 +48,8 @@ pub struct DoctorArguments {
     pub json: bool,
     /// The configuration file.
     pub file: Option<PathBuf>,
+    /// The root of its names.
+    pub root: Option<PathBuf>,
 }
 
 /// The result of an examination.
@@ -69,6 +73,10 @@ impl DoctorArguments {
                     arguments.help = true;
                     continue;
                 }
+                b"--root" => {
+                    arguments.root = Some(words.next().ok_or("--root requires a DIR")?.into());
+                    continue;
+                }
                 b"-c" => words.next().ok_or("-c requires a FILE")?,
                 [b'-', ..] => return Err(format!("unknown option {}", word.to_string_lossy())),
                 _ => word,
@@ -77,14 +85,20 @@ impl DoctorArguments {
                 return Err("only one FILE can be named".into());
             }
         }
+        if arguments.root.is_some() && arguments.file.is_none() {
+            return Err("--root requires a FILE".into());
+        }
         Ok(arguments)
     }
 }
 
 /// Examines this machine and a configuration. The error is nginx's message about the configuration.
-pub fn examine(configuration: &Path, json: bool) -> Result<Diagnosis, String> {
-    let mut files = conf::Disk;
-    examine_with(configuration, &mut files, &MachineLimits::read(Path::new("/")), json)
+pub fn examine(
+    configuration: &Path,
+    files: &mut dyn conf::Files,
+    json: bool,
+) -> Result<Diagnosis, String> {
+    examine_with(configuration, files, &MachineLimits::read(Path::new("/")), json)
 }
 
 fn examine_with(

@@ -218,7 +218,12 @@ fn arguments_are_parsed() {
     let parse = |words: &str| {
         DoctorArguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     };
-    let file = DoctorArguments { json: true, file: Some("a.conf".into()), help: false };
+    let file = DoctorArguments {
+        json: true,
+        file: Some("a.conf".into()),
+        help: false,
+        ..DoctorArguments::default()
+    };
     assert_eq!(parse("-c a.conf --json"), parse("--json a.conf"));
     assert_eq!(parse("--json a.conf"), Ok(file));
     assert_eq!(parse("-c"), Err("-c requires a FILE".to_owned()));

@@ -30,7 +30,6 @@ use crate::target::TargetScheme;
 /// The signals that interrupt a run.
 pub(super) const ENDING: &[signals::SignalNumber] = &[SIGINT, SIGTERM];
 
-/// Orders to a thread.
 pub(super) enum ThreadOrder {
     /// A question to its script.
     Ask(Box<dyn FnOnce(&Script) + Send>),
@@ -99,7 +98,6 @@ const TIMER_SLACK: Duration = Duration::from_millis(500);
 const SAMPLE: Duration = Duration::from_millis(100);
 const SAMPLES_PER_SECOND: u32 = 10;
 
-/// Runs a thread.
 pub(super) fn run(
     plan: Arc<RunPlan>,
     number: u64,

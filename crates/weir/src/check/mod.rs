@@ -6,13 +6,12 @@
 mod json;
 mod report;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use crate::command_line::CommandLine;
 use crate::config_origin::ConfigOrigin;
 use crate::load;
 use report::UnsupportedItem;
@@ -23,6 +22,8 @@ Lists everything in the configuration FILE (default: the one that weir would ser
 version does not support, and what weir does instead with --lenient.
 
 Options:
+  --root DIR  the files are those of a container or another machine, whose root is DIR here; FILE is
+              a name there
   --json      print JSON (docs/check.md explains the fields)
   -h, --help  print this help
 
@@ -35,13 +36,18 @@ struct CheckArguments {
     help: bool,
     json: bool,
     file: Option<OsString>,
+    root: Option<OsString>,
 }
 
 impl CheckArguments {
     fn parse(words: &[OsString]) -> Result<Self, String> {
         let mut arguments = Self::default();
-        for word in words {
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
             match word.as_bytes() {
+                b"--root" => {
+                    arguments.root = Some(words.next().ok_or("--root requires a DIR")?.clone());
+                }
                 b"--json" => arguments.json = true,
                 b"--help" | b"-h" => arguments.help = true,
                 [b'-', ..] => {
@@ -52,6 +58,9 @@ impl CheckArguments {
                 }
                 _ => arguments.file = Some(word.clone()),
             }
+        }
+        if arguments.root.is_some() && arguments.file.is_none() && !arguments.help {
+            return Err("--root requires a FILE".to_owned());
         }
         Ok(arguments)
     }
@@ -70,24 +79,19 @@ pub fn run(words: &[OsString]) -> ExitCode {
         print(USAGE);
         return ExitCode::SUCCESS;
     }
-    let origin = match origin(arguments.file.as_deref()) {
-        Ok(origin) => origin,
+    let [file, root] =
+        [&arguments.file, &arguments.root].map(|name| name.as_deref().map(Path::new));
+    let (origin, mut files) = match ConfigOrigin::examined(file, root) {
+        Ok(examined) => examined,
         Err(error) => {
             observe::tell(format_args!("weir check: {error}\n"));
             return ExitCode::FAILURE;
         }
     };
-    let examined = load::examine(&origin, &mut *origin.files());
+    let examined = load::examine(&origin, &mut *files);
     let report = UnsupportedItem::new(&origin.conf, &examined);
     print(&if arguments.json { json::text(&report) } else { report.text() });
     ExitCode::from(report.exit_code())
-}
-
-/// The configuration to check; a relative name is relative to the current directory.
-fn origin(file: Option<&OsStr>) -> std::io::Result<ConfigOrigin> {
-    let file = file.map(|file| std::path::absolute(Path::new(file))).transpose()?;
-    let conf = file.map(PathBuf::into_os_string);
-    Ok(ConfigOrigin::of(&CommandLine { conf, ..CommandLine::default() }))
 }
 
 fn print(text: &str) {
@@ -110,6 +114,10 @@ mod tests {
         let expected = CheckArguments { json: true, file: file("a"), ..CheckArguments::default() };
         assert_eq!(parse("a --json"), Ok(expected));
         assert!(parse("-h").is_ok_and(|arguments| arguments.help));
+        assert_eq!(parse("--root d a").unwrap().root, file("d"));
+        for words in ["--root", "--root d"] {
+            assert!(parse(words).is_err_and(|why| why.contains("--root requires a ")), "{words}");
+        }
         assert_eq!(parse("--yaml"), Err("unknown option --yaml".to_owned()));
         assert!(parse("a b").is_err());
     }
@@ -117,7 +125,7 @@ mod tests {
     #[test]
     fn a_relative_file_is_in_the_current_directory() {
         let here = std::env::current_dir().unwrap();
-        let origin = origin(Some(OsStr::new("some/a.conf"))).unwrap();
+        let (origin, _) = ConfigOrigin::examined(Some(Path::new("some/a.conf")), None).unwrap();
         assert_eq!(&*origin.conf, here.join("some/a.conf").as_os_str().as_bytes());
         assert_eq!(&*origin.conf_prefix, [here.join("some").as_os_str().as_bytes(), b"/"].concat());
     }

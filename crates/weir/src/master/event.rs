@@ -6,7 +6,6 @@ use net::signals::Signal;
 
 use crate::ipc::Message;
 
-/// Something that happened.
 pub(super) enum MasterEvent {
     Signal(Signal),
     /// A report of a worker process; `None` if it has closed the channel.

@@ -9,7 +9,6 @@ use lab::gate::GateVerdict;
 use lab::run::{self, RunArguments};
 use lab::tune::{self, TuneArguments};
 
-use crate::command_line::CommandLine;
 use crate::config_origin::ConfigOrigin;
 use crate::messages::{code, complain, print, refuse};
 
@@ -93,11 +92,9 @@ fn diagnose(words: &[OsString]) -> ExitCode {
             return UNREADABLE.into();
         }
     };
-    let file = arguments.file.map(std::path::absolute).transpose();
-    let examined = file.map_err(|error| error.to_string()).and_then(|file| {
-        let conf = file.map(PathBuf::into_os_string);
-        let origin = ConfigOrigin::of(&CommandLine { conf, ..CommandLine::default() });
-        doctor::examine(conf::bytes_path(&origin.conf), arguments.json)
+    let origin = ConfigOrigin::examined(arguments.file.as_deref(), arguments.root.as_deref());
+    let examined = origin.map_err(|error| error.to_string()).and_then(|(origin, mut files)| {
+        doctor::examine(conf::bytes_path(&origin.conf), &mut *files, arguments.json)
     });
     match examined {
         Ok(diagnosis) if print(&diagnosis.text).is_ok() && diagnosis.is_healthy => {

@@ -8,7 +8,6 @@ use crate::project;
 /// How long a run may take, in seconds.
 const RUN_MAX_S: &str = "120";
 
-/// What a run has said.
 pub(super) struct GeneratorOutput {
     pub(super) requests: u64,
     /// The lines that tell of errors.

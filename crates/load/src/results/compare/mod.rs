@@ -27,7 +27,6 @@ Options:
   -h, --help  print this help
 ";
 
-/// The largest file to read.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The comparison as text, for the arguments after `compare`.

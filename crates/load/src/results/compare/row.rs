@@ -68,7 +68,6 @@ impl ComparisonRow {
     }
 }
 
-/// The source of the noise.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Noise {
     Runs,
