@@ -50,7 +50,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
-    ("load", &["hdrhistogram", "mlua"], &[]),
+    ("load", &["hdrhistogram", "mlua", "serde", "serde_json"], &[]),
     ("lab", &["serde", "serde_json", "toml"], &[]),
 ];
 

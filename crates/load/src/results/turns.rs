@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::{Moment, Results};
 
 /// One of two servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ComparedSide {
     /// The baseline.
     A,
