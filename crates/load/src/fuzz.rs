@@ -9,17 +9,9 @@ use wire::fuzz::splits;
 
 use crate::expect::Expectation;
 use crate::replies::{BufferSearch, CompleteReply, HEAD_MAX, Replies};
-use crate::results::{LoadKind, Results, RunStats, json};
+use crate::results::{LoadKind, Results, RunStats};
 use crate::settings;
 use crate::target::{LoadTarget, TargetScheme};
-
-/// Results that can be read are written to a text that reads as the same results.
-pub fn load_json(input: &[u8]) {
-    let Ok(runs) = json::read(input) else { return };
-    let text = json::write(&runs);
-    let again = json::read(text.as_bytes()).expect("what was written");
-    assert_eq!(json::write(&again), text);
-}
 
 /// Replies are the same in pieces and as a whole, to GET and to HEAD.
 pub fn load_replies(input: &[u8]) {
@@ -180,8 +172,7 @@ mod tests {
     /// Whether a target accepts a seed.
     type IsUnderstood = fn(&[u8]) -> bool;
 
-    const TARGETS: [(&str, Check, IsUnderstood); 5] = [
-        ("load_json", load_json, |seed| json::read(seed).is_ok()),
+    const TARGETS: [(&str, Check, IsUnderstood); 4] = [
         ("load_replies", load_replies, |seed| !hear(seed, false, &[seed.len()]).replies.is_empty()),
         ("load_url", load_url, |seed| LoadTarget::parse(&text(seed)).is_ok()),
         ("load_expect", load_expect, |seed| Expectation::parse(&text(seed)).is_ok()),

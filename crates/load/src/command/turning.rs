@@ -55,8 +55,7 @@ pub(super) fn run_on_demand(settings: &LoadSettings) -> Result<(), CommandError>
         std::io::stdin().lines().map_while(Result::ok).for_each(|_| orders.send(()));
     };
     turns::run_on_demand(&plan, order, &mut |rate, results| {
-        let run = json::write(std::slice::from_ref(results));
-        print(&format!("{{\"steady_replies_per_s\":{rate},\"run\":{}}}\n", run.trim_end()))
+        print(&json::write_turn(rate, results))
     })?;
     Ok(())
 }

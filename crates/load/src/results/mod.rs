@@ -25,6 +25,7 @@ pub mod wrk;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 pub use doubts::{Doubt, doubts};
 pub use hlog::hlog;
@@ -55,13 +56,14 @@ pub struct RunStats {
 }
 
 /// Failed requests and connections, each counted once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// Connections refused.
     pub refused: u64,
     /// Connections that failed for other reasons: no route, no address, no port left.
     pub unreachable: u64,
-    /// TLS handshakes that failed.
+    /// TLS handshakes that failed. Older files lack it.
+    #[serde(default)]
     pub handshake: u64,
     /// Connections reset while a request was being sent or waited for its reply.
     pub reset: u64,
@@ -85,11 +87,13 @@ pub struct Second {
     pub tally: RunStats,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", expecting = "\"closed\" or an object with from and to")]
 pub enum LoadKind {
     /// Every connection sends a request after the reply to the last one.
     Closed,
     /// Requests start by the clock, whatever the server does, at a constant or growing rate.
+    #[serde(untagged)]
     Open {
         /// Requests per second at the start.
         from: f64,
@@ -99,7 +103,7 @@ pub enum LoadKind {
 }
 
 /// The summary of a second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Its end, in seconds since the start.
     pub at: f64,
@@ -115,6 +119,7 @@ pub struct Moment {
     /// The highest latency.
     pub max_us: u64,
     /// All latencies, in HdrHistogram's packed format; empty if read from a file.
+    #[serde(skip)]
     pub packed: Vec<u8>,
 }
 
@@ -144,7 +149,7 @@ pub struct Results {
 }
 
 /// A judged expectation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// The expectation, as it was written.
     pub expectation: String,
@@ -154,5 +159,6 @@ pub struct Judged {
     /// bytes per second. `None` if it could not be measured.
     pub measured: Option<f64>,
     /// `measured` as text.
+    #[serde(skip)]
     pub shown: String,
 }

@@ -1,6 +1,7 @@
 //! TLS handshakes: their number, the negotiated sessions, their duration.
 
 use hdrhistogram::Histogram;
+use serde::Serialize;
 
 use super::histogram::histogram;
 
@@ -19,7 +20,7 @@ pub struct TlsStats {
 }
 
 /// A negotiated session, and its number of handshakes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgreedTls {
     /// Version, cipher suite, group, application protocol.
     pub what: String,

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::{Moment, Results};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ComparedSide {
     /// The baseline.
     A,

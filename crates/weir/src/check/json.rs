@@ -1,84 +1,61 @@
-//! The report as JSON. docs/check.md says what the fields mean; new ones may be added.
+//! The report as JSON. docs/check.md explains the fields; new ones may be added.
 
-use std::fmt::Write;
+use conf::{Error, Sources};
+use serde::Serialize;
 
-use conf::Error;
-
-use super::report::{Finding, ReportPosition, UnsupportedItem, word};
+use super::report::{Finding, ReportPosition, UnsupportedItem, place};
 use crate::name::name;
+
+/// The fields in their order.
+#[derive(Serialize)]
+struct ReportRecord<'r> {
+    weir: &'static str,
+    file: &'r str,
+    exit_code: u8,
+    errors: Vec<MessageRecord<'r>>,
+    findings: &'r [Finding],
+    settings: Vec<SettingRecord<'r>>,
+    warnings: Vec<MessageRecord<'r>>,
+    remarks: Vec<MessageRecord<'r>>,
+}
+
+#[derive(Serialize)]
+struct MessageRecord<'r> {
+    message: &'r str,
+    help: Option<&'r str>,
+    #[serde(flatten, serialize_with = "place")]
+    place: Option<ReportPosition>,
+}
+
+#[derive(Serialize)]
+struct SettingRecord<'r> {
+    directive: &'r str,
+    lines: usize,
+}
 
 /// The whole report, on one line.
 pub fn text(report: &UnsupportedItem<'_>) -> String {
-    let UnsupportedItem { file, errors, findings, settings, warnings, remarks, sources } = report;
-    let message = |error: &&Error| {
-        let place = place(ReportPosition::of(error.span.or(error.mark), sources).as_ref());
-        let help = error.help.as_deref().map_or("null".to_owned(), quoted);
-        format!("{{\"message\":{},\"help\":{help},{place}}}", quoted(&error.message))
+    let settings = report.settings.iter();
+    let record = ReportRecord {
+        weir: name().version,
+        file: &report.file,
+        exit_code: report.exit_code(),
+        errors: messages(&report.errors, report.sources),
+        findings: &report.findings,
+        settings: settings
+            .map(|(directive, lines)| SettingRecord { directive, lines: *lines })
+            .collect(),
+        warnings: messages(&report.warnings, report.sources),
+        remarks: messages(&report.remarks, report.sources),
     };
-    let settings = settings
-        .iter()
-        .map(|(what, count)| format!("{{\"directive\":{},\"lines\":{count}}}", quoted(what)));
-    format!(
-        "{{\"weir\":{},\"file\":{},\"exit_code\":{},\"errors\":{},\"findings\":{},\
-         \"settings\":{},\"warnings\":{},\"remarks\":{}}}\n",
-        quoted(name().version),
-        quoted(file),
-        report.exit_code(),
-        list(errors.iter().map(message)),
-        list(findings.iter().map(finding)),
-        list(settings),
-        list(warnings.iter().map(message)),
-        list(remarks.iter().map(message)),
-    )
+    serde_json::to_string(&record).expect("field names are strings") + "\n"
 }
 
-fn finding(finding: &Finding) -> String {
-    let Finding { what, module, instead, starts, .. } = finding;
-    format!(
-        "{{\"consequence\":\"{}\",\"directive\":{},\"module\":{},\"instead\":{},\
-         \"starts\":{starts},{}}}",
-        word(finding.consequence),
-        quoted(what),
-        module.map_or("null".to_owned(), quoted),
-        quoted(instead),
-        place(finding.place.as_ref()),
-    )
-}
-
-fn place(place: Option<&ReportPosition>) -> String {
-    match place {
-        Some(ReportPosition { file, line }) => format!("\"file\":{},\"line\":{line}", quoted(file)),
-        None => "\"file\":null,\"line\":null".to_owned(),
-    }
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(","))
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => out.extend(['\\', character]),
-            '\0'..='\u{1f}' => {
-                // Writing to a string does not fail.
-                let _ = write!(out, "\\u{:04x}", u32::from(character));
-            }
-            _ => out.push(character),
-        }
-    }
-    out.push('"');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_quoted() {
-        assert_eq!(quoted("a \"b\\\n\u{1f} é"), "\"a \\\"b\\\\\\u000a\\u001f é\"");
-    }
+fn messages<'r>(errors: &[&'r Error], sources: &Sources) -> Vec<MessageRecord<'r>> {
+    let message = |error: &&'r Error| MessageRecord {
+        message: &error.message,
+        help: error.help.as_deref(),
+        place: ReportPosition::of(error.span.or(error.mark), sources),
+    };
+    errors.iter().map(message).collect()
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use conf::lacking::{Consequence, Lack};
 use conf::{Error, ErrorLevel, SharedCause, Sources, Span};
+use serde::{Serialize, Serializer};
 
 use crate::load::Examined;
 use crate::name::name;
@@ -25,9 +26,12 @@ pub struct UnsupportedItem<'a> {
 }
 
 /// Something that is not supported.
+#[derive(Serialize)]
 pub struct Finding {
+    #[serde(serialize_with = "consequence")]
     pub consequence: Consequence,
     /// The directive, a directive with its value, or a variable.
+    #[serde(rename = "directive")]
     pub what: String,
     /// The module that has it, if known.
     pub module: Option<&'static str>,
@@ -35,7 +39,9 @@ pub struct Finding {
     pub instead: String,
     /// Whether a lenient Weir starts all the same.
     pub starts: bool,
+    #[serde(flatten, serialize_with = "place")]
     pub place: Option<ReportPosition>,
+    #[serde(skip)]
     at: Option<Span>,
 }
 
@@ -50,6 +56,18 @@ impl ReportPosition {
         let file = sources.source(at.file)?.name().into_owned();
         Some(Self { file, line: at.line })
     }
+}
+
+/// The fields `file` and `line`, which are null without a place.
+pub fn place<S: Serializer>(place: &Option<ReportPosition>, out: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct PlaceRecord<'r> {
+        file: Option<&'r str>,
+        line: Option<u32>,
+    }
+    let place = place.as_ref();
+    let file = place.map(|place| &*place.file);
+    PlaceRecord { file, line: place.map(|place| place.line) }.serialize(out)
 }
 
 const REFUSES: &str = "Weir refuses to start, even with --lenient";
@@ -214,14 +232,14 @@ const GROUPS: [(&str, Consequence); 4] = [
     ("Performance", Consequence::Performance),
 ];
 
-pub fn word(consequence: Consequence) -> &'static str {
-    match consequence {
+fn consequence<S: Serializer>(consequence: &Consequence, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_str(match consequence {
         Consequence::Security => "security",
         Consequence::Content => "content",
         Consequence::Behavior => "behavior",
         Consequence::Performance => "performance",
         Consequence::Nothing => "nothing",
-    }
+    })
 }
 
 fn group<'f>(out: &mut String, title: &str, findings: impl Iterator<Item = &'f Finding>) {

@@ -167,13 +167,13 @@ fn files_and_lists_of_files_are_read() {
     let one = write("one.json", &json::write(&runs([1000], 900)));
     let two = write("two.json", &json::write(&runs([1001, 999], 900)));
     let none = write("none.json", "[]");
-    let bad = write("bad.json", "[{},\n");
+    let bad = write("bad.json", "[\n");
     let run = |words: &[&str]| run(&words.iter().map(OsString::from).collect::<Vec<_>>());
 
     let text = run(&[&format!("{one},{two}"), &two]).unwrap();
     assert!(text.ends_with("between the runs: 3 of A, 2 of B.\n"), "{text}");
     assert_eq!(run(&[&none, &one]), Err(format!("{none}: no runs")));
-    let expected = format!("{bad}: line 2, column 1: unexpected end of the text");
+    let expected = format!("{bad}: EOF while parsing a list at line 2 column 0");
     assert_eq!(run(&[&one, &bad]), Err(expected));
     assert!(run(&[&one, "/nowhere"]).unwrap_err().starts_with("/nowhere: No such file"));
     assert!(run(&[&one]).unwrap_err().contains("\nUsage: weir load compare "));

@@ -5,6 +5,7 @@
 //! blocks are practically independent. Their logarithms have a t interval, which is correct for few
 //! values as well.
 
+use serde::Serialize;
 use statistics::{Interval, geometric_mean, mean_ratio};
 
 use super::super::{ComparedSide, LoadKind, MeasuredTurn, Results, TurnBlock, Turns, notes};
@@ -18,29 +19,45 @@ pub const BLOCKS_MIN: usize = 3;
 /// A measure's value in a turn.
 type TurnMeasure = fn(&MeasuredTurn) -> f64;
 
-/// The compared measures: the name in files, the index, and the value in a turn.
-const COMPARED: [(&str, usize, TurnMeasure); 4] = [
-    ("rate", RATE, |turn| turn.rate),
-    ("mean", MEAN, |turn| turn.moment.mean_us),
-    ("p50", P50, |turn| turn.moment.p50_us as f64),
-    ("p99", P99, |turn| turn.moment.p99_us as f64),
+/// The compared measures: the index, and the value in a turn.
+const COMPARED: [(usize, TurnMeasure); 4] = [
+    (RATE, |turn| turn.rate),
+    (MEAN, |turn| turn.moment.mean_us),
+    (P50, |turn| turn.moment.p50_us as f64),
+    (P99, |turn| turn.moment.p99_us as f64),
 ];
 
+/// How B differs from A. A ratio is `None` if too few blocks had replies in all turns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Effects {
+    /// Replies per second.
+    pub rate: Option<ValueRatio>,
+    /// The mean latency.
+    pub mean: Option<ValueRatio>,
+    /// The median latency.
+    pub p50: Option<ValueRatio>,
+    /// The 99th percentile of latency.
+    pub p99: Option<ValueRatio>,
+}
+
 /// The ratio of B's value to A's, with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ValueRatio {
-    /// `rate`, `mean`, `p50` or `p99`.
-    pub name: &'static str,
-    /// The ratio with the ends of its interval; `None` if too few blocks had replies in all turns.
-    pub ratio: Option<[f64; 3]>,
+    /// The ratio.
+    pub ratio: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// How B differs from A.
-pub fn effects(turns: &Turns) -> [ValueRatio; 4] {
-    COMPARED.map(|(name, _, value)| ValueRatio {
-        name,
-        ratio: ratio(&turns.blocks, value).map(|Interval { value, low, high }| [value, low, high]),
-    })
+pub fn effects(turns: &Turns) -> Effects {
+    let [rate, mean, p50, p99] = COMPARED.map(|(_, value)| {
+        let interval = ratio(&turns.blocks, value);
+        interval.map(|Interval { value, low, high }| ValueRatio { ratio: value, low, high })
+    });
+    Effects { rate, mean, p50, p99 }
 }
 
 fn ratio(blocks: &[TurnBlock], value: TurnMeasure) -> Option<Interval> {
@@ -61,7 +78,7 @@ fn values(blocks: &[TurnBlock], side: ComparedSide, value: TurnMeasure) -> Vec<f
 /// The table and its headline.
 pub fn text(turns: &Turns) -> String {
     let blocks = &turns.blocks;
-    let rows = COMPARED.map(|(_, measure, value)| row(&MEASURES[measure], blocks, value));
+    let rows = COMPARED.map(|(measure, value)| row(&MEASURES[measure], blocks, value));
     let [rate, .., p99] = &rows;
     let mut text = format!("{:<24}{:>12}{:>12}   B from A\n", "", "A", "B");
     rows.iter().for_each(|row| text += &row.line());
@@ -120,7 +137,7 @@ pub fn notes(turns: &Turns) -> String {
 /// The line for a block that has ended.
 pub fn line(block: &TurnBlock) -> String {
     let side = |name: &str, side| {
-        let of = |(_, measure, value): (_, usize, TurnMeasure)| {
+        let of = |(measure, value): (usize, TurnMeasure)| {
             let mean = mean(&values(std::slice::from_ref(block), side, value));
             (MEASURES[measure].show)(mean)
         };

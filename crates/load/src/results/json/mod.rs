@@ -1,117 +1,82 @@
-//! Results as JSON: a value, its text ([`read`] is the way back), and what of a run stands where.
-//!
-//! Just as much of JSON as is needed, but of that all of RFC 8259; docs/load-json.md says what the
-//! fields mean. What is written is read back as it was, which a fuzz target holds.
+//! Results as JSON; docs/load-json.md explains the fields.
 
-mod fields;
-mod parse;
-mod run;
+mod record;
 
-use std::borrow::Cow;
-use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
 
-pub use run::{read, write, write_turns};
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
 
-/// A JSON value; the fields of a map keep their order.
-#[derive(Clone, Debug, PartialEq)]
-enum Json {
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
-    List(Vec<Json>),
-    Map(Vec<(Cow<'static, str>, Json)>),
-}
+use super::{Results, Turns};
+use record::{OrderedTurn, RunRecord, TurnsRecord};
 
-/// Every whole number up to here is exact in a double, which is what readers of JSON use.
-const WHOLE_MAX: u64 = 1 << 53;
-
-impl Json {
-    fn map<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
-        Self::Map(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
-    }
-
-    /// One more field of a map.
-    fn push(&mut self, name: impl Into<Cow<'static, str>>, value: Self) {
-        if let Self::Map(fields) = self {
-            fields.push((name.into(), value));
-        }
+/// One run as an object, several as a list of objects.
+pub fn write(runs: &[Results]) -> String {
+    let runs: Vec<String> = runs.iter().map(|run| text(&RunRecord::from(run))).collect();
+    match &runs[..] {
+        [run] => format!("{run}\n"),
+        runs => format!("[{}]\n", runs.join(",\n")),
     }
 }
 
-impl From<f64> for Json {
-    fn from(number: f64) -> Self {
-        // JSON has no infinity and no NaN.
-        if number.is_finite() { Self::Number(number) } else { Self::Null }
+/// Reads the output of [`write`]. An error says what is wrong, and where if it is not JSON.
+pub fn read(text: &[u8]) -> Result<Vec<Results>, String> {
+    let is_list = text.trim_ascii_start().starts_with(b"[");
+    let runs: serde_json::Result<Vec<RunRecord<'_>>> = match is_list {
+        true => serde_json::from_slice(text),
+        false => serde_json::from_slice(text).map(|run| vec![run]),
+    };
+    let runs = runs.map_err(|error| error.to_string())?;
+    let result = |(n, run): (u32, _)| {
+        Results::try_from(run)
+            .map_err(|what| if is_list { format!("run {n}: {what}") } else { what })
+    };
+    (1..).zip(runs).map(result).collect()
+}
+
+/// Two servers that took turns, as an object.
+pub fn write_turns(turns: &Turns) -> String {
+    text(&TurnsRecord::from(turns)) + "\n"
+}
+
+/// A turn of `--on-demand`, as an object.
+pub fn write_turn(steady_replies_per_s: f64, run: &Results) -> String {
+    text(&OrderedTurn { steady_replies_per_s, run: run.into() }) + "\n"
+}
+
+fn text(value: &impl Serialize) -> String {
+    let mut text = Vec::new();
+    let written = value.serialize(&mut Serializer::with_formatter(&mut text, Spaced));
+    written.expect("field names are strings, and memory can be written");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// One line with a blank after commas and colons, and without `.0` after whole numbers.
+struct Spaced;
+
+impl Spaced {
+    fn comma<W: ?Sized + Write>(out: &mut W, is_first: bool) -> io::Result<()> {
+        if is_first { Ok(()) } else { out.write_all(b", ") }
     }
 }
 
-impl From<u64> for Json {
-    fn from(number: u64) -> Self {
-        Self::Number(number.min(WHOLE_MAX) as f64)
+impl Formatter for Spaced {
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, number: f64) -> io::Result<()> {
+        write!(out, "{number}")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        Self::comma(out, first)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        Self::comma(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
     }
 }
 
-impl From<bool> for Json {
-    fn from(value: bool) -> Self {
-        Self::Bool(value)
-    }
-}
-
-impl From<&str> for Json {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl<T: Into<Self>> From<Option<T>> for Json {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
-    }
-}
-
-impl FromIterator<Self> for Json {
-    fn from_iter<I: IntoIterator<Item = Self>>(items: I) -> Self {
-        Self::List(items.into_iter().collect())
-    }
-}
-
-impl Display for Json {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => out.write_str("null"),
-            Self::Bool(value) => write!(out, "{value}"),
-            Self::Number(number) => write!(out, "{number}"),
-            Self::Text(text) => quoted(out, text),
-            Self::List(items) => {
-                out.write_str("[")?;
-                for (place, item) in items.iter().enumerate() {
-                    write!(out, "{}{item}", if place == 0 { "" } else { ", " })?;
-                }
-                out.write_str("]")
-            }
-            Self::Map(fields) => {
-                out.write_str("{")?;
-                for (place, (name, value)) in fields.iter().enumerate() {
-                    out.write_str(if place == 0 { "" } else { ", " })?;
-                    quoted(out, name)?;
-                    write!(out, ": {value}")?;
-                }
-                out.write_str("}")
-            }
-        }
-    }
-}
-
-/// RFC 8259 section 7: the quote, the backslash and the control characters are escaped.
-fn quoted(out: &mut Formatter<'_>, text: &str) -> fmt::Result {
-    out.write_str("\"")?;
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => write!(out, "\\{character}")?,
-            '\0'..='\x1f' => write!(out, "\\u{:04x}", u32::from(character))?,
-            _ => write!(out, "{character}")?,
-        }
-    }
-    out.write_str("\"")
-}
+#[cfg(test)]
+mod tests;

@@ -79,8 +79,8 @@ fn order(random: u64) -> [ComparedSide; 4] {
 fn hits(machine: Machine, blocks: usize, effect: f64) -> usize {
     let mut random = Random(7);
     let hit = |_: &usize| {
-        let [rate, ..] = effects(&run(&mut random, machine, blocks, effect));
-        rate.ratio.is_some_and(|[_, low, high]| (low..=high).contains(&effect))
+        let Effects { rate, .. } = effects(&run(&mut random, machine, blocks, effect));
+        rate.is_some_and(|rate| (rate.low..=rate.high).contains(&effect))
     };
     (0..1000).filter(hit).count()
 }
@@ -136,7 +136,7 @@ fn turns_without_replies_have_no_latency() {
         let nothing = moment(1.0, 0.0);
         block.turns[0] = MeasuredTurn { rate: 0.0, moment: nothing, ..block.turns[0].clone() };
     }
-    assert!(effects(&turns).iter().all(|effect| effect.ratio.is_none()));
+    assert_eq!(effects(&turns), Effects { rate: None, mean: None, p50: None, p99: None });
     let text = text(&turns);
     assert!(text.contains("These runs cannot show whether "), "{text}");
     assert!(
