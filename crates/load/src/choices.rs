@@ -94,6 +94,7 @@ pub(crate) const CHOICES: &[OptionRow] = &[
         "for each line of standard input, run a turn of --duration and\n\
          print its results as a line of JSON; connections stay open",
     ),
+    choice('\0', "wait-idle", "T", "wait at most this long while the machine is busy"),
     choice('\0', "json", "FILE", "write all results as JSON; - is standard output"),
     choice('\0', "hlog", "FILE", "write latencies per second as HdrHistogram log"),
     choice('\0', "repeat", "N", "repeat the run N times, to show the noise"),

@@ -67,6 +67,8 @@ pub(crate) struct LoadSettings {
     turn: Option<Duration>,
     /// Whether turns begin when the caller says so.
     pub(crate) on_demand: bool,
+    /// How long to wait while the machine is busy.
+    pub(crate) wait_idle: Option<Duration>,
     pub(crate) expectations: Vec<Expectation>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) hlog: Option<PathBuf>,
@@ -138,6 +140,7 @@ impl LoadSettings {
             "percentiles" => self.percentiles = percentiles(value)?,
             "against" => self.against = Some(LoadTarget::parse(value)?),
             "on-demand" => self.on_demand = true,
+            "wait-idle" => self.wait_idle = Some(units::time(value)?),
             "turn" => self.turn = Some(positive(value)?),
             "expect" => self.expectations.push(Expectation::parse(value)?),
             "timeout" => self.timeout = positive(value)?,
@@ -481,6 +484,7 @@ impl Default for LoadSettings {
             search: None,
             quiet: false,
             on_demand: false,
+            wait_idle: None,
             connections: CONNECTIONS,
             threads: THREADS,
             duration: None,

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 const STOLEN_MAX: f64 = 0.05;
 /// ... and other processes from this one.
 const OTHERS_MAX: f64 = 0.15;
-/// The length of a look at the machine while the measurement rests. It has 40 ticks on two
+/// The length of a look at the machine while the measurement rests. It has 20 ticks on two
 /// processors.
-const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(100);
 /// Between two looks while a busy machine is waited for.
 const PAUSE: Duration = Duration::from_millis(800);
 const TICKS_PER_SECOND: f64 = 100.0;

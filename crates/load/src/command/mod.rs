@@ -6,6 +6,7 @@
 mod descriptors;
 mod error;
 mod expected;
+mod machine;
 mod output;
 mod searching;
 mod turning;
@@ -82,18 +83,23 @@ fn measure(
         if settings.repeat > 1 {
             show(settings, &format!("Run {number} of {}\n", settings.repeat))?;
         }
+        let has_notes = called == CalledAs::Load && !settings.quiet;
+        let before = machine::before(settings, has_notes)?;
         let mut finished = watched(settings, plan, called)?;
         finished.results.judged = expected::judge(&settings.expectations, &finished.results);
         let results = &finished.results;
         kept.push(results.clone());
         // First, because later steps may fail.
         let saved = save(settings, kept, is_file);
+        if let Some(before) = before.filter(|_| results.tally.replies > 0) {
+            machine::tell_if_busy(before);
+        }
         if !is_brief(settings, called) || results.tally.replies > 0 {
             show(settings, &wrk::closing(results, &report.percentiles))?;
         }
         show(settings, &expected::text(&results.judged))?;
         let said = finished.say_done();
-        if called == CalledAs::Load && !settings.quiet {
+        if has_notes {
             // Not on standard output: programs expect wrk's last line to be the last.
             tell(&format!("\n{}", notes::notes(results, report.further)));
         }

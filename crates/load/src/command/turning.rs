@@ -6,6 +6,7 @@ use net::MailboxSender;
 use super::descriptors;
 use super::error::CommandError;
 use super::expected::{self, answered};
+use super::machine;
 use super::output::{is_file, is_output, print, show, write};
 use crate::results::{Results, amounts, compare, json};
 use crate::run::plan::RunPlan;
@@ -18,6 +19,7 @@ use crate::tell;
 pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), CommandError> {
     let (plans, blocks) = settings.plans_in_turns(against)?;
     descriptors::reserve(plans[0].connections * 2);
+    let before = machine::before(settings, !settings.quiet)?;
     show(settings, &opening(&plans, blocks))?;
     let mut measured = turns::run_in_turns(&plans, blocks, &mut |block| {
         if !settings.quiet {
@@ -30,6 +32,7 @@ pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), C
     // Before all that can still go wrong.
     let saved =
         settings.json.as_deref().filter(|path| is_file(path)).map(|path| write(path, &text));
+    before.into_iter().for_each(machine::tell_if_busy);
     let [a, b] = &measured.sides;
     show(settings, &format!("\n{}{}", compare::turns::text(&measured), expected::text(&b.judged)))?;
     if !settings.quiet {
