@@ -238,6 +238,7 @@ impl Reply {
 
     /// Sets the type from a field's value. The charset is separated from the type, as filters need
     /// it; the value is sent unchanged unless a filter changes the charset, as in nginx.
+    #[inline]
     pub(crate) fn parse_content_type(&mut self, value: &[u8]) {
         self.set_content_type(value);
         self.charset.clear();
