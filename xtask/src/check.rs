@@ -60,6 +60,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { tier: Nightly, name: "seeds", run: seeds },
     CheckStep { tier: Nightly, name: "models", run: models },
     CheckStep { tier: Acceptance, name: "feature", run: new_feature },
+    CheckStep { tier: Acceptance, name: "messages", run: messages },
     CheckStep { tier: Acceptance, name: "compare", run: side_by_side },
     CheckStep { tier: Acceptance, name: "access", run: access_table },
     CheckStep { tier: Acceptance, name: "random", run: generated_configs },
@@ -130,6 +131,17 @@ fn models() -> Result<StepOutcome, String> {
 /// A new feature in a copy of the project, which is built in a folder of its own.
 fn new_feature() -> Result<StepOutcome, String> {
     cargo(&["test", "--package", "xtask", "new_feature", "--", "--ignored"])
+}
+
+/// The errors of invalid configurations that tests expect, beside an installed nginx.
+fn messages() -> Result<StepOutcome, String> {
+    if !Path::new(REFERENCE).exists() {
+        return Ok(StepOutcome::Skipped(format!("{REFERENCE} is not there")));
+    }
+    let args =
+        ["test", "--package", "conf", "--package", "http@0.1.0", "--lib", "--test", "fixtures"];
+    let mut command = project::cargo(&args);
+    project::succeed(command.env("WEIR_TEST_NGINX", REFERENCE)).map(|()| StepOutcome::Done)
 }
 
 /// The corpus against an installed nginx.

@@ -17,7 +17,8 @@ use testing::Folder;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 const PREFIX: &str = "/etc/nginx/";
-const NGINX: &str = "/usr/sbin/nginx";
+/// The environment variable with the nginx of `cargo xtask check messages`.
+const NGINX: &str = "WEIR_TEST_NGINX";
 const RESULT: &[u8] = b"----\n";
 
 #[test]
@@ -30,14 +31,12 @@ fn fixtures_give_the_expected_results() {
 
 #[test]
 fn nginx_reports_the_same_errors() {
-    if !Path::new(NGINX).exists() {
-        return;
-    }
+    let Some(nginx) = env::var_os(NGINX) else { return };
     let mut compared = 0;
     let mut differences = vec![];
     for fixture in Fixture::all().iter().filter(|fixture| !fixture.is_ours()) {
         let Some(ours) = fixture.error() else { continue };
-        let theirs = fixture.ask_nginx();
+        let theirs = fixture.ask_nginx(Path::new(&nginx));
         if ours != theirs {
             differences.push(format!("{}:\n  {ours}\n  {theirs}", fixture.path.display()));
         }
@@ -49,15 +48,13 @@ fn nginx_reports_the_same_errors() {
 
 #[test]
 fn nginx_dumps_the_same() {
-    if !Path::new(NGINX).exists() {
-        return;
-    }
+    let Some(nginx) = env::var_os(NGINX) else { return };
     let folder = Folder::new();
     let main = folder.write("nginx.conf", b"pid x.pid;\ninclude b;\ninclude *.inc;\nevents {}\n");
     folder.write("b", b"# no line feed");
     folder.write("2.inc", b"include b;\r\n");
     folder.write("1.inc", b"# \xff\n");
-    let mut nginx = Command::new(NGINX);
+    let mut nginx = Command::new(nginx);
     nginx.args(["-T", "-q", "-e", "stderr", "-p"]).arg(&folder).arg("-c").arg(&main);
     let theirs = nginx.output().unwrap();
     assert!(theirs.status.success(), "{theirs:?}");
@@ -156,13 +153,13 @@ impl Fixture {
     }
 
     /// nginx's first message, in our prefix.
-    fn ask_nginx(&self) -> String {
+    fn ask_nginx(&self, nginx: &Path) -> String {
         let folder = Folder::new();
         let main = folder.write("nginx.conf", &self.main);
         for (name, text) in &self.files {
             folder.write(name, text);
         }
-        let mut nginx = Command::new(NGINX);
+        let mut nginx = Command::new(nginx);
         nginx.args(["-t", "-e", "stderr", "-p"]).arg(&folder).arg("-c").arg(&main);
         if let Some(text) = &self.command_line {
             nginx.arg("-g").arg(str::from_utf8(text).unwrap().trim());

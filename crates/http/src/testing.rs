@@ -99,12 +99,12 @@ fn refusal_of(http: &str, lenient: bool) -> String {
     }
 }
 
-/// Checks the error of an invalid text, here and, if one is installed, with a real nginx. Use
+/// Checks the error of an invalid text, here and, if [`NGINX`] names one, with a real nginx. Use
 /// [`refusal`] for directives that nginx lacks.
 pub(crate) fn refused(http: &str, expected: &str) {
     assert_eq!(refusal(http), expected, "{http}");
-    if Path::new(NGINX).exists() {
-        assert_eq!(refusal_of_nginx(http), expected, "nginx: {http}");
+    if let Some(nginx) = std::env::var_os(NGINX) {
+        assert_eq!(refusal_of_nginx(Path::new(&nginx), http), expected, "nginx: {http}");
     }
 }
 
@@ -118,13 +118,14 @@ pub(crate) const TRANSPORT: &str = "WEIR_TEST_TRANSPORT";
 
 const PEER: &str = "127.0.0.1:12345";
 
-const NGINX: &str = "/usr/sbin/nginx";
+/// The environment variable with the nginx of `cargo xtask check messages`.
+const NGINX: &str = "WEIR_TEST_NGINX";
 
-fn refusal_of_nginx(http: &str) -> String {
+fn refusal_of_nginx(nginx: &Path, http: &str) -> String {
     let folder = folder();
     let file = folder.join("nginx.conf");
     fs::write(&file, format!("http {{ {http}\n}} events {{ }}")).unwrap();
-    let mut nginx = Command::new(NGINX);
+    let mut nginx = Command::new(nginx);
     let globals = ["-t", "-q", "-e", "log", "-g", "pid pid;", "-p"];
     nginx.args(globals).arg(&folder).arg("-c").arg(&file);
     let said = String::from_utf8(nginx.output().unwrap().stderr).unwrap();
