@@ -46,7 +46,7 @@ fn it_fails_as_weir_load_does() {
     let report = wrk(&format!("-t1 -c1 -n 10 http://{}/", peer.address));
     assert_eq!((report.code, report.bad_statuses()), (Some(0), Some(10)), "{report:#?}");
     assert!(report.out.contains("\n  Non-2xx or 3xx responses: 10\nRequests/sec: "));
-    let peer = Peer::start(|mut client| client.request().map(|_| ()));
+    let peer = Peer::start(|mut client| client.request());
     let report = wrk(&format!("-t1 -c1 -n 10 http://{}/", peer.address));
     assert_eq!((report.code, report.socket_errors()), (Some(1), Some([0, 10, 0, 0])));
     let report = wrk("http://127.0.0.1:1/");
