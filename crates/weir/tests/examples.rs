@@ -8,13 +8,11 @@ mod server;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::thread;
 
 use server::backend::{Backend, number};
-use testing::{Folder, Server, connect, eventually, kill};
+use testing::{Folder, Peer, PeerConnection, Server, eventually, kill};
 
 const TESTED: [&str; 8] = [
     "load-balancing",
@@ -129,14 +127,8 @@ fn node() {
 
 #[test]
 fn php() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let (asked, requests) = mpsc::channel();
-    let application = thread::spawn(move || {
-        for mut stream in listener.incoming().flatten().take(3) {
-            asked.send(answer_fastcgi(&mut stream)).unwrap();
-        }
-    });
+    let application = Peer::playing(answer_fastcgi);
+    let address = application.address.to_string();
     let conf = examples().join("../conf").canonicalize().unwrap();
     let conf = [("127.0.0.1:9000", address.as_str()), ("../../conf", conf.to_str().unwrap())];
     let server = start("php", &conf);
@@ -149,25 +141,21 @@ fn php() {
         ("/index.php/orders/17", "SCRIPT_NAME/index.php", "PATH_INFO/orders/17"),
     ] {
         assert_reply(&get(&server, target, ""), "200", &["an answer"]);
-        let asked = requests.recv().unwrap();
+        let asked = application.asked();
         assert!(asked.contains(path) && asked.contains(path_info), "{asked}");
     }
-    application.join().unwrap();
+    application.kill();
     assert_reply(&get(&server, "/", ""), "503", &["PHP is restarting."]);
 }
 
-/// Answers a request as an application behind FastCGI, and says what was asked.
-fn answer_fastcgi(stream: &mut TcpStream) -> String {
-    let (mut request, mut byte) = (Vec::new(), [0]);
-    while !request.ends_with(b"\x01\x05\0\x01\0\0\0\0") {
-        stream.read_exact(&mut byte).unwrap();
-        request.push(byte[0]);
-    }
+/// Answers a request as an application behind FastCGI.
+fn answer_fastcgi(mut connection: PeerConnection) -> Option<()> {
+    let request = connection.until(b"\x01\x05\0\x01\0\0\0\0")?;
+    connection.report(&String::from_utf8_lossy(&request));
     let text = b"Content-Type: text/plain\n\nan answer";
     let stdout = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
     let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    stream.write_all(&[&stdout[..], text, &end].concat()).unwrap();
-    String::from_utf8_lossy(&request).into_owned()
+    connection.send_raw([&stdout[..], text, &end].concat())
 }
 
 #[test]
@@ -228,21 +216,14 @@ fn load_balancing() {
 
 #[test]
 fn websocket() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(|| upgrade_or_answer(stream));
-        }
-    });
-    let server = start("websocket", &[("127.0.0.1:3000", &address)]);
+    let backend = Peer::playing(upgrade_or_answer);
+    let server = start("websocket", &[("127.0.0.1:3000", &backend.address.to_string())]);
     assert_reply(&get(&server, "/", ""), "200", &["a page"]);
 
-    let mut tunnel = connect(&server.address);
-    let request =
-        "GET /chat HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-    tunnel.write_all(request.as_bytes()).unwrap();
-    assert_reply(&head(&mut tunnel), "101", &["Upgrade: websocket\r\n"]);
+    let mut tunnel = PeerConnection::to(&server.address);
+    tunnel.send("GET /chat HTTP/1.1\nHost: test\nUpgrade: websocket\nConnection: Upgrade\n\n");
+    let head = String::from_utf8(tunnel.until(b"\r\n\r\n").unwrap()).unwrap();
+    assert_reply(&head, "101", &["Upgrade: websocket\r\n"]);
     assert_eq!(echoed(&mut tunnel), "to and fro");
     kill(server.pid(), "HUP");
     assert_reply(&get(&server, "/", ""), "200", &["a page"]);
@@ -250,35 +231,24 @@ fn websocket() {
 }
 
 /// What comes back through a tunnel.
-fn echoed(tunnel: &mut TcpStream) -> String {
-    tunnel.write_all(b"to and fro").unwrap();
-    let mut echo = [0; 10];
-    tunnel.read_exact(&mut echo).unwrap();
-    String::from_utf8_lossy(&echo).into_owned()
-}
-
-/// Reads one head, byte by byte, since what follows is another's.
-fn head(stream: &mut TcpStream) -> String {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).unwrap();
-        head.push(byte[0]);
-    }
-    String::from_utf8(head).unwrap()
+fn echoed(tunnel: &mut PeerConnection) -> String {
+    tunnel.send_raw("to and fro").unwrap();
+    String::from_utf8(tunnel.exactly(10).unwrap()).unwrap()
 }
 
 /// A backend: an echo for who asks for an upgrade, a page for others.
-fn upgrade_or_answer(mut stream: TcpStream) {
-    let head = head(&mut stream);
-    if !head.contains("Upgrade: websocket\r\n") || !head.contains("Connection: upgrade\r\n") {
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\na page";
-        return stream.write_all(reply.as_bytes()).unwrap();
+fn upgrade_or_answer(mut connection: PeerConnection) -> Option<()> {
+    let head = connection.request()?;
+    if !head.contains("Upgrade: websocket\n") || !head.contains("Connection: upgrade\n") {
+        connection.send("HTTP/1.1 200 OK\nContent-Length: 6\nConnection: close\n\na page");
+        return None;
     }
-    let reply =
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-    stream.write_all(reply.as_bytes()).unwrap();
-    let mut other = stream.try_clone().unwrap();
-    let _ = std::io::copy(&mut stream, &mut other);
+    connection
+        .send("HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: Upgrade\n\n");
+    loop {
+        let input = connection.take()?;
+        connection.send_raw(input)?;
+    }
 }
 
 #[test]
