@@ -180,7 +180,7 @@ fn a_certificate_that_is_slow_to_read_delays_its_own_request_only() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn contradictory_tls_settings_are_refused() {
     for (line, words) in [
         ("proxy_ssl_verify on;", "no proxy_ssl_trusted_certificate for proxy_ssl_verify"),
         ("proxy_ssl_certificate a.crt;", "no \"proxy_ssl_certificate_key\" is defined"),
@@ -196,8 +196,8 @@ fn settings_that_cannot_work_are_refused() {
     }
 }
 
-/// Answers, and closes the connection: in the usual way, or for `/reset` with a reset, which is what
-/// unread bytes make of it.
+/// Answers, and closes the connection: in the usual way, or for `/reset` with a reset, which unread
+/// bytes cause.
 fn answer_and_close(mut connection: PeerConnection) -> Option<()> {
     let mut request = [0; 4096];
     let length = connection.stream().peek(&mut request).ok()?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use testing::{PeerConnection, Server};
 
 #[test]
-fn eight_long_connections_land_four_each() {
+fn kept_connections_are_shared_out_evenly() {
     let server =
         Server::start("worker_processes 2;", "server { listen ADDRESS; return 200 hello; }");
     let mut connections: Vec<_> = (0..8).map(|_| PeerConnection::to(&server.address)).collect();

@@ -90,7 +90,7 @@ fn every_example_is_tested_and_described() {
 }
 
 #[test]
-fn static_site() {
+fn the_static_site_serves_pages_and_hides_dot_files() {
     let server = start("static-site", &[]);
     assert_reply(&get(&server, "/", ""), "200", &["Content-Type: text/html", "A static site</h1>"]);
     assert_reply(&get(&server, "/guide", ""), "200", &["<h1>Guide</h1>"]);
@@ -102,7 +102,7 @@ fn static_site() {
 }
 
 #[test]
-fn single_page_app() {
+fn the_single_page_app_serves_one_page_for_all_paths() {
     let backend = Backend::start("--listen 0 --body orders");
     let server = start("single-page-app", &[("127.0.0.1:3000", backend.address(0))]);
     for path in ["/", "/index.html", "/orders/17"] {

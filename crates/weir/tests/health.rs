@@ -104,7 +104,7 @@ fn servers_are_checked_once_per_process_and_stay_sick_over_reloads() {
 }
 
 #[test]
-fn whoever_must_pass_first_is_not_asked_after_a_reload_before_it_has_passed() {
+fn a_mandatory_check_after_a_reload_precedes_the_first_request() {
     let (sick, well) = (Backend::start("sick", "503 Busy"), Backend::start("well", "200 OK"));
     let server = Server::start("worker_processes 2;", &site(&sick, &well, ""));
     assert!((0..10).any(|_| server.get("/") == "sick"));

@@ -138,7 +138,7 @@ fn health_checks_verify_certificates() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn contradictory_tls_settings_are_refused() {
     for (line, words) in [
         ("proxy_ssl_verify on;", "no proxy_ssl_trusted_certificate for proxy_ssl_verify"),
         ("proxy_ssl_certificate a.crt;", "no \"proxy_ssl_certificate_key\" is defined"),

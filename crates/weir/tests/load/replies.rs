@@ -44,7 +44,7 @@ fn run(peer: &Peer, options: &str, name: &str) {
 }
 
 #[test]
-fn every_form_of_a_reply() {
+fn every_form_of_a_reply_is_read() {
     for &(name, reply) in KEPT {
         let peer = Peer::answering(reply);
         run(&peer, "--pipeline 3", name);
@@ -81,7 +81,7 @@ fn a_reply_to_head_has_no_body() {
 }
 
 #[test]
-fn ten_megabytes_at_once() {
+fn replies_of_ten_megabytes_are_read() {
     const SIZE: usize = 10 << 20;
     let peer = Peer::start(|mut client| {
         let body = vec![b'x'; SIZE];
