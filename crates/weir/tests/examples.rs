@@ -116,7 +116,7 @@ fn the_single_page_app_serves_one_page_for_all_paths() {
 }
 
 #[test]
-fn node() {
+fn the_node_example_proxies_and_explains_a_restart() {
     let backend = Backend::start("--listen 0 --body answered");
     let server = start("node", &[("127.0.0.1:3000", backend.address(0))]);
     assert_reply(&get(&server, "/", ""), "200", &["answered"]);
@@ -126,7 +126,7 @@ fn node() {
 }
 
 #[test]
-fn php() {
+fn the_php_example_runs_scripts_and_serves_files() {
     let application = Peer::playing(answer_fastcgi);
     let address = application.address.to_string();
     let conf = examples().join("../conf").canonicalize().unwrap();
@@ -159,7 +159,7 @@ fn answer_fastcgi(mut connection: PeerConnection) -> Option<()> {
 }
 
 #[test]
-fn python() {
+fn the_python_example_limits_requests_in_progress() {
     let backend = Backend::start("--listen 0 --body answered --sleep 50ms");
     let server = start("python", &[("127.0.0.1:8000", backend.address(0))]);
     assert_reply(&get(&server, "/static/style.css", ""), "200", &["text/css", "max-age=3600"]);
@@ -185,7 +185,7 @@ fn ask_at_once(server: &Server, count: usize) {
 }
 
 #[test]
-fn load_balancing() {
+fn the_load_balancing_example_limits_and_fails_over() {
     let [first, second, backup] =
         ["first", "second", "backup"].map(|word| format!("--listen 0 --sleep 200ms --body {word}"));
     let [first, second, backup] = [first, second, backup].map(|options| Backend::start(&options));
@@ -215,7 +215,7 @@ fn load_balancing() {
 }
 
 #[test]
-fn websocket() {
+fn the_websocket_example_keeps_tunnels_over_a_reload() {
     let backend = Peer::playing(upgrade_or_answer);
     let server = start("websocket", &[("127.0.0.1:3000", &backend.address.to_string())]);
     assert_reply(&get(&server, "/", ""), "200", &["a page"]);
@@ -252,7 +252,7 @@ fn upgrade_or_answer(mut connection: PeerConnection) -> Option<()> {
 }
 
 #[test]
-fn rate_limit() {
+fn the_rate_limit_example_answers_429() {
     let server = start("rate-limit", &[]);
     let mut stream = server.connect();
     let request = "GET /hello.txt HTTP/1.1\r\nHost: test\r\n\r\n".repeat(39)
