@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::future::poll_fn;
-use std::io::{IoSlice, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::io::IoSlice;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::rc::Rc;
@@ -67,7 +67,9 @@ fn a_warm_connection_allocates_nothing() {
 #[test]
 fn a_warm_connection_to_a_backend_allocates_nothing() {
     let folder = Folder::new();
-    let backend = start_backend();
+    // Allocations of its threads are not counted.
+    let reply = "HTTP/1.1 200 OK\nContent-Length: 5\nETag: \"1\"\n\nhello";
+    let backend = testing::Peer::replying(reply).address;
     net::run(async {
         let server = Server::with_backend(&folder, "8080", backend);
         let mut client = Client::new(server.connect(), "/proxied");
@@ -320,19 +322,3 @@ fn reply_length(reply: &[u8]) -> Option<usize> {
 
 /// The address of a backend that no request goes to.
 const UNUSED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-
-/// Starts a server in a thread of its own, whose allocations are not counted. It answers each
-/// request on its only connection.
-fn start_backend() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut received = [0; 4096];
-        while let Ok(1..) = stream.read(&mut received) {
-            let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"1\"\r\n\r\nhello";
-            stream.write_all(reply).unwrap();
-        }
-    });
-    address
-}

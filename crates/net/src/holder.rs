@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn an_abandoned_socket_file_has_no_holder() {
-        let path = std::env::temp_dir().join(format!("weir-holder-{}.sock", std::process::id()));
+        let folder = ::testing::Folder::new();
+        let path = folder.join("socket");
         let listener = UnixListener::bind(&path).unwrap();
-        let address = Address::Unix(path.clone());
+        let address = Address::Unix(path);
         assert!(matches!(of(&address), AddressHolder::By(_)));
         drop(listener);
         assert_eq!(of(&address), AddressHolder::ByNobody);
-        fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn a_unix_socket_is_a_file_for_everyone() {
-        let path = std::env::temp_dir().join(format!("weir-net-{}.sock", std::process::id()));
+        let folder = ::testing::Folder::new();
+        let path = folder.join("socket");
         let address = Address::Unix(path.clone());
         let socket = open(&address, &SocketOptions::default(), true).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();

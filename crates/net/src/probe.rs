@@ -92,14 +92,13 @@ impl SocketProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use ::testing::connected_pair;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     #[test]
     fn a_tcp_socket_has_an_address_and_tcp_info() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _other) = connected_pair();
         let probe = SocketProbe::new(&stream);
         assert_eq!(probe.local(), stream.local_addr().ok());
         assert!(probe.tcp_info().is_some_and(|info| info.snd_cwnd > 0));
@@ -109,9 +108,7 @@ mod tests {
     fn a_socket_is_not_drained_while_the_peer_does_not_read() {
         use std::io::Write as _;
         let (unix, _other) = UnixStream::pair().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let tcp = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (_accepted, _) = listener.accept().unwrap();
+        let (tcp, _accepted) = connected_pair();
         unix.set_nonblocking(true).unwrap();
         tcp.set_nonblocking(true).unwrap();
         for socket in [OwnedFd::from(tcp), OwnedFd::from(unix)] {

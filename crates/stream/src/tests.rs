@@ -6,13 +6,13 @@ mod udp;
 mod waits;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use ::session::Client;
-use ::testing::Folder;
+use ::testing::{Folder, connected_pair};
 use conf::{Directive, Load, MemoryFiles, Subsystem};
 use net::Arrival;
 use net::testing::tls;
@@ -81,10 +81,9 @@ pub(crate) async fn serve_with(
     generation: Rc<StreamGeneration>,
     client: impl FnOnce(TcpStream) -> Vec<u8> + Send + 'static,
 ) -> Vec<u8> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let client = std::thread::spawn(move || client(TcpStream::connect(address).unwrap()));
-    let (stream, peer) = listener.accept().unwrap();
+    let (near, stream) = connected_pair();
+    let peer = stream.peer_addr().unwrap();
+    let client = std::thread::spawn(move || client(near));
     stream.set_nonblocking(true).unwrap();
     let (balancer, _handed) = net::balancer_handles(1).remove(0).begin();
     balancer.set_limit(1);

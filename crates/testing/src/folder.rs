@@ -15,14 +15,9 @@ impl Folder {
     /// A new, empty folder.
     #[expect(clippy::new_without_default, reason = "it creates a folder")]
     pub fn new() -> Self {
-        Self::within(&std::env::temp_dir())
-    }
-
-    /// A new, empty folder in another one.
-    pub fn within(parent: &Path) -> Self {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let parent = parent.canonicalize().unwrap();
+        let parent = std::env::temp_dir().canonicalize().unwrap();
         let path = parent.join(format!("weir-test-{}-{number}", std::process::id()));
         // An earlier process with the same number may have been killed.
         let _ = fs::remove_dir_all(&path);

@@ -1,8 +1,8 @@
 //! What tests share: temporary folders, free addresses, scripted peers, and the program in a folder
 //! of its own.
 //!
-//! Only tests and `xtask` use this crate. It is made of the standard library alone, so that every
-//! crate can use it. Whatever goes wrong here fails the test: it panics.
+//! Only tests use this crate. It is made of the standard library alone, so that every crate can use
+//! it. Whatever goes wrong here fails the test: it panics.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,7 @@ pub use addresses::{connect, connected_pair, free_address};
 pub use folder::Folder;
 pub use peer::{Peer, PeerConnection, field};
 pub use program::{TestProcess as Running, complaint, is_root, kill, output};
-pub use server::{Stopped, TestServer as Server, weir};
+pub use server::TestServer as Server;
 
 use std::sync::mpsc;
 use std::thread;

@@ -17,23 +17,26 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::PATIENCE;
+use crate::{PATIENCE, connect};
 
 /// How long a test waits for something that must not happen.
 const ABSENCE: Duration = Duration::from_millis(50);
 
-/// A scripted server. It serves until the process ends.
+/// A scripted server. It serves until the process ends, unless it is killed.
 #[derive(Debug)]
 pub struct Peer {
     /// The address where it listens.
     pub address: SocketAddr,
-    connections: Arc<AtomicUsize>,
+    /// Those that it has accepted, open or not.
+    connections: Arc<Mutex<Vec<Weak<TcpStream>>>>,
+    is_killed: Arc<AtomicBool>,
+    accepting: JoinHandle<()>,
     received: Mutex<Receiver<String>>,
 }
 
@@ -50,17 +53,19 @@ impl Peer {
     ) -> Self {
         let address = listener.local_addr().unwrap();
         let (sender, received) = channel();
-        let (connections, script) = (Arc::<AtomicUsize>::default(), Arc::new(script));
-        let counted = connections.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                counted.fetch_add(1, Ordering::SeqCst);
+        let (connections, is_killed) = (Arc::<Mutex<Vec<_>>>::default(), Arc::default());
+        let (accepted, ends) = (connections.clone(), Arc::<AtomicBool>::clone(&is_killed));
+        let script = Arc::new(script);
+        let accepting = thread::spawn(move || {
+            let streams = listener.incoming().map_while(Result::ok);
+            for stream in streams.take_while(|_| !ends.load(Ordering::SeqCst)).map(Arc::new) {
+                accepted.lock().unwrap().push(Arc::downgrade(&stream));
                 let (script, reports) = (script.clone(), sender.clone());
                 let connection = PeerConnection { stream, input: Vec::new(), reports };
                 thread::spawn(move || _ = script(connection));
             }
         });
-        Self { address, connections, received: received.into() }
+        Self { address, connections, is_killed, accepting, received: received.into() }
     }
 
     /// Answers each request with the function's result; the connection is kept if the length of the
@@ -77,7 +82,18 @@ impl Peer {
 
     /// The number of connections that it has accepted.
     pub fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
+        self.connections.lock().unwrap().len()
+    }
+
+    /// Closes the listening socket and all connections.
+    pub fn kill(self) {
+        self.is_killed.store(true, Ordering::SeqCst);
+        // The thread waits for a connection.
+        let _ = TcpStream::connect(self.address);
+        self.accepting.join().unwrap();
+        for stream in self.connections.lock().unwrap().iter().filter_map(Weak::upgrade) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     /// The next request, body included; its lines end with line feeds.
@@ -99,15 +115,20 @@ impl Peer {
 /// One connection, as a script uses it.
 #[derive(Debug)]
 pub struct PeerConnection {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     input: Vec<u8>,
     reports: Sender<String>,
 }
 
 impl PeerConnection {
+    /// Connects to a server, as its client. Nothing takes its reports.
+    pub fn to(address: &SocketAddr) -> Self {
+        Self { stream: connect(address).into(), input: Vec::new(), reports: channel().0 }
+    }
+
     /// Continues on another stream, for instance on the plain side of a TLS session.
     pub fn over(self, other: impl FnOnce(TcpStream) -> TcpStream) -> Self {
-        Self { stream: other(self.stream), ..self }
+        Self { stream: Arc::new(other(Arc::into_inner(self.stream).unwrap())), ..self }
     }
 
     /// The stream, for what a script does not do otherwise.
@@ -185,7 +206,7 @@ impl PeerConnection {
     /// Reads the next bytes.
     pub fn read(&mut self) -> Option<()> {
         let mut buffer = [0; 16 * 1024];
-        let count = self.stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        let count = (&*self.stream).read(&mut buffer).ok().filter(|count| *count > 0)?;
         self.input.extend_from_slice(&buffer[..count]);
         Some(())
     }
@@ -198,9 +219,9 @@ impl PeerConnection {
         self.send_raw(format!("{head}{end}{body}"));
     }
 
-    /// Sends bytes unchanged. Ignores a closed connection, which the other side logs.
-    pub fn send_raw(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = self.stream.write_all(bytes.as_ref());
+    /// Sends bytes unchanged. `None` if the other side has closed the connection.
+    pub fn send_raw(&mut self, bytes: impl AsRef<[u8]>) -> Option<()> {
+        (&*self.stream).write_all(bytes.as_ref()).ok()
     }
 
     /// Ends its side of the connection.
@@ -221,14 +242,14 @@ impl PeerConnection {
     /// Fails if the other side closes shortly.
     pub fn expect_open(&mut self) {
         self.stream.set_read_timeout(Some(ABSENCE)).unwrap();
-        let read = self.stream.read(&mut [0]).map_err(|error| error.kind());
+        let read = (&*self.stream).read(&mut [0]).map_err(|error| error.kind());
         assert_eq!(read, Err(ErrorKind::WouldBlock));
         self.stream.set_read_timeout(None).unwrap();
     }
 
     /// Waits until the other side closes.
     pub fn wait_for_end(&mut self) {
-        while self.read().is_some() {}
+        while self.take().is_some() {}
     }
 }
 
@@ -268,6 +289,16 @@ fn unread_input_resets_the_connection() {
     client.write_all(b"x").unwrap();
     let error = client.read(&mut [0]).map_err(|error| error.kind());
     assert_eq!(error, Err(ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn a_killed_peer_closes_its_connections_and_refuses_others() {
+    let peer = Peer::playing(|mut connection| connection.wait_for_end());
+    let (address, mut client) = (peer.address, PeerConnection::to(&peer.address));
+    crate::eventually("a connection", || (peer.connections() == 1).then_some(()));
+    peer.kill();
+    assert_eq!(client.take(), None);
+    assert!(TcpStream::connect(address).is_err());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::Instant;
@@ -22,7 +22,7 @@ const EVENTS: &str = "events {}\n";
 
 /// The program that cargo has built for the integration test that runs: it is in the folder above
 /// the test's own.
-pub fn weir() -> PathBuf {
+fn weir() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("weir")
 }
 
@@ -47,13 +47,9 @@ impl Folder {
 
     /// A link called `nginx` to the program.
     pub fn nginx(&self) -> PathBuf {
-        self.link(&weir())
-    }
-
-    fn link(&self, program: &Path) -> PathBuf {
         let link = self.join("nginx");
         if !link.exists() {
-            symlink(program.canonicalize().unwrap(), &link).unwrap();
+            symlink(weir().canonicalize().unwrap(), &link).unwrap();
         }
         link
     }
@@ -102,19 +98,10 @@ impl TestServer {
 
     /// The same, with the configuration that `configure` writes for an address.
     pub fn start_with(configure: impl FnOnce(&Folder, &str)) -> Self {
-        Self::start_program(&weir(), TcpListener::bind("127.0.0.1:0").unwrap(), configure)
-    }
-
-    /// The same, of another build of the program, with a listening socket.
-    pub fn start_program(
-        program: &Path,
-        listener: TcpListener,
-        configure: impl FnOnce(&Folder, &str),
-    ) -> Self {
-        let folder = Folder::new();
+        let (folder, listener) = (Folder::new(), TcpListener::bind("127.0.0.1:0").unwrap());
         let address = listener.local_addr().unwrap();
         configure(&folder, &address.to_string());
-        let child = spawn(program, &folder, listener.try_clone().unwrap().into());
+        let child = spawn(&folder, listener.try_clone().unwrap().into());
         let server = Self { folder, address, _listener: listener, child };
         server.pid();
         server
@@ -217,11 +204,11 @@ impl Drop for TestServer {
 
 /// Starts the program called `nginx` with a listening socket. The shell moves it from standard
 /// input to the number that `NGINX` names.
-fn spawn(program: &Path, folder: &Folder, socket: OwnedFd) -> Running {
+fn spawn(folder: &Folder, socket: OwnedFd) -> Running {
     fs::create_dir_all(folder.join("logs")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec 3<&0 </dev/null; NGINX='3;' exec \"$0\" \"$@\""]);
-    shell.arg(folder.link(program)).arg("-p").arg(folder);
+    shell.arg(folder.nginx()).arg("-p").arg(folder);
     shell.args(["-c", "nginx.conf", "-e", "error.log"]).stdin(Stdio::from(socket));
     Running(shell.spawn().unwrap())
 }

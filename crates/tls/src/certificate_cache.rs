@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_file_is_compared_after_valid_and_read_if_it_changed() {
-        let path = std::env::temp_dir().join(format!("weir-certificate-{}", std::process::id()));
+        let folder = testing::Folder::new();
+        let path = folder.join("certificate");
         let cache = CertificateCache::new(2, 10_000, 1000);
         let read = |now_ms, is_stale| {
             let mut was_read = false;
@@ -264,6 +265,5 @@ mod tests {
         assert!(!read(2500, false), "not looked at");
         assert!(read(3001, false), "another file");
         assert!(read(3002, true), "its pair does not fit");
-        fs::remove_file(&path).unwrap();
     }
 }

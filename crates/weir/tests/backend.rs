@@ -65,12 +65,12 @@ fn help_goes_to_standard_output_and_complaints_do_not() {
 }
 
 #[test]
-fn what_nobody_can_read_is_no_failure() {
+fn a_closed_standard_error_does_not_change_the_exit_code() {
     assert!(ends_unheard("--listen 0"));
 }
 
 #[test]
-fn bodies_of_every_size() {
+fn bodies_have_the_configured_size() {
     for (size, length) in [("0", 0), ("1", 1), ("100k", 102_400), ("3m", 3 << 20)] {
         for coding in ["", "--chunked"] {
             let backend = Backend::start(&format!("--listen 0 --size {size} {coding}"));
@@ -87,7 +87,7 @@ fn bodies_of_every_size() {
 }
 
 #[test]
-fn chunks_and_echo() {
+fn chunked_bodies_are_echoed_in_chunks() {
     let backend = Backend::start("--listen 0 --echo --chunked");
     let got = backend.ask(
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
@@ -135,7 +135,7 @@ fn a_reply_to_head_has_no_body_whatever_it_is_about() {
 }
 
 #[test]
-fn a_reply_that_nobody_waits_for_is_logged_as_far_as_it_went() {
+fn a_reply_whose_client_left_is_logged_with_the_bytes_sent() {
     let folder = Folder::new();
     let log = folder.join("log").display().to_string();
     let backend = Backend::start(&format!("--listen 0 --size 1g --log {log}"));
@@ -181,7 +181,7 @@ fn the_counts_are_exact_and_by_address() {
 }
 
 #[test]
-fn it_sleeps_as_long_as_it_says() {
+fn sleeps_and_delays_last_as_configured() {
     let folder = Folder::new();
     let log = folder.join("log");
     let options = format!("--listen 0 --sleep 30ms --delay 100%:20ms --log {}", log.display());
@@ -200,7 +200,7 @@ fn it_sleeps_as_long_as_it_says() {
 }
 
 #[test]
-fn who_fares_badly_depends_on_the_seed_alone() {
+fn the_seed_alone_decides_which_requests_fail() {
     let options =
         "--listen 0 --error 20% --error-status 503 --disconnect 15% --cut 15% --reset 15%";
     let fates = |seed: u64| {
@@ -231,7 +231,7 @@ fn who_fares_badly_depends_on_the_seed_alone() {
 }
 
 #[test]
-fn nothing_is_answered_in_a_pause() {
+fn requests_during_a_pause_are_answered_after_it() {
     const PERIOD_US: u64 = 30_000;
     let folder = Folder::new();
     let log = folder.join("log").display().to_string();
@@ -254,7 +254,7 @@ fn nothing_is_answered_in_a_pause() {
 }
 
 #[test]
-fn a_pool_serves_so_many_and_turns_away_whom_it_has_no_place_for() {
+fn a_full_pool_and_queue_close_further_connections() {
     const SIZE: usize = 64 << 20;
     let backend = Backend::start("--listen 0 --pool 1 --pool-queue 2 --size 64m");
     // Each holds the place until it reads: no socket takes so much.
@@ -276,7 +276,7 @@ fn a_pool_serves_so_many_and_turns_away_whom_it_has_no_place_for() {
 }
 
 #[test]
-fn who_is_alone_at_the_best_number_takes_twice_the_time() {
+fn a_request_at_the_best_concurrency_takes_twice_the_time() {
     let folder = Folder::new();
     let log = folder.join("log").display().to_string();
     let backend = Backend::start(&format!("--listen 0 --pool 1 --slow 10ms,1 --log {log}"));
@@ -287,7 +287,7 @@ fn who_is_alone_at_the_best_number_takes_twice_the_time() {
 }
 
 #[test]
-fn a_unix_socket_goes_with_the_program() {
+fn a_unix_socket_is_removed_at_the_end() {
     let folder = Folder::new();
     let path = folder.join("s");
     let backend = Backend::start(&format!("--listen unix:{} --threads 2", path.display()));
@@ -303,7 +303,7 @@ fn a_unix_socket_goes_with_the_program() {
 }
 
 #[test]
-fn what_comes_is_sent_back() {
+fn tcp_and_udp_input_is_echoed() {
     let backend = Backend::start("--tcp-echo 0 --udp-echo 0 --listen 0");
     let udp = backend.address(2);
     assert!(backend.names[1].starts_with("tcp://") && backend.names[2].starts_with("udp://"));
@@ -322,7 +322,7 @@ fn what_comes_is_sent_back() {
 }
 
 #[test]
-fn after_a_switch_of_protocols_everything_is_sent_back() {
+fn input_is_echoed_after_a_switch_of_protocols() {
     let backend = Backend::start("--listen 0 --upgrade");
     let mut stream = backend.connect();
     let asked =

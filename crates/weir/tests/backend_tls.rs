@@ -4,11 +4,10 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 
-use testing::{Folder, Server};
+use testing::{Folder, Peer, PeerConnection, Server};
 
 /// Its only name is the common name `first`.
 const FIRST: &str = include_str!("../../net/src/tls/testdata/first.crt");
@@ -181,7 +180,7 @@ fn a_certificate_that_is_slow_to_read_delays_its_own_request_only() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn contradictory_tls_settings_are_refused() {
     for (line, words) in [
         ("proxy_ssl_verify on;", "no proxy_ssl_trusted_certificate for proxy_ssl_verify"),
         ("proxy_ssl_certificate a.crt;", "no \"proxy_ssl_certificate_key\" is defined"),
@@ -197,25 +196,22 @@ fn settings_that_cannot_work_are_refused() {
     }
 }
 
-/// Answers with these bytes, and closes the connection: in the usual way, or with a reset, which
-/// is what unread bytes make of it.
-fn answer_and_close(backend: &TcpListener, reply: &[u8], resets: bool) {
-    let (mut stream, _) = backend.accept().unwrap();
+/// Answers, and closes the connection: in the usual way, or for `/reset` with a reset, which unread
+/// bytes cause.
+fn answer_and_close(mut connection: PeerConnection) -> Option<()> {
     let mut request = [0; 4096];
-    assert!(stream.peek(&mut request).unwrap() > 0);
-    if !resets {
-        let length = stream.read(&mut request).unwrap();
-        assert!(request[..length].ends_with(b"\r\n\r\n"));
+    let length = connection.stream().peek(&mut request).ok()?;
+    if !String::from_utf8_lossy(&request[..length]).contains("/reset ") {
+        connection.until(b"\r\n\r\n")?;
     }
-    stream.write_all(reply).unwrap();
+    connection.send_raw(b"HTTP/1.1 200 OK\r\n\r\nall of it")
 }
 
 /// A plain backend behind a server of `stream` with TLS, which passes a reset on as an end without
 /// close_notify, to the server of `http` that sends the request.
 #[test]
 fn a_reply_that_was_cut_off_is_not_taken_as_complete() {
-    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
-    let plain = backend.local_addr().unwrap();
+    let plain = Peer::playing(answer_and_close).address;
     let server = Server::start_with(|folder: &Folder, address: &str| {
         folder.write("first.crt", FIRST);
         folder.write("plain.key", PLAIN_KEY);
@@ -232,23 +228,16 @@ fn a_reply_that_was_cut_off_is_not_taken_as_complete() {
         );
         folder.configure(address, &globals, &http);
     });
-    let reply = b"HTTP/1.1 200 OK\r\n\r\nall of it";
-    for (path, resets, is_whole) in [
-        ("/", false, true),
-        ("/", true, false),
-        ("/ignored", true, true),
-        ("/ignored", false, true),
-    ] {
-        let backend = backend.try_clone().unwrap();
-        let answering = thread::spawn(move || answer_and_close(&backend, reply, resets));
+    for (path, is_whole) in
+        [("/", true), ("/reset", false), ("/ignored/reset", true), ("/ignored", true)]
+    {
         let mut client = server.connect();
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).unwrap();
-        answering.join().unwrap();
-        assert!(answer.contains("all of it"), "{path} {resets}: {answer}");
-        assert_eq!(answer.ends_with("0\r\n\r\n"), is_whole, "{path} {resets}: {answer}");
+        assert!(answer.contains("all of it"), "{path}: {answer}");
+        assert_eq!(answer.ends_with("0\r\n\r\n"), is_whole, "{path}: {answer}");
     }
     server.await_log("upstream prematurely closed connection while reading upstream", 1);
 }

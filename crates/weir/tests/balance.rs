@@ -3,16 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
-use testing::Server;
+use testing::{PeerConnection, Server};
 
 #[test]
-fn eight_long_connections_land_four_each() {
+fn kept_connections_are_shared_out_evenly() {
     let server =
         Server::start("worker_processes 2;", "server { listen ADDRESS; return 200 hello; }");
-    let mut connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    let mut connections: Vec<_> = (0..8).map(|_| PeerConnection::to(&server.address)).collect();
     connections.iter_mut().for_each(ask);
     let counts = connections_by_worker(server.worker_process(), server.address.port());
     assert_eq!(counts, [4, 4]);
@@ -60,12 +58,7 @@ fn established(process: i32, port: u16) -> Vec<i32> {
 }
 
 /// One request on a connection that stays open.
-fn ask(stream: &mut TcpStream) {
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-    let mut reply = Vec::new();
-    while !reply.ends_with(b"hello") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        reply.push(byte[0]);
-    }
+fn ask(connection: &mut PeerConnection) {
+    connection.send("GET / HTTP/1.1\nHost: test\n\n");
+    connection.until(b"hello").unwrap();
 }

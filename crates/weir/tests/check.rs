@@ -86,7 +86,7 @@ fn warnings_are_shown_once_for_each_cause() {
 }
 
 #[test]
-fn the_code_says_what_matters() {
+fn the_exit_code_is_that_of_the_worst_finding() {
     let cases = [
         ("", 0),
         ("ssl_protocols TLSv1.3; proxy_cache off;", 0),
@@ -135,7 +135,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn what_another_machine_has_is_a_remark() {
+fn files_and_names_missing_on_this_machine_are_remarks() {
     for (http, remark) in ELSEWHERE {
         let (code, text) = of(http);
         assert!(text.starts_with("Remarks:\n  ") && text.contains(remark), "{http}: {text}");
@@ -199,7 +199,7 @@ fn certificates_that_clients_refuse_are_warned_of() {
 }
 
 #[test]
-fn it_goes_on_after_errors() {
+fn all_errors_are_reported() {
     let (code, text) = of("lisen 80;
         server { root; location / { grpc_pass a; proxy_pass ftp://a; } }
         upstream u { sever a; }
@@ -243,7 +243,7 @@ fn includes_are_followed_and_lua_is_passed_over() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn a_missing_file_is_reported() {
     let folder = Folder::new();
     let output = check(&folder, &["none.conf"]);
     assert_eq!(output.status.code(), Some(1));

@@ -14,7 +14,7 @@ fn configured(text: &str) -> Folder {
 }
 
 #[test]
-fn the_name_it_is_called_by_is_the_name_it_answers_to() {
+fn the_version_is_that_of_the_name_the_program_was_called_by() {
     let folder = Folder::new();
     let nginx = folder.run(&["-v"]);
     assert_eq!(complaint(&nginx), "nginx version: nginx/1.31.3\n");
@@ -34,7 +34,7 @@ fn weir(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn what_nginx_does_not_have_is_in_the_help_of_weir_alone() {
+fn only_the_help_of_weir_has_the_options_that_nginx_lacks() {
     let last = "  -g directives : set global directives out of configuration file\n\n";
     let nginx = complaint(&Folder::new().run(&["-h"]));
     assert!(nginx.ends_with(last), "{nginx}");
@@ -61,7 +61,7 @@ fn help_is_found_wherever_it_is_asked_for() {
 }
 
 #[test]
-fn a_word_that_is_none_gets_advice() {
+fn unknown_words_get_a_suggestion() {
     let cases: [(&[&str], &str, Option<&str>); 12] = [
         (&["loda"], "unknown command \"loda\"", Some("weir load")),
         (&["help", "fmr"], "unknown command \"fmr\"", Some("fmt")),
@@ -116,7 +116,7 @@ fn the_parts_that_are_not_there_are_listed_as_left_out() {
 }
 
 #[test]
-fn what_nobody_reads_is_no_failure() {
+fn a_closed_standard_output_does_not_change_the_exit_code() {
     let folder = configured("http { access_log off; }");
     for (words, code) in [(&["-t"][..], 0), (&["-v"], 0), (&["-h"], 0), (&["-z"], 1)] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -218,7 +218,7 @@ fn events_are_a_must() {
 }
 
 #[test]
-fn settings_without_a_meaning_here_are_told_once() {
+fn settings_without_effect_are_warned_of_once() {
     let folder = Folder::new();
     let text = "pid nginx.pid; error_log error.log; timer_resolution 100ms;\n\
                 events { use epoll; accept_mutex on; multi_accept on; }\n";
@@ -230,7 +230,7 @@ fn settings_without_a_meaning_here_are_told_once() {
 }
 
 #[test]
-fn files_are_formatted_in_place_or_told() {
+fn fmt_rewrites_files_or_names_unformatted_ones() {
     let folder = Folder::new();
     folder.write("a.conf", "events{}\nuser   a;\n");
     let weir = |arguments: &[&str]| {

@@ -27,7 +27,7 @@ fn configuration(folder: &Folder) -> String {
 }
 
 #[test]
-fn it_is_printed_and_leaves_nothing_behind() {
+fn the_built_in_configuration_is_printed_without_creating_files() {
     let folder = Folder::new();
     let output = dump(&folder);
     // That the address is taken on this machine is fine.
@@ -38,7 +38,7 @@ fn it_is_printed_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn its_page_tells_of_two_backends_that_take_turns() {
+fn the_built_in_page_links_to_two_balanced_backends() {
     let server = Server::start_as(&configuration(&Folder::new()));
     let page = server.get("/");
     assert!(page.contains("It works.") && page.contains("<a href=\"/balanced/\">"), "{page}");
@@ -48,7 +48,7 @@ fn its_page_tells_of_two_backends_that_take_turns() {
 }
 
 #[test]
-fn each_backend_has_two_requests_at_a_time_and_the_rest_waits() {
+fn each_built_in_backend_has_two_requests_at_a_time() {
     let server = Server::start_as(&configuration(&Folder::new()));
     let answers = thread::scope(|scope| {
         let clients = [(); 6].map(|()| scope.spawn(|| server.get("/balanced/slow")));

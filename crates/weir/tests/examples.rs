@@ -8,13 +8,11 @@ mod server;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::thread;
 
 use server::backend::{Backend, number};
-use testing::{Folder, Server, connect, eventually, kill};
+use testing::{Folder, Peer, PeerConnection, Server, eventually, kill};
 
 const TESTED: [&str; 8] = [
     "load-balancing",
@@ -92,7 +90,7 @@ fn every_example_is_tested_and_described() {
 }
 
 #[test]
-fn static_site() {
+fn the_static_site_serves_pages_and_hides_dot_files() {
     let server = start("static-site", &[]);
     assert_reply(&get(&server, "/", ""), "200", &["Content-Type: text/html", "A static site</h1>"]);
     assert_reply(&get(&server, "/guide", ""), "200", &["<h1>Guide</h1>"]);
@@ -104,7 +102,7 @@ fn static_site() {
 }
 
 #[test]
-fn single_page_app() {
+fn the_single_page_app_serves_one_page_for_all_paths() {
     let backend = Backend::start("--listen 0 --body orders");
     let server = start("single-page-app", &[("127.0.0.1:3000", backend.address(0))]);
     for path in ["/", "/index.html", "/orders/17"] {
@@ -118,7 +116,7 @@ fn single_page_app() {
 }
 
 #[test]
-fn node() {
+fn the_node_example_proxies_and_explains_a_restart() {
     let backend = Backend::start("--listen 0 --body answered");
     let server = start("node", &[("127.0.0.1:3000", backend.address(0))]);
     assert_reply(&get(&server, "/", ""), "200", &["answered"]);
@@ -128,15 +126,9 @@ fn node() {
 }
 
 #[test]
-fn php() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let (asked, requests) = mpsc::channel();
-    let application = thread::spawn(move || {
-        for mut stream in listener.incoming().flatten().take(3) {
-            asked.send(answer_fastcgi(&mut stream)).unwrap();
-        }
-    });
+fn the_php_example_runs_scripts_and_serves_files() {
+    let application = Peer::playing(answer_fastcgi);
+    let address = application.address.to_string();
     let conf = examples().join("../conf").canonicalize().unwrap();
     let conf = [("127.0.0.1:9000", address.as_str()), ("../../conf", conf.to_str().unwrap())];
     let server = start("php", &conf);
@@ -149,29 +141,25 @@ fn php() {
         ("/index.php/orders/17", "SCRIPT_NAME/index.php", "PATH_INFO/orders/17"),
     ] {
         assert_reply(&get(&server, target, ""), "200", &["an answer"]);
-        let asked = requests.recv().unwrap();
+        let asked = application.asked();
         assert!(asked.contains(path) && asked.contains(path_info), "{asked}");
     }
-    application.join().unwrap();
+    application.kill();
     assert_reply(&get(&server, "/", ""), "503", &["PHP is restarting."]);
 }
 
-/// Answers a request as an application behind FastCGI, and says what was asked.
-fn answer_fastcgi(stream: &mut TcpStream) -> String {
-    let (mut request, mut byte) = (Vec::new(), [0]);
-    while !request.ends_with(b"\x01\x05\0\x01\0\0\0\0") {
-        stream.read_exact(&mut byte).unwrap();
-        request.push(byte[0]);
-    }
+/// Answers a request as an application behind FastCGI.
+fn answer_fastcgi(mut connection: PeerConnection) -> Option<()> {
+    let request = connection.until(b"\x01\x05\0\x01\0\0\0\0")?;
+    connection.report(&String::from_utf8_lossy(&request));
     let text = b"Content-Type: text/plain\n\nan answer";
     let stdout = [1, 6, 0, 1, 0, text.len() as u8, 0, 0];
     let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    stream.write_all(&[&stdout[..], text, &end].concat()).unwrap();
-    String::from_utf8_lossy(&request).into_owned()
+    connection.send_raw([&stdout[..], text, &end].concat())
 }
 
 #[test]
-fn python() {
+fn the_python_example_limits_requests_in_progress() {
     let backend = Backend::start("--listen 0 --body answered --sleep 50ms");
     let server = start("python", &[("127.0.0.1:8000", backend.address(0))]);
     assert_reply(&get(&server, "/static/style.css", ""), "200", &["text/css", "max-age=3600"]);
@@ -197,7 +185,7 @@ fn ask_at_once(server: &Server, count: usize) {
 }
 
 #[test]
-fn load_balancing() {
+fn the_load_balancing_example_limits_and_fails_over() {
     let [first, second, backup] =
         ["first", "second", "backup"].map(|word| format!("--listen 0 --sleep 200ms --body {word}"));
     let [first, second, backup] = [first, second, backup].map(|options| Backend::start(&options));
@@ -227,22 +215,15 @@ fn load_balancing() {
 }
 
 #[test]
-fn websocket() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(|| upgrade_or_answer(stream));
-        }
-    });
-    let server = start("websocket", &[("127.0.0.1:3000", &address)]);
+fn the_websocket_example_keeps_tunnels_over_a_reload() {
+    let backend = Peer::playing(upgrade_or_answer);
+    let server = start("websocket", &[("127.0.0.1:3000", &backend.address.to_string())]);
     assert_reply(&get(&server, "/", ""), "200", &["a page"]);
 
-    let mut tunnel = connect(&server.address);
-    let request =
-        "GET /chat HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-    tunnel.write_all(request.as_bytes()).unwrap();
-    assert_reply(&head(&mut tunnel), "101", &["Upgrade: websocket\r\n"]);
+    let mut tunnel = PeerConnection::to(&server.address);
+    tunnel.send("GET /chat HTTP/1.1\nHost: test\nUpgrade: websocket\nConnection: Upgrade\n\n");
+    let head = String::from_utf8(tunnel.until(b"\r\n\r\n").unwrap()).unwrap();
+    assert_reply(&head, "101", &["Upgrade: websocket\r\n"]);
     assert_eq!(echoed(&mut tunnel), "to and fro");
     kill(server.pid(), "HUP");
     assert_reply(&get(&server, "/", ""), "200", &["a page"]);
@@ -250,39 +231,28 @@ fn websocket() {
 }
 
 /// What comes back through a tunnel.
-fn echoed(tunnel: &mut TcpStream) -> String {
-    tunnel.write_all(b"to and fro").unwrap();
-    let mut echo = [0; 10];
-    tunnel.read_exact(&mut echo).unwrap();
-    String::from_utf8_lossy(&echo).into_owned()
-}
-
-/// Reads one head, byte by byte, since what follows is another's.
-fn head(stream: &mut TcpStream) -> String {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).unwrap();
-        head.push(byte[0]);
-    }
-    String::from_utf8(head).unwrap()
+fn echoed(tunnel: &mut PeerConnection) -> String {
+    tunnel.send_raw("to and fro").unwrap();
+    String::from_utf8(tunnel.exactly(10).unwrap()).unwrap()
 }
 
 /// A backend: an echo for who asks for an upgrade, a page for others.
-fn upgrade_or_answer(mut stream: TcpStream) {
-    let head = head(&mut stream);
-    if !head.contains("Upgrade: websocket\r\n") || !head.contains("Connection: upgrade\r\n") {
-        let reply = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\na page";
-        return stream.write_all(reply.as_bytes()).unwrap();
+fn upgrade_or_answer(mut connection: PeerConnection) -> Option<()> {
+    let head = connection.request()?;
+    if !head.contains("Upgrade: websocket\n") || !head.contains("Connection: upgrade\n") {
+        connection.send("HTTP/1.1 200 OK\nContent-Length: 6\nConnection: close\n\na page");
+        return None;
     }
-    let reply =
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-    stream.write_all(reply.as_bytes()).unwrap();
-    let mut other = stream.try_clone().unwrap();
-    let _ = std::io::copy(&mut stream, &mut other);
+    connection
+        .send("HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: Upgrade\n\n");
+    loop {
+        let input = connection.take()?;
+        connection.send_raw(input)?;
+    }
 }
 
 #[test]
-fn rate_limit() {
+fn the_rate_limit_example_answers_429() {
     let server = start("rate-limit", &[]);
     let mut stream = server.connect();
     let request = "GET /hello.txt HTTP/1.1\r\nHost: test\r\n\r\n".repeat(39)

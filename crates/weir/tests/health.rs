@@ -2,18 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use testing::{Server, eventually};
+use testing::{Peer, Server, eventually};
 
 /// A backend that answers checks with a status, and clients with its name whatever that is.
 struct Backend {
-    address: String,
+    address: SocketAddr,
     checks: Arc<Checks>,
 }
 
@@ -28,17 +27,16 @@ struct Checks {
 
 impl Backend {
     fn start(name: &'static str, status: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
         let checks = Arc::new(Checks::default());
         let shared = checks.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let checks = shared.clone();
-                thread::spawn(move || answer(stream, name, status, &checks));
+        let peer = Peer::answering(move |request| {
+            let is_check = request.starts_with("GET /check ");
+            if is_check {
+                shared.wait();
             }
+            format!("HTTP/1.0 {}\n\n{name}", if is_check { status } else { "200 OK" })
         });
-        Self { address, checks }
+        Self { address: peer.address, checks }
     }
 
     fn checks(&self) -> usize {
@@ -55,18 +53,6 @@ impl Checks {
         }
         self.held.fetch_sub(1, SeqCst);
     }
-}
-
-fn answer(mut stream: TcpStream, name: &str, status: &str, checks: &Checks) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-    let Some(first) = lines.next() else { return };
-    while lines.next().is_some_and(|line| !line.is_empty()) {}
-    let is_check = first.starts_with("GET /check ");
-    if is_check {
-        checks.wait();
-    }
-    let status = if is_check { status } else { "200 OK" };
-    let _ = write!(stream, "HTTP/1.0 {status}\r\n\r\n{name}");
 }
 
 fn site(one: &Backend, two: &Backend, lines: &str) -> String {
@@ -118,7 +104,7 @@ fn servers_are_checked_once_per_process_and_stay_sick_over_reloads() {
 }
 
 #[test]
-fn whoever_must_pass_first_is_not_asked_after_a_reload_before_it_has_passed() {
+fn a_mandatory_check_after_a_reload_precedes_the_first_request() {
     let (sick, well) = (Backend::start("sick", "503 Busy"), Backend::start("well", "200 OK"));
     let server = Server::start("worker_processes 2;", &site(&sick, &well, ""));
     assert!((0..10).any(|_| server.get("/") == "sick"));

@@ -123,7 +123,7 @@ fn rows_that_need_hosts_are_left_out_on_loopback_addresses() {
 
 /// As root on hosts of their own, else on loopback addresses; the report says which.
 #[test]
-fn a_study_runs_with_the_hosts_that_there_can_be() {
+fn a_study_with_hosts_says_which_network_it_has() {
     let folder = Folder::new();
     let file = folder.write("hosts.toml", STUDY);
     let output = lab(&["run", "--quick"], &file, &folder.join("out"));
@@ -175,7 +175,7 @@ fn a_port_in_use_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn the_doctor_says_what_hurts() {
+fn the_doctor_reports_costly_settings() {
     let folder = Folder::new();
     let bad = folder.write("bad.conf", "events {} http { gzip_comp_level 9; }");
     let output = lab(&["doctor", "--json"], &bad, &folder);

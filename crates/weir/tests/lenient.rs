@@ -29,7 +29,7 @@ fn test_as_weir(folder: &Folder) -> String {
 const GRPC: &str = "events {} http { access_log off; server { location / { grpc_pass a:1; } } }";
 
 #[test]
-fn what_is_missing_is_told_from_what_is_unknown_and_may_be_passed_over() {
+fn only_lenient_accepts_an_unsupported_directive() {
     let folder = configured(GRPC);
     let refused = test(&folder, &[]);
     let missing = "directive \"grpc_pass\" is not supported by this version of weir";
@@ -44,7 +44,7 @@ fn what_is_missing_is_told_from_what_is_unknown_and_may_be_passed_over() {
 }
 
 #[test]
-fn leniency_sticks_wherever_it_is_asked_for() {
+fn lenient_is_set_by_option_variable_or_directive() {
     let folder = configured(GRPC);
     assert_eq!(test(&folder, &["-g", "lenient on;"]).status.code(), Some(0));
     assert_eq!(test(&folder, &["-g", "lenient off;"]).status.code(), Some(1));
@@ -171,7 +171,7 @@ const NODE: &str = "map $http_upgrade $connection_upgrade { default upgrade; '' 
     }";
 
 #[test]
-fn what_asks_for_nothing_is_no_reason_to_refuse_a_configuration() {
+fn an_ordinary_debian_configuration_is_supported() {
     let folder = Folder::new();
     for name in ["modules-enabled", "conf.d", "sites-enabled"] {
         std::fs::create_dir(folder.join(name)).unwrap();

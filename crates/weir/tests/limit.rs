@@ -65,7 +65,7 @@ fn forty_clients_of_two_workers_never_exceed_a_limit_of_five() {
 }
 
 #[test]
-fn over_all_workers_whoever_came_first_is_served_first() {
+fn requests_of_all_workers_are_served_in_their_order() {
     let backend = Backend::start();
     let server = Server::start(WORKERS, &site(&backend, "limit=1 backlog=12 timeout=20s"));
     let mut sent = vec![send(&server, "/0")];
@@ -87,7 +87,7 @@ fn over_all_workers_whoever_came_first_is_served_first() {
 }
 
 #[test]
-fn a_reload_lets_more_in_or_fewer_and_forgets_nobody() {
+fn a_reload_changes_the_limit_and_keeps_waiting_requests() {
     let backend = Backend::start();
     let server = Server::start(WORKERS, &site(&backend, "limit=1 timeout=20s"));
     let mut sent = vec![send(&server, "/0")];
@@ -114,7 +114,7 @@ fn a_reload_lets_more_in_or_fewer_and_forgets_nobody() {
 }
 
 #[test]
-fn whoever_waits_for_too_long_is_told() {
+fn a_request_that_waits_for_too_long_is_answered_with_408() {
     let backend = Backend::start();
     let server = Server::start(WORKERS, &site(&backend, "limit=1 timeout=100ms"));
     let first = send(&server, "/0");

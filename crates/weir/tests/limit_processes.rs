@@ -147,7 +147,7 @@ fn max_conns_without_a_queue_refuses_what_is_too_much_for_both() {
 }
 
 #[test]
-fn what_a_killed_process_had_comes_back_to_the_other() {
+fn the_other_process_takes_over_the_slots_of_a_killed_one() {
     let backend = Backend::start();
     let (server, sent) = with_a_queue(&backend, 2);
     let old = server.worker_process();
@@ -164,7 +164,7 @@ fn what_a_killed_process_had_comes_back_to_the_other() {
 }
 
 #[test]
-fn nothing_is_lost_with_ten_processes_that_are_killed() {
+fn ten_killed_processes_lose_no_slots() {
     let backend = Backend::start();
     let server = Server::start("worker_processes 2;", &site(&backend, "old", LIMIT, QUEUE));
     let mut lost = Vec::new();
@@ -277,7 +277,7 @@ fn an_upgrade_keeps_to_the_limit_and_answers_all_that_wait() {
 }
 
 #[test]
-fn memory_that_is_not_understood_is_replaced_and_the_log_says_so() {
+fn shared_memory_of_an_unknown_format_is_replaced_and_logged() {
     let folder = Folder::new();
     folder.configure("unix:DIR/a.sock", "events {}", "server { listen ADDRESS; return 200 x; }");
     folder.write("other", "not a table");

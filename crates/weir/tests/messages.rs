@@ -90,7 +90,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_mistake_is_told_with_what_was_meant() {
+fn a_mistake_is_reported_with_a_suggestion() {
     for (text, message, hint) in MISTAKES {
         let said = said_in_server(text);
         let (line, below) = said.split_once('\n').unwrap();
@@ -121,7 +121,7 @@ fn said_of_tls(certificate: &str, key: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_mistake_with_certificates_is_told_with_what_to_do() {
+fn a_mistake_with_certificates_is_reported_with_advice() {
     let exchanged = "are certificate and key exchanged?";
     let cases = [
         ("a.key", "a.pem", "", "no start line", &*format!("a.key has a private key; {exchanged}")),
@@ -151,7 +151,7 @@ fn a_mistake_with_certificates_is_told_with_what_to_do() {
 }
 
 #[test]
-fn what_stands_in_stream_is_told_with_what_was_meant() {
+fn a_mistake_in_stream_is_reported_with_a_suggestion() {
     let stream = |text: &str| said(&[], &format!("events {{}} stream {{\n{text}\n}}"));
     let cases = [
         (
@@ -183,7 +183,7 @@ fn what_stands_in_stream_is_told_with_what_was_meant() {
 }
 
 #[test]
-fn a_zone_that_two_directives_name_is_told_with_both() {
+fn a_conflict_about_a_zone_names_both_directives() {
     let zone = "limit_conn_zone $remote_addr zone=app:1m;\nlimit_upstream_zone app 1m;";
     let said = said(&[], &format!("events {{}} http {{\n{zone} }}"));
     let message = "the shared memory zone \"app\" is already declared for a different use in ";
@@ -192,7 +192,7 @@ fn a_zone_that_two_directives_name_is_told_with_both() {
 }
 
 #[test]
-fn a_file_that_no_terminal_shows_right_is_explained() {
+fn a_byte_order_mark_is_explained() {
     let said = said(&["-g", "daemon on;"], "");
     assert!(!said.contains("byte order mark"), "{said}");
     let folder = Folder::new();
@@ -205,7 +205,7 @@ fn a_file_that_no_terminal_shows_right_is_explained() {
 }
 
 #[test]
-fn what_has_no_place_in_nginx_has_one_here() {
+fn a_conflicting_server_name_is_reported_with_its_place() {
     let both = "server_name a; } server { listen 127.0.0.1:1;\nserver_name a;";
     let expected = "nginx: [warn] conflicting server name \"a\" on 127.0.0.1:1, ignored\n      \
                     --> DIR/nginx.conf:4\n    4 | server_name a;} }\n      |             ^\n";
@@ -223,7 +223,7 @@ fn an_upstream_that_is_not_there_is_marked_where_it_is_named() {
 }
 
 #[test]
-fn what_nginx_refuses_is_refused() {
+fn values_that_nginx_refuses_are_refused() {
     let cases = [
         ("events { use kqueue; }", "invalid event type \"kqueue\" in "),
         ("load_module nope.so; events {}", "dlopen() \"DIR/nope.so\" failed (DIR/nope.so: cannot "),
@@ -322,7 +322,7 @@ fn a_command_that_lacks_its_words_fails_and_says_what_it_needs() {
 }
 
 #[test]
-fn who_sends_a_signal_is_not_warned() {
+fn sending_a_signal_prints_no_warnings() {
     let folder = Folder::new();
     folder.write("nginx.conf", many_sites());
     let said = complaint(&folder.run(&["-s", "reload", "-c", "nginx.conf"]));

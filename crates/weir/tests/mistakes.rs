@@ -74,7 +74,7 @@ impl Mistake {
 }
 
 #[test]
-fn what_is_said_of_sixty_mistakes() {
+fn the_messages_for_sixty_mistakes_are_exact() {
     let mistakes = Mistake::all();
     assert_eq!(mistakes.len(), 60);
     for mistake in &mistakes {

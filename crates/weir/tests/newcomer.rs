@@ -244,7 +244,7 @@ fn a_directory_that_others_may_write_to_is_not_trusted() {
 }
 
 #[test]
-fn who_has_the_address_is_told() {
+fn a_taken_address_is_reported_with_its_process() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -261,7 +261,7 @@ fn who_has_the_address_is_told() {
 }
 
 #[test]
-fn what_is_built_in_is_the_beginning_of_a_configuration() {
+fn the_built_in_configuration_can_be_saved_and_run() {
     let project = Project::new();
     let home = &project.home;
     let port = project.address.port().to_string();

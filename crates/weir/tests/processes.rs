@@ -61,7 +61,7 @@ fn it_serves_without_a_master() {
 }
 
 #[test]
-fn the_processes_say_what_they_are() {
+fn process_titles_are_those_of_nginx() {
     let server = Server::start("", &hello("hello"));
     let title = |pid: i32| {
         let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
@@ -268,7 +268,7 @@ fn the_shutdown_timeout_ends_old_requests_after_a_reload_and_keeps_connections()
 }
 
 #[test]
-fn an_address_that_goes_takes_its_connections_along() {
+fn connections_of_a_removed_address_are_closed() {
     let server = Server::start("", &hello("x"));
     let path = server.folder.join("a.sock");
     server.configure("", "server { listen ADDRESS; listen unix:DIR/a.sock; return 200 x; }");
@@ -337,7 +337,7 @@ fn idle_and_half_begun_connections_of_http_2_give_their_places_to_new_ones() {
 }
 
 #[test]
-fn no_descriptors_left_is_told_and_survived() {
+fn running_out_of_descriptors_is_logged_and_survived() {
     let globals = "worker_rlimit_nofile 24;";
     let server = Server::start(globals, &hello("hello"));
     let crowd: Vec<_> = (0..40).map(|_| server.connect()).collect();
@@ -364,7 +364,7 @@ fn a_taken_port_is_tried_five_times() {
 }
 
 #[test]
-fn the_worker_process_is_what_the_settings_say() {
+fn process_settings_apply_to_the_worker_process() {
     let globals = "worker_processes 2; worker_cpu_affinity 01 01; worker_priority 5; \
                    worker_rlimit_core 4096; worker_rlimit_nofile 512; working_directory DIR;";
     let server = Server::start(globals, &hello("hello"));

@@ -45,7 +45,7 @@ fn pages_and_help_are_printed() {
 }
 
 #[test]
-fn what_is_not_there_fails() {
+fn unknown_directives_and_options_are_errors() {
     let unknown =
         "weir reference: there is no directive \"proxy_pas\"; did you mean \"proxy_pass\"?\n";
     assert_eq!(complaint(&["proxy_pas"]), unknown);

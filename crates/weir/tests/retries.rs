@@ -170,7 +170,7 @@ fn complaints(play: impl Fn(&Tally)) -> usize {
 }
 
 #[test]
-fn what_is_repeated_and_must_not_be_is_seen() {
+fn the_tally_reports_forbidden_repetitions() {
     let once = |tally: &Tally| {
         tally.came(0, false);
         tally.came(1, false);

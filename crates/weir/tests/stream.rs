@@ -49,7 +49,7 @@ fn a_configuration_may_have_stream_alone() {
 }
 
 #[test]
-fn names_of_http_and_stream_are_apart() {
+fn http_and_stream_have_separate_names() {
     let address = free_address();
     let stream = format!(
         "stream {{
@@ -232,7 +232,7 @@ fn sessions_count_as_worker_connections() {
 
 /// As in nginx, zones of both subsystems have their names in common.
 #[test]
-fn a_zone_is_of_one_subsystem() {
+fn a_zone_belongs_to_one_subsystem() {
     let test = |stream: &str| {
         let folder = Folder::new();
         let conf = format!(
@@ -255,7 +255,7 @@ fn a_zone_is_of_one_subsystem() {
 }
 
 #[test]
-fn what_this_version_lacks_is_refused_by_name() {
+fn unsupported_directives_of_stream_are_refused() {
     let folder = Folder::new();
     folder.write("nginx.conf", "events {}\nstream {\n    geoip_country a.dat;\n}\n");
     let output = folder.run(&["-t", "-c", "nginx.conf"]);

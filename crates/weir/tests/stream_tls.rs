@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::io::Read as _;
+use std::net::SocketAddr;
 
-use testing::{Folder, Server, complaint, connect, free_address};
+use testing::{Folder, Peer, Server, complaint, connect, free_address};
 
 /// Its only name is the common name `first`.
 const FIRST: &str = include_str!("../../net/src/tls/testdata/first.crt");
@@ -138,7 +138,7 @@ fn health_checks_verify_certificates() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn contradictory_tls_settings_are_refused() {
     for (line, words) in [
         ("proxy_ssl_verify on;", "no proxy_ssl_trusted_certificate for proxy_ssl_verify"),
         ("proxy_ssl_certificate a.crt;", "no \"proxy_ssl_certificate_key\" is defined"),
@@ -160,9 +160,7 @@ fn numbered() -> Vec<u8> {
 
 #[test]
 fn a_long_transfer_is_encrypted_and_decrypted_to_its_end() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let source = listener.local_addr().unwrap();
-    std::thread::spawn(move || listener.accept().unwrap().0.write_all(&numbered()));
+    let source = Peer::playing(|mut connection| connection.send_raw(numbered())).address;
     let secure = free_address();
     let encrypting = format!(
         "server {{ listen {secure} ssl; ssl_certificate first.crt; ssl_certificate_key plain.key;

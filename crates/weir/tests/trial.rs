@@ -209,7 +209,7 @@ fn the_copy_answers_as_the_server_does() {
 }
 
 #[test]
-fn nothing_of_the_servers_is_touched() {
+fn a_trial_leaves_the_servers_files_unchanged() {
     let site = Site::start();
     let folder = &site.server.folder;
     let get_of_server = || body(&get(connect(&site.plain), "/page")).to_owned();
@@ -256,7 +256,7 @@ fn the_commands_to_compare_are_printed() {
 
 /// A terminal that is closed sends HUP.
 #[test]
-fn it_ends_with_its_terminal_and_may_leave_its_folder() {
+fn a_trial_ends_with_its_terminal_and_keep_leaves_its_folder() {
     let folder = Folder::new();
     let address = free_address();
     for (words, master) in [(&["--keep"][..], "on"), (&[], "off")] {
@@ -338,7 +338,7 @@ fn an_ordinary_user_is_told_of_sockets_and_needs_no_user() {
 }
 
 #[test]
-fn nothing_serves_on_after_a_trial_was_killed() {
+fn workers_end_when_a_trial_is_killed() {
     let folder = Folder::new();
     let address = free_address();
     let server = format!("server {{ listen {address}; return 200 ok; }}");
@@ -382,7 +382,7 @@ fn ports_that_are_taken_or_do_not_exist_are_told() {
 }
 
 #[test]
-fn what_the_configuration_has_wrong_is_told_of_its_own_lines() {
+fn errors_name_lines_of_the_original_configuration() {
     let folder = Folder::new();
     let address = free_address();
     let conf = |line: &str| {

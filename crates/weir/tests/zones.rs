@@ -21,7 +21,7 @@ fn passed(server: &Server) -> usize {
 }
 
 #[test]
-fn workers_count_together_and_a_reload_forgets_nothing() {
+fn a_zone_is_shared_by_workers_and_kept_over_reloads() {
     for globals in ["worker_processes 2;", "worker_processes 2; master_process off;"] {
         let server = Server::start_any(
             &format!("events {{}} {globals}"),
@@ -39,7 +39,7 @@ fn workers_count_together_and_a_reload_forgets_nothing() {
 }
 
 #[test]
-fn a_zone_keeps_its_key() {
+fn a_reload_that_changes_the_key_of_a_zone_is_refused() {
     let server = Server::start("", &limited("$request_method zone=a:1m"));
     assert_eq!(passed(&server), 2);
     server.configure("", &limited("$remote_addr zone=a:1m"));

@@ -156,6 +156,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate::without_cycles("crates/load/src/"),
     LayeredCrate::without_cycles("crates/processes/src/"),
     LayeredCrate::without_cycles("crates/statistics/src/"),
+    LayeredCrate::without_cycles("crates/testing/src/"),
     LayeredCrate::without_cycles("xtask/src/"),
 ];
 

@@ -7,6 +7,7 @@ use std::thread;
 
 use conf::{Load, MemoryFiles, Value};
 use net::Address;
+use testing::{Folder, free_address};
 use upstream::ResolverPolicy;
 use upstream::address::Endpoint;
 use upstream::resolver::NameServers;
@@ -29,7 +30,7 @@ fn named(host: &str, port: u16) -> Endpoint {
 
 #[test]
 fn connection_refused() {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a socket").local_addr().expect("bound");
+    let free = free_address();
     let fetched = simulate(fetched_at(Endpoint::At(Address::Ip(free)), &ResolverPolicy::default()));
     let error = fetched.expect("a worker").0.expect_err("refused");
     let failed = "the connection failed (111: Connection refused)";
@@ -39,16 +40,14 @@ fn connection_refused() {
 
 #[test]
 fn requests_over_a_unix_socket() {
-    let path = std::env::temp_dir().join(format!("weir-fetch-{}.sock", std::process::id()));
-    let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path).expect("a socket");
+    let folder = Folder::new();
+    let listener = UnixListener::bind(folder.join("socket")).expect("a socket");
     let fetched = simulate(async {
         let peer = Peer::at(listener.into());
         let place = Endpoint::At(peer.address().clone());
         net::spawn(async move { drop(peer.accept().await.answer(OK).await) });
         fetched_at(place, &ResolverPolicy::default()).await
     });
-    let _ = std::fs::remove_file(&path);
     assert_eq!(fetched.expect("a worker").0.expect("a reply").body, b"body");
 }
 

@@ -69,8 +69,7 @@ impl TestBackend {
                 asked.extend(peer.take()?);
             }
             peer.report(&asked.escape_ascii().to_string());
-            peer.send_raw(&reply);
-            Some(())
+            peer.send_raw(&reply)
         })
     }
 
@@ -82,6 +81,11 @@ impl TestBackend {
     /// The next request, body included; its lines end with line feeds.
     pub(crate) fn asked(&self) -> String {
         self.peer.asked()
+    }
+
+    /// The number of connections that it has accepted.
+    pub(crate) fn connections(&self) -> usize {
+        self.peer.connections()
     }
 
     /// Fails if another request has arrived, or arrives shortly.

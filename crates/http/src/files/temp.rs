@@ -268,13 +268,13 @@ mod tests {
 
     #[test]
     fn a_file_is_deleted_as_demanded() {
-        let base = std::env::temp_dir().join(format!("weir-temp-{}", std::process::id()));
+        let folder = ::testing::Folder::new();
         for (fate, while_open, after) in [
             (TempFileEnd::Nameless, false, false),
             (TempFileEnd::Deleted, true, false),
             (TempFileEnd::Kept, true, true),
         ] {
-            let mut file = at(&base.join("deep"), [1, 2, 0]).create(fate).unwrap();
+            let mut file = at(&folder.join("deep"), [1, 2, 0]).create(fate).unwrap();
             file.append(b"one").unwrap();
             file.append(b"two").unwrap();
             let (path, slice) = (file.path().to_owned(), file.slice());
@@ -285,6 +285,5 @@ mod tests {
             slice.file.read_exact_at(&mut bytes, slice.start).unwrap();
             assert_eq!((&bytes, slice.end), (b"onetwo", 6));
         }
-        std::fs::remove_dir_all(base).unwrap();
     }
 }

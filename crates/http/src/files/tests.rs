@@ -2,16 +2,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use ::testing::Folder;
 use net::clock;
 
 use super::*;
 
-/// A directory that is removed after its test, and the caches of one worker.
+/// A directory and the caches of one worker.
 struct Scene {
-    folder: PathBuf,
+    folder: Folder,
     caches: Caches,
     rules: Option<CacheRules>,
     links: Links,
@@ -24,18 +23,13 @@ const LATER_MS: u64 = 10_000;
 
 impl Scene {
     fn new(rules: Option<CacheRules>) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("weir-files-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let folder = folder.canonicalize().unwrap();
+        let (folder, caches) = (Folder::new(), Caches::default());
         let unix_ms = clock::unix_ms() + LATER_MS;
-        Self { folder, caches: Caches::default(), rules, links: Links::Follow, now_ms: 0, unix_ms }
+        Self { folder, caches, rules, links: Links::Follow, now_ms: 0, unix_ms }
     }
 
     fn write(&self, name: &str, content: &str) {
-        fs::write(self.folder.join(name), content).unwrap();
+        self.folder.write(name, content);
     }
 
     fn pass(&mut self, ms: u64) {
@@ -73,12 +67,6 @@ impl Scene {
             FileSource::Memory(content) => String::from_utf8_lossy(&content).into_owned(),
             _ => panic!("{name} is not kept"),
         }
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -199,11 +199,7 @@ mod tests {
     /// A deleted file with known bytes.
     fn file(bytes: usize) -> (Rc<File>, Vec<u8>) {
         let content: Vec<u8> = (0..bytes).map(|at| (at * 7 / 3) as u8).collect();
-        let name = format!("weir-threads-{}-{bytes}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, &content).unwrap();
-        let file = File::open(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
+        let file = File::open(::testing::Folder::new().write("file", &content)).unwrap();
         (Rc::new(file), content)
     }
 

@@ -1,9 +1,7 @@
 //! Health checks with real sockets: scripted backends, a worker that serves, and its log.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -212,19 +210,6 @@ fn a_server_that_refuses_or_does_not_answer_is_unhealthy() {
     );
 }
 
-/// A backend that counts its connections.
-fn counting(reply: &'static str) -> (TestBackend, Arc<AtomicUsize>) {
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counter = connections.clone();
-    let backend = TestBackend::playing(move |mut peer| {
-        counter.fetch_add(1, SeqCst);
-        while peer.request().is_some() {
-            peer.send(reply);
-        }
-    });
-    (backend, connections)
-}
-
 #[test]
 fn keepalive_time_reuses_the_connection_of_a_check() {
     let whole = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n2\r\nhi\r\n0\r\n\r\n";
@@ -238,10 +223,10 @@ fn keepalive_time_reuses_the_connection_of_a_check() {
         ),
     ];
     for (lines, reply, expected) in table {
-        let (backend, connections) = counting(reply);
+        let backend = TestBackend::replying(reply);
         let server = server(&[backend.address()], lines);
         (0..4).for_each(|_| _ = backend.asked());
-        assert_eq!(connections.load(SeqCst).min(4), expected, "{lines} {reply}");
+        assert_eq!(backend.connections().min(4), expected, "{lines} {reply}");
         assert_eq!(server.lines(), [""; 0]);
     }
 }
@@ -323,7 +308,7 @@ fn an_upstream_block_checks_its_servers_as_tengine_does() {
 
 #[test]
 fn check_keepalive_requests_limits_a_connection() {
-    let (backend, connections) = counting("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
+    let backend = TestBackend::replying("HTTP/1.1 200 OK\nContent-Length: 0\n\n");
     let _server = serve(&format!(
         r#"upstream u {{
              server {};
@@ -334,15 +319,12 @@ fn check_keepalive_requests_limits_a_connection() {
         backend.address(),
     ));
     (0..9).for_each(|_| assert_eq!(backend.asked(), "HEAD / HTTP/1.1\n\n"));
-    assert!((3..=4).contains(&connections.load(SeqCst)));
+    assert!((3..=4).contains(&backend.connections()));
 }
 
 /// A server whose checks request `/check`, with this reply, and whose pages are `hi`.
-fn answering_checks(check: &'static str, lines: &str) -> (Server, TestBackend, Arc<AtomicUsize>) {
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counted = connections.clone();
+fn answering_checks(check: &'static str, lines: &str) -> (Server, TestBackend) {
     let backend = TestBackend::playing(move |mut peer| {
-        counted.fetch_add(1, SeqCst);
         while let Some(request) = peer.request() {
             if !request.starts_with("GET /check ") {
                 return peer.send("HTTP/1.0 200 OK\n\nhi");
@@ -355,23 +337,23 @@ fn answering_checks(check: &'static str, lines: &str) -> (Server, TestBackend, A
          server {{ location / {{ proxy_pass http://u; }} }}",
         backend.address(),
     ));
-    (server, backend, connections)
+    (server, backend)
 }
 
 #[test]
 fn an_endless_body_closes_the_connection_but_is_not_a_failure() {
-    let (server, backend, connections) = answering_checks(
+    let (server, backend) = answering_checks(
         "HTTP/1.1 200 OK\nContent-Length: 10\n\nhalf",
         r#"interval=10 fall=1 rise=1 timeout=50; check_keepalive_requests 9;
            check_http_send "GET /check HTTP/1.1\r\n\r\n";"#,
     );
     await_answer(&server, "hi");
-    let before = connections.load(SeqCst);
+    let before = backend.connections();
     for _ in 0..4 {
         assert_eq!(get(&server), "hi");
         while !backend.asked().starts_with("GET /check ") {}
     }
-    assert!(connections.load(SeqCst) >= before + 6, "each check has a connection of its own");
+    assert!(backend.connections() >= before + 6, "each check has a connection of its own");
 }
 
 #[test]
@@ -387,31 +369,26 @@ fn a_websocket_check_expects_101() {
 
 #[test]
 fn a_tcp_check_only_connects() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let backend = TestBackend::playing(|mut peer| {
+        let asked = peer.take().unwrap_or_default();
+        peer.report(&String::from_utf8_lossy(&asked));
+        if !asked.is_empty() {
+            peer.send("HTTP/1.0 200 OK\n\nhi");
+        }
+    });
     let server = serve(&format!(
         "upstream u {{
-             server {address}; server 127.0.0.1:{};
+             server {}; server 127.0.0.1:{};
              check interval=20 rise=2 fall=1 default_down=true type=tcp timeout=10000;
          }}
          server {{ location / {{ proxy_pass http://u; proxy_next_upstream off; }} }}",
+        backend.address(),
         closed_port(),
     ));
     // Two connections of checks; the next is a client's.
     for _ in 0..2 {
-        let (mut stream, _) = listener.accept().unwrap();
-        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        assert_eq!(backend.asked(), "");
     }
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            thread::spawn(move || {
-                let mut stream = stream;
-                if stream.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {
-                    let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhi");
-                }
-            });
-        }
-    });
     await_answer(&server, "hi");
     assert!((0..4).all(|_| get(&server) == "hi"));
 }

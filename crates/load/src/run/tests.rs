@@ -1,8 +1,9 @@
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use testing::{Peer, PeerConnection};
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role};
 
 use super::plan::RunPlan;
@@ -59,26 +60,17 @@ fn a_limit_of_the_system_is_named() {
 
 /// Answers every request over HTTP/2 with 200 and a short body, without TLS.
 fn http2_server() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for socket in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || serve_http2(socket));
-        }
-    });
-    format!("http://{address}/")
+    format!("http://{}/", Peer::playing(serve_http2).address)
 }
 
-fn serve_http2(mut socket: TcpStream) -> Option<()> {
+fn serve_http2(mut connection: PeerConnection) -> Option<()> {
     let mut endpoint = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
-    let mut input = [0; 4096];
     loop {
-        socket.write_all(endpoint.output()).ok()?;
+        connection.send_raw(endpoint.output())?;
         endpoint.advance_output(endpoint.output().len());
-        let count = socket.read(&mut input).ok().filter(|count| *count > 0)?;
-        let mut at = 0;
+        let (input, mut at) = (connection.take()?, 0);
         loop {
-            let received = endpoint.receive(&input[at..count]).ok()?;
+            let received = endpoint.receive(&input[at..]).ok()?;
             at += received.consumed;
             match received.event {
                 None => break,
@@ -121,13 +113,8 @@ fn an_open_loop_over_http2_starts_every_request() {
 
 #[test]
 fn a_server_without_tls_fails_the_handshake() {
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("https://{}/", server.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for socket in server.incoming().map_while(Result::ok) {
-            let _ = (&socket).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-        }
-    });
+    let server = Peer::playing(|mut peer| peer.send_raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    let url = format!("https://{}/", server.address);
     let results = results(&plan(&format!("-n 1 -c 1 -t 1 -d 5s {url}")));
     assert_eq!((results.tally.replies, results.tally.errors.handshake), (0, 1));
     assert!(results.tally.tls.first_error.is_some());

@@ -360,10 +360,8 @@ mod tests {
     #[test]
     fn a_stream_that_cannot_be_watched_stays_usable() {
         crate::run(async {
-            let name = format!("weir-net-unwatchable-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            let mut file = std::fs::File::create_new(&path).unwrap();
-            std::fs::remove_file(&path).unwrap();
+            let mut file =
+                std::fs::File::create_new(::testing::Folder::new().join("file")).unwrap();
             let mut stream = Stream::new(file.try_clone().unwrap().into());
             let cx = &mut Context::from_waker(Waker::noop());
             for _ in 0..2 {

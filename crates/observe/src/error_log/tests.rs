@@ -1,8 +1,8 @@
 use std::net::UdpSocket;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use conf::{Load, MemoryFiles, Value};
+use testing::Folder;
 
 use super::*;
 use crate::LogFiles;
@@ -20,10 +20,9 @@ fn read(text: &str) -> Result<(ErrorLog, LogFiles), String> {
     Ok((log, std::mem::take(load.registry.of::<LogFiles>())))
 }
 
-fn temporary(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("observe-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_file(&path);
-    path
+/// The number of lines of a file.
+fn lines(folder: &Folder, file: &str) -> usize {
+    folder.read(file).lines().count()
 }
 
 fn say(log: &ErrorLog, level: Level) {
@@ -33,12 +32,12 @@ fn say(log: &ErrorLog, level: Level) {
 
 #[test]
 fn a_line_has_nginxs_format() {
-    let path = temporary("line");
-    let (log, files) = read(&format!("error_log {} info;", path.display())).unwrap();
+    let folder = Folder::new();
+    let (log, files) = read(&format!("error_log {} info;", folder.name("log"))).unwrap();
     assert!(files.open().is_ok());
     say(&log, Level::Info);
     say(&log, Level::DebugHttp);
-    let text = std::fs::read(&path).unwrap();
+    let text = std::fs::read(folder.join("log")).unwrap();
     let pid = std::process::id();
     let tail =
         [format!(" [info] {pid}#{pid}: *7 it failed").as_bytes(), b", client: \xff\n"].concat();
@@ -48,21 +47,21 @@ fn a_line_has_nginxs_format() {
 
 #[test]
 fn every_destination_has_its_own_level() {
-    let (grave, light) = (temporary("grave"), temporary("light"));
-    let text = format!("error_log {} crit; error_log {};", grave.display(), light.display());
+    let folder = Folder::new();
+    let text =
+        format!("error_log {} crit; error_log {};", folder.name("grave"), folder.name("light"));
     let (log, files) = read(&text).unwrap();
     assert!(files.open().is_ok());
     for level in [Level::Crit, Level::Error, Level::Warn] {
         say(&log, level);
     }
-    let lines = |path: &PathBuf| std::fs::read(path).unwrap().split(|b| *b == b'\n').count() - 1;
-    assert_eq!((lines(&grave), lines(&light)), (1, 2));
+    assert_eq!((lines(&folder, "grave"), lines(&folder, "light")), (1, 2));
 }
 
 #[test]
 fn a_debugged_connection_is_logged_at_every_level() {
-    let path = temporary("debugged");
-    let (log, files) = read(&format!("error_log {} alert;", path.display())).unwrap();
+    let folder = Folder::new();
+    let (log, files) = read(&format!("error_log {} alert;", folder.name("log"))).unwrap();
     assert!(files.open().is_ok());
     let source = MessageSource { connection: None, debug: true };
     assert!(
@@ -70,21 +69,20 @@ fn a_debugged_connection_is_logged_at_every_level() {
             && log.enabled(Level::DebugHttp, source)
     );
     log.write(Level::DebugHttp, source, format_args!("heard"), |_| unreachable!("no context"));
-    assert!(std::fs::read_to_string(&path).unwrap().contains("[debug]"));
+    assert!(folder.read("log").contains("[debug]"));
 }
 
 #[test]
 fn a_reopened_file_gets_the_next_messages() {
-    let (path, moved) = (temporary("reopened"), temporary("moved"));
-    let (log, files) = read(&format!("error_log {};", path.display())).unwrap();
+    let folder = Folder::new();
+    let (log, files) = read(&format!("error_log {};", folder.name("log"))).unwrap();
     assert!(files.open().is_ok());
     say(&log, Level::Error);
-    std::fs::rename(&path, &moved).unwrap();
+    std::fs::rename(folder.join("log"), folder.join("moved")).unwrap();
     say(&log, Level::Error);
     assert!(files.reopen().is_empty());
     say(&log, Level::Error);
-    let lines = |path: &PathBuf| std::fs::read(path).unwrap().split(|b| *b == b'\n').count() - 1;
-    assert_eq!((lines(&moved), lines(&path)), (2, 1));
+    assert_eq!((lines(&folder, "moved"), lines(&folder, "log")), (2, 1));
 }
 
 #[test]

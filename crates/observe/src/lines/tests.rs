@@ -1,26 +1,26 @@
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use testing::Folder;
 
 use super::*;
 use crate::LogFiles;
 
 struct Place {
     file: Arc<LogFile>,
-    path: PathBuf,
+    folder: Folder,
     _files: LogFiles,
 }
 
 impl Place {
-    fn new(name: &str, buffering: Option<Buffering>) -> Self {
-        let path = std::env::temp_dir().join(format!("lines-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let mut files = LogFiles::default();
-        let file = files.at(&path);
+    fn new(buffering: Option<Buffering>) -> Self {
+        let (folder, mut files) = (Folder::new(), LogFiles::default());
+        let file = files.at(&folder.join("log"));
         if let Some(buffering) = buffering {
             assert!(file.set_buffering(buffering));
         }
         assert!(files.open().is_ok());
-        Self { file, path, _files: files }
+        Self { file, folder, _files: files }
     }
 
     fn append(&self, line: &str) -> Option<u64> {
@@ -28,7 +28,7 @@ impl Place {
     }
 
     fn text(&self) -> String {
-        std::fs::read_to_string(&self.path).unwrap()
+        self.folder.read("log")
     }
 }
 
@@ -38,7 +38,7 @@ fn buffer(size: usize, flush_ms: u64, gzip: u32) -> Option<Buffering> {
 
 #[test]
 fn lines_are_written_at_the_end_of_the_turn() {
-    let place = Place::new("turn", None);
+    let place = Place::new(None);
     assert_eq!(place.append("one"), None);
     assert_eq!(place.append("two"), None);
     assert_eq!(place.text(), "");
@@ -51,7 +51,7 @@ fn lines_are_written_at_the_end_of_the_turn() {
 
 #[test]
 fn a_busy_turn_is_written_early() {
-    let place = Place::new("busy", None);
+    let place = Place::new(None);
     let line = "x".repeat(1000);
     for _ in 0..66 {
         place.append(&line);
@@ -63,7 +63,7 @@ fn a_busy_turn_is_written_early() {
 
 #[test]
 fn a_buffer_holds_whole_lines_up_to_its_size() {
-    let place = Place::new("buffer", buffer(10, 0, 0));
+    let place = Place::new(buffer(10, 0, 0));
     place.append("1234");
     place.append("5678");
     end_turn();
@@ -79,7 +79,7 @@ fn a_buffer_holds_whole_lines_up_to_its_size() {
 
 #[test]
 fn an_ending_thread_writes_its_lines() {
-    let place = Place::new("thread", buffer(1000, 0, 0));
+    let place = Place::new(buffer(1000, 0, 0));
     let file = place.file.clone();
     std::thread::spawn(move || append(&file, |out| out.extend_from_slice(b"last"))).join().unwrap();
     assert_eq!(place.text(), "last\n");
@@ -87,7 +87,7 @@ fn an_ending_thread_writes_its_lines() {
 
 #[test]
 fn the_first_line_requests_a_flush() {
-    let place = Place::new("flush", buffer(10, 250, 0));
+    let place = Place::new(buffer(10, 250, 0));
     assert_eq!(place.append("1234"), Some(250));
     assert_eq!(place.append("5678"), None);
     assert_eq!(place.append("90"), Some(250));
@@ -95,13 +95,13 @@ fn the_first_line_requests_a_flush() {
 
 #[test]
 fn compressed_lines_are_gzip_members() {
-    let place = Place::new("gzip", buffer(1000, 0, 6));
+    let place = Place::new(buffer(1000, 0, 6));
     for part in ["one", "two"] {
         place.append(part);
         flush_all();
     }
     let mut text = String::new();
-    let file = File::open(&place.path).unwrap();
+    let file = File::open(place.folder.join("log")).unwrap();
     flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
     assert_eq!(text, "one\ntwo\n");
 }
@@ -126,15 +126,14 @@ fn a_full_disk_loses_only_lines() {
 
 #[test]
 fn a_reopened_file_gets_the_next_lines() {
-    let place = Place::new("reopened", None);
+    let place = Place::new(None);
     place.append("old");
     end_turn();
-    let moved = place.path.with_extension("moved");
-    std::fs::rename(&place.path, &moved).unwrap();
+    std::fs::rename(place.folder.join("log"), place.folder.join("moved")).unwrap();
     assert!(place.file.reopen().is_ok());
     place.append("new");
     end_turn();
-    assert_eq!(std::fs::read_to_string(moved).unwrap(), "old\n");
+    assert_eq!(place.folder.read("moved"), "old\n");
     assert_eq!(place.text(), "new\n");
 }
 
@@ -153,7 +152,7 @@ fn busy_thread(file: &Arc<LogFile>) -> std::sync::mpsc::SyncSender<fn()> {
 
 #[test]
 fn a_file_shared_by_threads_is_closed_with_its_configuration() {
-    let Place { file, path, _files: files } = Place::new("gone", buffer(1000, 0, 0));
+    let Place { file, folder, _files: files } = Place::new(buffer(1000, 0, 0));
     let threads = [busy_thread(&file), busy_thread(&file)];
     // Both have written once they receive a function.
     threads.iter().for_each(|thread| thread.send(|| ()).unwrap());
@@ -165,16 +164,16 @@ fn a_file_shared_by_threads_is_closed_with_its_configuration() {
         thread.send(|| ()).unwrap();
     }
     assert_eq!(open.strong_count(), 0, "nobody has it open");
-    assert_eq!(std::fs::read_to_string(path).unwrap(), "waits\nwaits\n");
+    assert_eq!(folder.read("log"), "waits\nwaits\n");
 }
 
 #[test]
 fn memory_for_a_long_line_is_not_kept() {
     for buffering in [None, buffer(1000, 0, 0), buffer(1000, 0, 1)] {
-        let place = Place::new("long", buffering);
+        let place = Place::new(buffering);
         place.append(&"x".repeat(8 * KEPT_MAX));
         end_turn();
-        assert!(std::fs::metadata(&place.path).unwrap().len() > 100);
+        assert!(std::fs::metadata(place.folder.join("log")).unwrap().len() > 100);
         WRITERS.with_borrow_mut(|writers| {
             let writer = writers.of(&place.file);
             assert!(writer.lines.capacity() <= KEPT_MAX + 1000);

@@ -1,6 +1,5 @@
 use std::future::{Future, poll_fn};
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
@@ -13,34 +12,22 @@ use ::upstream::{Ask, Attempt, ServerChoice};
 use zones::Zones;
 
 use super::{StreamHealth, checks};
-use testing::Folder;
+use testing::{Folder, Peer, free_address};
 
 use crate::tests::{load, logged, refusal};
 
-/// A backend that runs a script with each of its connections, one after the other.
-fn backend(part: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(part));
-    address
-}
-
 /// A backend that reads `reads` bytes, writes these pieces, and waits for the end.
 fn script(reads: usize, pieces: &'static [&'static [u8]]) -> SocketAddr {
-    backend(move |mut stream| {
-        if stream.read_exact(&mut vec![0; reads]).is_err() {
-            return;
-        }
+    let peer = Peer::playing(move |mut connection| {
+        connection.exactly(reads)?;
         for piece in pieces {
-            let _ = stream.write_all(piece);
+            connection.send_raw(piece);
             thread::sleep(Duration::from_millis(20));
         }
-        let _ = stream.read(&mut [0]);
-    })
-}
-
-fn closed() -> SocketAddr {
-    TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
+        connection.wait_for_end();
+        Some(())
+    });
+    peer.address
 }
 
 /// The result of a check of the only server, as in log lines.
@@ -74,7 +61,7 @@ fn verdict_over(
 fn a_connection_is_enough_without_a_match() {
     assert_eq!(verdict(script(0, &[]), "", ""), Ok("connecting to upstream"));
     let refused = "connect() failed (111: Connection refused) while connecting to upstream";
-    assert_eq!(verdict(closed(), "", ""), Err(refused.into()));
+    assert_eq!(verdict(free_address(), "", ""), Err(refused.into()));
 }
 
 #[test]
@@ -145,10 +132,10 @@ fn a_server_over_udp_is_sent_a_datagram() {
 #[test]
 fn a_server_that_closes_or_is_silent_fails() {
     let early = "upstream prematurely closed connection while reading from upstream";
-    assert_eq!(verdict(backend(drop), "expect x;", ""), Err(early.into()));
-    let cut = backend(|mut stream| _ = stream.write_all(b"half"));
+    assert_eq!(verdict(Peer::playing(drop).address, "expect x;", ""), Err(early.into()));
+    let cut = Peer::playing(|mut connection| connection.send_raw(b"half"));
     let unexpected = "unexpected data while checking data";
-    assert_eq!(verdict(cut, "expect ~ whole;", ""), Err(unexpected.into()));
+    assert_eq!(verdict(cut.address, "expect ~ whole;", ""), Err(unexpected.into()));
     let late = "upstream timed out (110: Connection timed out) while reading from upstream";
     let lines = "health_check_timeout 30ms;";
     assert_eq!(verdict(script(0, &[]), "expect x;", lines), Err(late.into()));
@@ -156,20 +143,15 @@ fn a_server_that_closes_or_is_silent_fails() {
 
 #[test]
 fn a_check_connects_as_proxy_pass_does() {
-    let header = b"PROXY UNKNOWN\r\nhello";
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let backend = thread::spawn(move || {
-        let (mut stream, peer) = listener.accept().unwrap();
-        let mut sent = [0; 20];
-        stream.read_exact(&mut sent).unwrap();
-        stream.write_all(b"hello").unwrap();
-        (sent, peer.ip().to_string())
+    let backend = Peer::playing(|mut connection| {
+        let sent = String::from_utf8(connection.exactly(20)?).ok()?;
+        connection.report(&format!("{}: {sent}", connection.stream().peer_addr().ok()?.ip()));
+        connection.send_raw(b"hello")
     });
     let lines = "proxy_protocol on; proxy_bind 127.0.0.2;";
-    let verdict = verdict(address, "send hello; expect hello;", lines);
+    let verdict = verdict(backend.address, "send hello; expect hello;", lines);
     assert_eq!(verdict, Ok("checking data"));
-    assert_eq!(backend.join().unwrap(), (*header, "127.0.0.2".to_owned()));
+    assert_eq!(backend.asked(), "127.0.0.2: PROXY UNKNOWN\r\nhello");
 }
 
 /// Lets the timers run until the condition holds.
@@ -188,11 +170,11 @@ fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
 fn an_unhealthy_server_is_not_used_and_each_change_is_logged_once() {
     let is_up = Arc::new(AtomicBool::new(true));
     let shared = is_up.clone();
-    let address = backend(move |mut stream| {
-        let answer: &[u8] = if shared.load(SeqCst) { b"ready" } else { b"busy!" };
-        let _ = stream.write_all(answer);
-        let _ = stream.read(&mut [0]);
+    let backend = Peer::playing(move |mut connection| {
+        connection.send_raw(if shared.load(SeqCst) { b"ready" } else { b"busy!" });
+        connection.wait_for_end();
     });
+    let address = backend.address;
     let folder = Folder::new();
     let text = format!(
         "error_log e.log notice; match ready {{ expect ready; }}

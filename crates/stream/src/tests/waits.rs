@@ -1,5 +1,6 @@
 //! Every wait for a client or a server has a timeout, by default as well.
 
+use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::Duration;
 

@@ -1,32 +1,25 @@
-use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::thread;
+
+use testing::Peer;
 
 use super::*;
 
 /// What a responder with this reply is sent, and what comes of it.
 fn fetched(reply: &[u8]) -> (String, Result<Vec<u8>, String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
-    let url = format!("http://{}/status", listener.local_addr().expect("an address"));
     let reply = reply.to_vec();
-    let responder = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).expect("a request");
-            request.push(byte[0]);
-        }
+    let responder = Peer::playing(move |mut connection| {
+        let request = connection.until(b"\r\n\r\n")?;
+        connection.report(&String::from_utf8(request).expect("text"));
         // The other side may have read enough.
-        let _ = stream.write_all(&reply);
-        String::from_utf8(request).expect("text")
+        connection.send_raw(&reply)
     });
+    let url = format!("http://{}/status", responder.address);
     let responses = net::run(async {
         let url = OcspResponderUrl::read(url.as_bytes()).expect("a URL");
         url.fetch(&[0xfb, 0xff, 0xfe, 0], &ResolverPolicy::default()).await
     });
     let fetched = responses.expect("a worker").map_err(|failure| failure.to_string());
-    (responder.join().expect("a responder"), fetched)
+    (responder.asked(), fetched)
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn too_many_connections_for_the_limit_are_refused_at_once() {
 }
 
 #[test]
-fn as_many_connections_as_the_limit_allows() {
+fn all_connections_that_the_limit_allows_can_be_used() {
     let peer = Peer::answering(OK);
     for options in ["-c 228 -t 2 -n 500", "-c 228 -t 2 --rate 1000 -n 500"] {
         load_within(256, &format!("{options} http://{}/", peer.address)).assert_clean(500);
@@ -151,7 +151,7 @@ fn a_server_that_never_accepts_is_given_up() {
 }
 
 #[test]
-fn a_complaint_that_nobody_can_read_is_one() {
+fn an_error_that_cannot_be_printed_is_still_a_failure() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -160,7 +160,7 @@ fn a_complaint_that_nobody_can_read_is_one() {
 }
 
 #[test]
-fn help_is_no_complaint() {
+fn help_is_printed_to_standard_output() {
     let report = load("--help");
     assert_eq!((report.code, report.err.as_str()), (Some(0), ""));
     assert!(report.out.starts_with("Usage: weir load [OPTIONS] URL"), "{}", report.out);

@@ -11,17 +11,15 @@ use testing::Folder;
 fn half_bad() -> Peer {
     Peer::start(|mut client| {
         for status in ["200", "404", "200", "429", "200"].iter().cycle() {
-            if !client.request()? {
-                break;
-            }
+            client.request()?;
             client.write(format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n").as_bytes())?;
         }
-        Ok(())
+        None
     })
 }
 
 #[test]
-fn what_is_kept_is_success() {
+fn kept_expectations_are_success() {
     let peer = half_bad();
     let expected = "--expect errors<=40% --expect status(404)=2 --expect p50<1m --expect rate>0";
     let report = load(&format!("-n 10 -c 1 {expected} http://{}/", peer.address));
@@ -34,7 +32,7 @@ fn what_is_kept_is_success() {
 }
 
 #[test]
-fn what_is_broken_has_an_exit_code_of_its_own() {
+fn broken_expectations_have_their_own_exit_code() {
     let peer = half_bad();
     let folder = Folder::new();
     let json = folder.join("run.json").display().to_string();
@@ -51,7 +49,7 @@ fn what_is_broken_has_an_exit_code_of_its_own() {
 }
 
 #[test]
-fn every_repeat_is_held_to_it() {
+fn expectations_apply_to_every_repeat() {
     let peer = half_bad();
     let options = "-n 10 -c 1 --repeat 3 --expect errors<1";
     let report = load(&format!("{options} http://{}/", peer.address));
@@ -63,10 +61,10 @@ fn every_repeat_is_held_to_it() {
 
 /// A server that is not there is an error, whatever was expected.
 #[test]
-fn no_server_is_no_broken_expectation() {
+fn an_unreachable_server_is_an_error_despite_expectations() {
     let report = load("--expect errors<1% http://127.0.0.1:1/");
     assert_eq!(report.code, Some(1), "{report:#?}");
-    let peer = Peer::start(|mut client| client.request().map(|_| ()));
+    let peer = Peer::start(|mut client| client.request());
     let report = load(&format!("-n 10 --expect errors<1% http://{}/", peer.address));
     assert_eq!(report.code, Some(1), "{report:#?}");
     assert!(report.out.contains("  broken  errors<1%  measured 100.0000%\n"), "{report:#?}");
@@ -87,7 +85,7 @@ fn quiet_leaves_results_and_errors() {
 
 #[test]
 fn quiet_without_a_reply_is_only_the_error() {
-    let peer = Peer::start(|mut client| client.request().map(|_| ()));
+    let peer = Peer::start(|mut client| client.request());
     let report = load(&format!("-q -n 10 -c 1 http://{}/", peer.address));
     assert_eq!((report.code, report.out.as_str()), (Some(1), ""), "{report:#?}");
     assert!(report.err.starts_with("weir load: no reply to any of "), "{report:#?}");
@@ -118,7 +116,7 @@ fn percentiles_are_shown_where_they_mean_something() {
 }
 
 #[test]
-fn a_user_in_a_url_is_said() {
+fn a_user_in_a_url_is_sent_as_basic_authentication() {
     let peer = Peer::answering(OK);
     let options = format!("-n 4 -t 1 HTTP://me:p%40ss@{}/", peer.address);
     load(&format!("-q {options}")).assert_clean(4);

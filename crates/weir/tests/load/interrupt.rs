@@ -16,7 +16,7 @@ fn assert_interrupted(generator: Generator, least: u64) {
 }
 
 #[test]
-fn while_it_sends() {
+fn an_interrupt_while_sending_prints_results() {
     for options in ["", "--close", "--rate 500", "-n 1000000000"] {
         let peer = Peer::answering(OK);
         let running =
@@ -27,7 +27,7 @@ fn while_it_sends() {
 }
 
 #[test]
-fn at_a_rate_that_nobody_keeps_up_with() {
+fn an_interrupt_at_an_impossible_rate_prints_results() {
     let peer = Peer::answering(OK);
     let running =
         start(&format!("-d 60s --timeout 60s -t 1 -c 1 --rate 10M http://{}/", peer.address));
@@ -37,7 +37,7 @@ fn at_a_rate_that_nobody_keeps_up_with() {
 }
 
 #[test]
-fn while_the_server_says_nothing() {
+fn an_interrupt_while_the_server_is_silent_prints_results() {
     let peer = Peer::start(|mut client| {
         client.request()?;
         client.hold()
@@ -48,7 +48,7 @@ fn while_the_server_says_nothing() {
 }
 
 #[test]
-fn while_it_searches() {
+fn an_interrupt_of_a_search_discards_the_current_step() {
     let peer = Peer::answering(OK);
     let words = format!("-d 1s -c 2 --search p99=1s http://{}/", peer.address);
     let mut running = start(&words);
@@ -60,7 +60,7 @@ fn while_it_searches() {
 }
 
 #[test]
-fn while_it_connects() {
+fn an_interrupt_while_connecting_prints_results() {
     // Nobody accepts: beyond the queue's length connections wait.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -8,7 +8,7 @@ use super::generator::{IMPOSSIBLE, load, load_within, start};
 use super::peer::{OK, Peer};
 
 #[test]
-fn as_many_start_as_the_rate_says() {
+fn the_number_of_requests_follows_the_rate() {
     let options = [
         "--rate 500 -d 1s",
         "--rate 0..400/1s -d 1s",
@@ -33,7 +33,7 @@ fn as_many_start_as_the_rate_says() {
 }
 
 #[test]
-fn a_number_of_requests_at_a_rate() {
+fn a_number_of_requests_keeps_to_the_rate() {
     let peer = Peer::answering(OK);
     let report = load(&format!("--rate 1000 -n 301 -c 8 -t 3 http://{}/", peer.address));
     report.assert_clean(301);
@@ -50,16 +50,16 @@ fn a_ramp_that_is_cut_short_says_how_far_it_got() {
 }
 
 #[test]
-fn whoever_would_have_waited_is_counted_as_waiting() {
+fn latency_includes_the_delay_before_sending() {
     let has_slept = AtomicBool::new(false);
     let peer = Peer::start(move |mut client| {
-        while client.request()? {
+        while client.request().is_some() {
             if !has_slept.swap(true, Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(300));
             }
             client.write(OK)?;
         }
-        Ok(())
+        Some(())
     });
     let url = format!("http://{}/", peer.address);
     let report = load(&format!("--rate 100 -n 40 -c 1 -t 1 --latency {url}"));
@@ -84,7 +84,7 @@ fn descriptors_that_run_out_cost_requests_and_not_the_run() {
 }
 
 #[test]
-fn what_was_never_sent_is_told() {
+fn unsent_requests_are_reported() {
     let peer = Peer::start(|mut client| {
         client.request()?;
         client.hold()

@@ -1,12 +1,10 @@
-//! A server made of the standard library: it does as a test says, and counts what it sees.
+//! A server that does as a test says, and counts what it sees.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Result, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
-use testing::eventually;
+use testing::{PeerConnection, eventually, field};
 
 /// A reply that goes on.
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -34,27 +32,24 @@ pub struct Seen {
 
 impl Peer {
     /// Every connection has a thread that does this.
-    pub fn start(serve: impl Fn(Client) -> Result<()> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let (seen, serve) = (Arc::<Mutex<Seen>>::default(), Arc::new(serve));
+    pub fn start(serve: impl Fn(Client) -> Option<()> + Send + Sync + 'static) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
         let shared = seen.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let (seen, serve) = (shared.clone(), serve.clone());
-                thread::spawn(move || serve(Client::new(stream, seen)));
-            }
+        let peer = testing::Peer::playing(move |connection| {
+            let source = connection.stream().peer_addr().ok()?.ip();
+            connection.stream().set_nodelay(true).ok()?;
+            serve(Client { connection, source, requests: 0, seen: shared.clone() })
         });
-        Self { address, seen }
+        Self { address: peer.address, seen }
     }
 
     /// Answers every request with these bytes.
     pub fn answering(reply: &'static [u8]) -> Self {
         Self::start(move |mut client| {
-            while client.request()? {
+            loop {
+                client.request()?;
                 client.write(reply)?;
             }
-            Ok(())
         })
     }
 
@@ -76,37 +71,18 @@ impl Peer {
 
 /// A connection, from the server's side.
 pub struct Client {
-    stream: BufReader<TcpStream>,
+    pub connection: PeerConnection,
     source: IpAddr,
     requests: u64,
     seen: Arc<Mutex<Seen>>,
 }
 
 impl Client {
-    fn new(stream: TcpStream, seen: Arc<Mutex<Seen>>) -> Self {
-        let source = stream.peer_addr().map_or([0, 0, 0, 0].into(), |address| address.ip());
-        stream.set_nodelay(true).unwrap();
-        Self { stream: BufReader::new(stream), source, requests: 0, seen }
-    }
-
-    /// Reads a request to its end, and counts it; whether there was one.
-    pub fn request(&mut self) -> Result<bool> {
-        let mut text = String::new();
-        while !text.ends_with("\r\n\r\n") {
-            if self.stream.read_line(&mut text)? == 0 {
-                return Ok(false);
-            }
-        }
-        let length = text
-            .split("\r\nContent-Length: ")
-            .nth(1)
-            .map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
-        self.stream.by_ref().take(length).read_to_string(&mut text)?;
-        self.count(text);
-        Ok(true)
-    }
-
-    fn count(&mut self, text: String) {
+    /// Reads a request to its end, and counts it.
+    pub fn request(&mut self) -> Option<()> {
+        let mut text = String::from_utf8(self.connection.until(b"\r\n\r\n")?).unwrap();
+        let length = field(&text, "Content-Length").map_or(0, |length| length.parse().unwrap());
+        text += std::str::from_utf8(&self.connection.exactly(length)?).unwrap();
         self.requests += 1;
         let mut seen = self.seen.lock().unwrap();
         seen.connections += u64::from(self.requests == 1);
@@ -115,24 +91,22 @@ impl Client {
         *seen.sources.entry(self.source).or_default() += 1;
         seen.most = seen.most.max(self.requests);
         seen.last = text;
+        Some(())
     }
 
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.get_mut().write_all(bytes)
-    }
-
-    /// Waits for the first byte of a request, without reading it; whether there is one.
-    pub fn is_asked(&self) -> Result<bool> {
-        Ok(self.stream.get_ref().peek(&mut [0])? > 0)
+    pub fn write(&mut self, bytes: &[u8]) -> Option<()> {
+        self.connection.send_raw(bytes)
     }
 
     /// Resets the connection once a request comes: what was not read is not taken in silence.
-    pub fn reset(self) -> Result<()> {
-        self.is_asked().map(|_| ())
+    pub fn reset(self) -> Option<()> {
+        self.connection.reset();
+        Some(())
     }
 
     /// Holds the connection until the other end lets go.
-    pub fn hold(&mut self) -> Result<()> {
-        std::io::copy(&mut self.stream, &mut std::io::sink()).map(|_| ())
+    pub fn hold(&mut self) -> Option<()> {
+        self.connection.wait_for_end();
+        Some(())
     }
 }

@@ -44,7 +44,7 @@ fn run(peer: &Peer, options: &str, name: &str) {
 }
 
 #[test]
-fn every_form_of_a_reply() {
+fn every_form_of_a_reply_is_read() {
     for &(name, reply) in KEPT {
         let peer = Peer::answering(reply);
         run(&peer, "--pipeline 3", name);
@@ -64,10 +64,10 @@ fn every_form_of_a_reply() {
 fn a_reply_may_come_byte_by_byte() {
     for &(name, reply) in KEPT {
         let peer = Peer::start(move |mut client| {
-            while client.request()? {
+            while client.request().is_some() {
                 reply.chunks(1).try_for_each(|byte| client.write(byte))?;
             }
-            Ok(())
+            Some(())
         });
         run(&peer, "", name);
     }
@@ -81,16 +81,16 @@ fn a_reply_to_head_has_no_body() {
 }
 
 #[test]
-fn ten_megabytes_at_once() {
+fn replies_of_ten_megabytes_are_read() {
     const SIZE: usize = 10 << 20;
     let peer = Peer::start(|mut client| {
         let body = vec![b'x'; SIZE];
-        while client.request()? {
+        while client.request().is_some() {
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
             client.write(head.as_bytes())?;
             client.write(&body)?;
         }
-        Ok(())
+        Some(())
     });
     let report = load(&format!("-n 8 -c 4 -t 2 http://{}/", peer.address));
     report.assert_clean(8);
@@ -100,7 +100,7 @@ fn ten_megabytes_at_once() {
 #[test]
 fn an_answer_may_come_before_the_request_has_been_read() {
     let peer = Peer::start(|mut client| {
-        client.is_asked()?;
+        client.connection.is_asked();
         // Whether the rest still arrives is open, so it answers nothing more on this connection.
         let head = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         client.write(head.as_bytes())?;

@@ -138,7 +138,7 @@ fn microseconds(text: &str) -> f64 {
 }
 
 #[test]
-fn several_requests_at_once() {
+fn a_script_may_send_several_requests_at_once() {
     let peer = Peer::answering(OK);
     let text = "function init() local r = {}\n\
                 for n = 1, 3 do r[n] = wrk.format(nil, '/' .. n) end\n\
@@ -157,7 +157,7 @@ fn several_requests_at_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_script_is_said_with_its_line() {
+fn script_errors_name_their_line() {
     let peer = Peer::answering(OK);
     for (text, line) in [
         ("function request(\n", "script.lua:"),
@@ -209,11 +209,11 @@ fn a_script_that_hangs_before_or_after_the_run_can_be_ended() {
 }
 
 #[test]
-fn who_is_interrupted_may_still_ask_its_threads() {
+fn an_interrupted_script_can_still_read_its_threads() {
     let has_ended = Arc::new(AtomicBool::new(false));
     let (asked, ended) = (AtomicBool::new(false), has_ended.clone());
     let peer = Peer::start(move |mut client| {
-        if client.request()? && !asked.swap(true, Ordering::Relaxed) {
+        if client.request().is_some() && !asked.swap(true, Ordering::Relaxed) {
             client.write(OK)?;
             client.hold()?;
             ended.store(true, Ordering::Relaxed);
@@ -241,7 +241,7 @@ fn who_is_interrupted_may_still_ask_its_threads() {
 }
 
 #[test]
-fn a_script_that_does_not_come_back_can_be_left() {
+fn a_second_interrupt_ends_a_hanging_script() {
     let peer = Peer::answering(OK);
     let folder = Folder::new();
     let text = "function request()\n\

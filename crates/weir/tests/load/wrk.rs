@@ -15,7 +15,7 @@ const LINES: [&str; 7] = [
 ];
 
 #[test]
-fn its_text_alone() {
+fn wrk_prints_only_the_text_of_wrk() {
     let peer = Peer::answering(OK);
     let report = wrk(&format!("-t2 -c4 -d1s http://{}/", peer.address));
     report.assert_clean(report.requests());
@@ -30,7 +30,7 @@ fn its_text_alone() {
 }
 
 #[test]
-fn latencies_when_they_are_asked_for() {
+fn wrk_prints_latencies_only_on_request() {
     let peer = Peer::answering(OK);
     let report = wrk(&format!("-t2 -c4 -n 100 --latency http://{}/", peer.address));
     report.assert_clean(100);
@@ -41,12 +41,12 @@ fn latencies_when_they_are_asked_for() {
 }
 
 #[test]
-fn it_fails_as_weir_load_does() {
+fn wrk_fails_as_weir_load_does() {
     let peer = Peer::answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
     let report = wrk(&format!("-t1 -c1 -n 10 http://{}/", peer.address));
     assert_eq!((report.code, report.bad_statuses()), (Some(0), Some(10)), "{report:#?}");
     assert!(report.out.contains("\n  Non-2xx or 3xx responses: 10\nRequests/sec: "));
-    let peer = Peer::start(|mut client| client.request().map(|_| ()));
+    let peer = Peer::start(|mut client| client.request());
     let report = wrk(&format!("-t1 -c1 -n 10 http://{}/", peer.address));
     assert_eq!((report.code, report.socket_errors()), (Some(1), Some([0, 10, 0, 0])));
     let report = wrk("http://127.0.0.1:1/");
@@ -55,7 +55,7 @@ fn it_fails_as_weir_load_does() {
 }
 
 #[test]
-fn its_version() {
+fn wrk_prints_its_version() {
     let report = wrk("-v");
     assert_eq!((report.code, report.err.as_str()), (Some(0), ""), "{report:#?}");
     assert!(report.out.contains("wrk 4.2.0"), "{report:#?}");

@@ -1,14 +1,11 @@
 //! One client: a request, its reply looked at, the next request.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+
+use testing::{PeerConnection, field};
 
 use super::{BACKENDS, Tally};
-
-/// A reply takes at most so long.
-const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 /// What is asked, in turn. Those to `/once` are not repeated once any of them was sent.
 const REQUESTS: [&str; 8] = [
@@ -28,7 +25,7 @@ pub struct Client<'a> {
     number: usize,
     address: SocketAddr,
     tally: &'a Tally,
-    stream: Option<TcpStream>,
+    connection: Option<PeerConnection>,
 }
 
 /// A reply, or as much of it as came.
@@ -41,33 +38,23 @@ struct Reply {
 
 impl<'a> Client<'a> {
     pub fn new(number: usize, address: SocketAddr, tally: &'a Tally) -> Self {
-        Self { number, address, tally, stream: None }
+        Self { number, address, tally, connection: None }
     }
 
     pub fn run(mut self) {
         while let Some(number) = self.tally.next() {
             let request = REQUESTS[(number + self.number) % REQUESTS.len()];
             match self.ask(request, number) {
-                Ok(reply) => self.judge(request, number, &reply),
-                Err(error) => {
-                    self.stream = None;
-                    self.tally.complain(format!("request {number}, {request}: {error}"));
-                }
+                Some(reply) => self.judge(request, number, &reply),
+                None => self.tally.complain(format!("request {number}, {request}: no reply")),
             }
         }
         self.tally.clients.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn ask(&mut self, request: &str, number: usize) -> std::io::Result<Reply> {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.address)?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(SILENCE_MAX))?;
-                stream
-            }
-        };
+    fn ask(&mut self, request: &str, number: usize) -> Option<Reply> {
+        let mut connection =
+            self.connection.take().unwrap_or_else(|| PeerConnection::to(&self.address));
         let body = if request.starts_with(['P', 'L']) { BODY } else { "" };
         let length = match body.len() {
             0 => String::new(),
@@ -76,12 +63,12 @@ impl<'a> Client<'a> {
         let text = format!(
             "{request}?{number} HTTP/1.1\r\nHost: h\r\nX-Number: {number}\r\n{length}\r\n{body}"
         );
-        stream.write_all(text.as_bytes())?;
-        let reply = Reply::read(&mut stream)?;
+        connection.send_raw(text)?;
+        let reply = Reply::read(&mut connection)?;
         if !reply.closes {
-            self.stream = Some(stream);
+            self.connection = Some(connection);
         }
-        Ok(reply)
+        Some(reply)
     }
 
     fn judge(&self, request: &str, number: usize, reply: &Reply) {
@@ -113,36 +100,15 @@ impl<'a> Client<'a> {
 }
 
 impl Reply {
-    fn read(stream: &mut TcpStream) -> std::io::Result<Reply> {
-        let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
-        let head = loop {
-            if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-                break end + 4;
-            }
-            match stream.read(&mut buffer)? {
-                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                length => bytes.extend_from_slice(&buffer[..length]),
-            }
-        };
-        let text = String::from_utf8_lossy(&bytes[..head]).into_owned();
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
-        let length: usize =
-            field("Content-Length: ").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let mut whole = true;
-        while bytes.len() < head + length {
-            match stream.read(&mut buffer) {
-                Ok(0) | Err(_) => {
-                    whole = false;
-                    break;
-                }
-                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
-            }
-        }
-        Ok(Reply {
-            status: text.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0),
-            tries: field("X-Tries: ").unwrap_or_default().to_owned(),
-            body: whole.then(|| String::from_utf8_lossy(&bytes[head..]).into_owned()),
-            closes: !whole || field("Connection: ") == Some("close"),
+    fn read(connection: &mut PeerConnection) -> Option<Reply> {
+        let head = String::from_utf8(connection.until(b"\r\n\r\n")?).ok()?;
+        let length = field(&head, "Content-Length").and_then(|length| length.parse().ok());
+        let body = connection.exactly(length.unwrap_or(0));
+        Some(Reply {
+            status: head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0),
+            tries: field(&head, "X-Tries").unwrap_or_default().to_owned(),
+            closes: body.is_none() || field(&head, "Connection") == Some("close"),
+            body: body.map(|body| String::from_utf8_lossy(&body).into_owned()),
         })
     }
 }

@@ -1,12 +1,11 @@
 //! A backend that counts what it has in progress, and answers as many requests as it is let.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use testing::eventually;
+use testing::{Peer, PeerConnection, eventually};
 
 pub struct Backend {
     pub address: SocketAddr,
@@ -26,17 +25,10 @@ pub struct Counts {
 
 impl Backend {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let counts = Arc::<(Mutex<Counts>, Condvar)>::default();
         let shared = counts.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let shared = shared.clone();
-                thread::spawn(move || serve(stream, &shared));
-            }
-        });
-        Self { address, counts }
+        let peer = Peer::playing(move |connection| serve(connection, &shared));
+        Self { address: peer.address, counts }
     }
 
     pub fn allow(&self, more: usize) {
@@ -63,33 +55,20 @@ impl Backend {
     }
 }
 
-fn serve(stream: TcpStream, (counts, changed): &(Mutex<Counts>, Condvar)) {
+fn serve(mut connection: PeerConnection, (counts, changed): &(Mutex<Counts>, Condvar)) {
     counts.lock().unwrap().connections += 1;
-    let (mut input, mut output) = (BufReader::new(stream.try_clone().unwrap()), stream);
-    while let Some(path) = request(&mut input) {
+    while let Some(request) = connection.request() {
+        let path = request.split(' ').nth(1).unwrap();
         let mut now = counts.lock().unwrap();
         now.in_progress += 1;
         now.most = now.most.max(now.in_progress);
-        now.came.push(path.clone());
+        now.came.push(path.to_owned());
         now = changed.wait_while(now, |counts| counts.allowed == 0).unwrap();
         now.allowed -= 1;
         drop(now);
         thread::sleep(Duration::from_millis(2));
         // Whoever reads the reply may send another request at once.
         counts.lock().unwrap().in_progress -= 1;
-        let length = path.len();
-        let _ = write!(output, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{path}");
+        connection.send(&format!("HTTP/1.1 200 OK\nContent-Length: {}\n\n{path}", path.len()));
     }
-}
-
-/// The path of the next request.
-fn request(input: &mut impl BufRead) -> Option<String> {
-    let mut first = String::new();
-    input.read_line(&mut first).ok().filter(|count| *count > 0)?;
-    let mut line = String::new();
-    while line != "\r\n" {
-        line.clear();
-        input.read_line(&mut line).ok().filter(|count| *count > 0)?;
-    }
-    Some(first.split(' ').nth(1)?.to_owned())
 }

@@ -188,8 +188,8 @@ fn a_request_that_kills_its_server_uses_one_idle_connection_and_one_new_one() {
     for half_a_reply in ["", "HTTP/1.1 2"] {
         let all_there = Barrier::new(3);
         let backend = TestBackend::playing(move |mut peer| {
-            while let Some(request) = peer.request() {
-                if request.starts_with("GET /poison ") {
+            loop {
+                if peer.request()?.starts_with("GET /poison ") {
                     return peer.send_raw(half_a_reply);
                 }
                 all_there.wait();

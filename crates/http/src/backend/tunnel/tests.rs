@@ -64,7 +64,7 @@ fn bytes_are_copied_both_ways_and_early_ones_first() {
 
 #[test]
 fn the_end_of_the_server_ends_the_tunnel_after_delivery() {
-    let backend = switching(|peer| peer.send_raw("x".repeat(1 << 20)));
+    let backend = switching(|peer| _ = peer.send_raw("x".repeat(1 << 20)));
     let server = proxy(&backend, PASSED);
     let mut client = switch(&server, "");
     assert_eq!(client.rest(), "x".repeat(1 << 20));

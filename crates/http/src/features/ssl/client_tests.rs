@@ -1,11 +1,8 @@
 //! Client certificates: which clients are admitted, and the values of variables.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
+use ::testing::Peer;
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, RSA_CERTIFICATE, RSA_KEY, TlsClient};
 
 use super::tests::{ask, get_of, read_reply, server, with_files};
@@ -250,44 +247,24 @@ const GOOD: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/by_issuer");
 const UNKNOWN: &[u8] = include_bytes!("../../../../../fuzz/seeds/ocsp/unknown");
 
 /// A responder that answers every request with the same response.
-struct Responder {
-    url: String,
-    requests: Arc<AtomicUsize>,
+fn responder(response: &'static [u8]) -> Peer {
+    Peer::playing(move |mut connection| {
+        connection.request()?;
+        let head = b"HTTP/1.0 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\n";
+        connection.send_raw([head, response].concat())
+    })
 }
 
-impl Responder {
-    fn start(response: &'static [u8]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(AtomicUsize::new(0));
-        let counted = requests.clone();
-        thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let mut request = Vec::new();
-                while !request.ends_with(b"\r\n\r\n") {
-                    let mut byte = [0];
-                    stream.read_exact(&mut byte).unwrap();
-                    request.push(byte[0]);
-                }
-                let head = b"HTTP/1.0 200 OK\r\nContent-Type: application/ocsp-response\r\n\r\n";
-                stream.write_all(&[head, response].concat()).unwrap();
-            }
-        });
-        Self { url, requests }
-    }
-}
-
-fn checked_by(responder: &Responder, settings: &str) -> Server {
+fn checked_by(responder: &Peer, settings: &str) -> Server {
     server(&format!(
         "error_log e.log info; ECDSA; ssl_verify_client optional;
-         ssl_client_certificate 'data:{OCSP_ISSUER}'; ssl_ocsp_responder {url}; {settings}
+         ssl_client_certificate 'data:{OCSP_ISSUER}'; ssl_ocsp_responder http://{}; {settings}
          server {{ listen 1 ssl; server_name unchecked.test; return 200 '$ssl_client_verify.'; }}
          server {{ listen 1 ssl; server_name checked.test; ssl_ocsp leaf;
              error_page 495 =200 /untrusted;
              location / {{ return 200 '$ssl_client_verify.'; }}
              location /untrusted {{ return 200 '495 $ssl_client_verify.'; }} }}",
-        url = responder.url,
+        responder.address,
     ))
 }
 
@@ -302,27 +279,27 @@ fn a_responder_decides_about_a_trusted_certificate() {
         (UNKNOWN, "495 FAILED:certificate status unknown."),
         (b"no", "495 FAILED:certificate status request failed."),
     ] {
-        let responder = Responder::start(response);
+        let responder = responder(response);
         let server = checked_by(&responder, "");
         for asked in 1..=2 {
             assert_eq!(ask_one(&server, &issued(), "checked.test"), said);
-            assert_eq!(responder.requests.load(Ordering::SeqCst), asked);
+            assert_eq!(responder.connections(), asked);
         }
         assert_eq!(ask_one(&server, &TlsClient::new(), "checked.test"), "NONE.");
         let self_signed = ask_one(&server, &ecdsa(), "checked.test");
         assert_eq!(self_signed, "495 FAILED:self-signed certificate.");
         assert_eq!(ask_one(&server, &issued(), "unchecked.test"), "SUCCESS.");
-        assert_eq!(responder.requests.load(Ordering::SeqCst), 2);
+        assert_eq!(responder.connections(), 2);
     }
 }
 
 #[test]
 fn a_request_to_a_responder_that_fails_is_logged() {
-    let responder = Responder::start(b"no");
+    let responder = responder(b"no");
     let server = checked_by(&responder, "");
     ask_one(&server, &issued(), "checked.test");
     let log = server.log();
-    let host = responder.url.trim_start_matches("http://");
+    let host = responder.address;
     let failed = format!(
         "d2i_OCSP_RESPONSE() failed, responder: {host} while requesting certificate status, \
          client: unix:"
@@ -334,17 +311,17 @@ fn a_request_to_a_responder_that_fails_is_logged() {
 
 #[test]
 fn statuses_are_cached() {
-    let responder = Responder::start(GOOD);
+    let responder = responder(GOOD);
     let server = checked_by(&responder, "ssl_ocsp_cache shared:statuses:32k;");
     for _ in 0..3 {
         assert_eq!(ask_one(&server, &issued(), "checked.test"), "SUCCESS.");
     }
-    assert_eq!(responder.requests.load(Ordering::SeqCst), 1);
+    assert_eq!(responder.connections(), 1);
 }
 
 #[test]
 fn a_certificate_without_an_ocsp_check_is_refused() {
-    let responder = Responder::start(GOOD);
+    let responder = responder(GOOD);
     let server = checked_by(&responder, "");
     // No name was negotiated: the handshake is that of the default server.
     let mut stream = issued().connect("unknown.test", server.connect_plain().into_socket());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::{env, fs, process, slice};
+use std::{fs, slice};
 
 use ::aws_lc_rs::rand::SystemRandom;
 use ::aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -316,8 +316,7 @@ impl Question {
 #[test]
 #[ignore = "it starts openssl for each of thousands of chains: cargo xtask chains"]
 fn chains_refused_by_openssl_are_refused() {
-    let folder = env::temp_dir().join(format!("weir-chains-{}", process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
+    let folder = ::testing::Folder::new();
     let new_key = |_| EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).expect("a key");
     let keys: Vec<_> = (0..5).map(new_key).collect();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
@@ -340,7 +339,6 @@ fn chains_refused_by_openssl_are_refused() {
             (_, Err(_)) => neither += 1,
         }
     }
-    let _ = fs::remove_dir_all(&folder);
     stricter.sort();
     let kinds = stricter.chunk_by(|one, other| one == other);
     let kinds: Vec<_> = kinds.map(|kind| format!("{} x {}", kind.len(), kind[0])).collect();

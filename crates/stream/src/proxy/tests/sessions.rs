@@ -1,35 +1,16 @@
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
-use std::thread;
+use std::net::SocketAddr;
 
-use testing::Folder;
+use testing::{Folder, Peer, free_address};
 
 use crate::tests::{answer, logged, refusal};
 
 /// A backend that echoes each connection's input, up to a final line.
 fn echo(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, mut asked) = (stream.unwrap(), Vec::new());
-            while !asked.ends_with(b"\n.\n") {
-                let mut piece = [0; 256];
-                match stream.read(&mut piece) {
-                    Ok(0) | Err(_) => break,
-                    Ok(read) => asked.extend_from_slice(&piece[..read]),
-                }
-            }
-            let _ = write!(stream, "{name}: ");
-            let _ = stream.write_all(&asked);
-        }
+    let peer = Peer::playing(move |mut connection| {
+        let asked = connection.until(b"\n.\n")?;
+        connection.send_raw([name.as_bytes(), b": ", &asked].concat())
     });
-    address
-}
-
-/// An address without a listener. Other tests use another host.
-fn closed() -> SocketAddr {
-    TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap()
+    peer.address
 }
 
 const ASK: &[u8] = b"ask\n.\n";
@@ -70,7 +51,7 @@ fn a_session_is_proxied_to_addresses_names_and_groups() {
 
 #[test]
 fn another_server_is_tried_when_one_does_not_answer() {
-    let (backend, dead) = (echo("b"), closed());
+    let (backend, dead) = (echo("b"), free_address());
     let group = format!("upstream u {{ server {dead}; server {backend} backup; }}");
     let (answer, log, errors) =
         proxied(&format!("{group} server {{ listen 127.0.0.1:1; proxy_pass u; }}"));
