@@ -48,6 +48,11 @@ const SITE: &str = r#"
         location /drop { return 444; }
         location /list/ { autoindex on; }
         location /ranges { max_ranges 0; }
+        location /edited {
+            more_set_input_headers 'X: edited $arg_x' 'Host: edited.example';
+            more_clear_input_headers Cookie;
+            more_set_headers 'Server: s' 'Date: d'; more_clear_headers Content-Length;
+            try_files /a.txt =404; }
     }
     server { listen 80; server_name other.example; access_log main all; return 200 "$host $v"; }
 "#;
@@ -85,6 +90,7 @@ const REQUESTS: &[&str] = &[
     "GET /list/",
     "GET /list",
     "GET /ranges|Range: bytes=0-1",
+    "GET /edited?x=1|Cookie: c=d",
     "GET /%2e%2e/%2e%2e",
     "GET http://other.example/|Content-Type: a/b",
 ];
