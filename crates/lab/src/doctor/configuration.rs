@@ -2,8 +2,9 @@
 //! nginx's, and need not be valid in Weir.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use conf::{Directive, Files, Sources};
+use conf::{Directive, FileError, Files, Sources};
 
 use super::certificates::NamedCertificates;
 use super::scope::ConfigScope;
@@ -12,6 +13,8 @@ pub(super) struct ExaminedConfig {
     pub(super) sources: Sources,
     root: Vec<Directive>,
     pub(super) certificates: NamedCertificates,
+    /// Included files that do not exist; the others are examined without them.
+    pub(super) missing: Vec<String>,
 }
 
 impl ExaminedConfig {
@@ -20,13 +23,16 @@ impl ExaminedConfig {
         use std::os::unix::ffi::OsStrExt as _;
         let folder = path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
         let prefix = [folder, b"/"].concat();
-        let parsed = conf::parse(path.as_os_str().as_bytes(), &prefix, None, files);
+        let name = path.as_os_str().as_bytes();
+        let mut included = IncludedFiles { main: name, files: &mut *files, missing: Vec::new() };
+        let parsed = conf::parse(name, &prefix, None, &mut included);
+        let missing = included.missing;
         match parsed.error {
             None => {
                 let root = parsed.tree.root;
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 let certificates = NamedCertificates::read(&root, folder, files);
-                Ok(Self { sources: parsed.sources, root, certificates })
+                Ok(Self { sources: parsed.sources, root, certificates, missing })
             }
             Some(error) => Err(format!(
                 "{}{}",
@@ -88,6 +94,29 @@ impl ExaminedConfig {
     pub(super) fn groups(&self) -> Vec<ConfigScope<'_>> {
         let http = self.main().within("http");
         http.into_iter().flat_map(|http| http.within("upstream")).collect()
+    }
+}
+
+/// Files of which the missing ones are empty, except the main file.
+struct IncludedFiles<'f> {
+    main: &'f [u8],
+    files: &'f mut dyn Files,
+    missing: Vec<String>,
+}
+
+impl Files for IncludedFiles<'_> {
+    fn read(&mut self, path: &[u8]) -> Result<Arc<[u8]>, FileError> {
+        match self.files.read(path) {
+            Err(error) if error.is_not_found() && path != self.main => {
+                self.missing.push(String::from_utf8_lossy(path).into_owned());
+                Ok(Arc::default())
+            }
+            read => read,
+        }
+    }
+
+    fn glob(&mut self, pattern: &[u8]) -> Result<Vec<Box<[u8]>>, FileError> {
+        self.files.glob(pattern)
     }
 }
 

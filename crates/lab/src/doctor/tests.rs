@@ -61,6 +61,7 @@ fn a_good_machine_and_configuration_have_no_findings() {
 fn mistakes_in_configurations_are_found() {
     let http = |line: &str| format!("{line} server {{");
     for (check, from, to) in [
+        ("includes", "events {", "include none.conf; events {".to_owned()),
         ("workers", "worker_processes auto;", "".to_owned()),
         ("workers", "worker_processes auto;", "worker_processes 8;".to_owned()),
         ("accept-queue", "listen 80;", "listen 80 backlog=65535;".to_owned()),

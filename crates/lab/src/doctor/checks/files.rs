@@ -5,6 +5,17 @@ use super::{ConfigScope, ExaminedConfig, FindingList, MachineLimits};
 /// Above this level, gzip takes much more time and saves few bytes.
 const GZIP_LEVEL_MAX: u64 = 6;
 
+/// Files that the configuration includes and that are not here.
+pub(super) fn includes(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
+    for file in &conf.missing {
+        findings.add(
+            format!("the included file {file} does not exist"),
+            "nginx does not start without it, and its settings could not be examined here",
+            "--root DIR, if the configuration belongs to a container or another machine".to_owned(),
+        );
+    }
+}
+
 /// Without a cache of open files, each request looks the file up in the file system.
 pub(super) fn cache(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let is_uncached =

@@ -22,6 +22,7 @@ pub(super) struct DoctorCheck {
 
 /// All checks, in the order of reports.
 pub(super) const CHECKS: &[DoctorCheck] = &[
+    DoctorCheck { name: "includes", run: files::includes },
     DoctorCheck { name: "workers", run: workers::count },
     DoctorCheck { name: "descriptors", run: workers::descriptors },
     DoctorCheck { name: "governor", run: workers::governor },
