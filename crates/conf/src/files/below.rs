@@ -18,9 +18,17 @@ impl<F: Files> FilesBelow<F> {
         Self { root: root.strip_suffix(b"/").unwrap_or(root).into(), files }
     }
 
+    /// The path below the folder. `..` does not lead out of it.
     fn outside(&self, path: &[u8]) -> Vec<u8> {
-        let slash: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
-        [&self.root, slash, path].concat()
+        let mut names: Vec<&[u8]> = Vec::new();
+        for name in path.split(|byte| *byte == b'/') {
+            match name {
+                b"" | b"." => {}
+                b".." => _ = names.pop(),
+                name => names.push(name),
+            }
+        }
+        [&*self.root, &names.join(&b'/')].join(&b'/')
     }
 }
 

@@ -149,4 +149,7 @@ fn files_of_another_root_have_their_names_there() {
     let found = files.glob(b"/etc/nginx/*.conf").unwrap();
     assert_eq!(found, [b"/etc/nginx/a.conf"[..].into(), b"/etc/nginx/b.conf"[..].into()]);
     assert!(files.read(b"/etc/passwd").unwrap_err().is_not_found());
+    // `..` does not lead out, as in the root of a machine.
+    assert!(files.read(b"/../../../../etc/passwd").unwrap_err().is_not_found());
+    assert_eq!(&*files.read(b"/../etc/./x/../nginx/a.conf").unwrap(), b"etc/nginx/a.conf");
 }
