@@ -193,6 +193,9 @@ impl FieldEdit {
         if is_framing(name) && !is_possible {
             return refuse("would make the length of the body wrong");
         }
+        if !is_of_request(from) && Known::of(name) == Known::Connection {
+            return refuse("is a field that Weir writes for each connection");
+        }
         let change = match (is_prefix, sets(from) && !value.is_empty()) {
             (true, _) => FieldChange::RemovePrefixed,
             (false, true) => {

@@ -29,7 +29,7 @@ conf::directives! {
         ///
         /// Syntax: [-s STATUSES] [-t TYPES] FIELD...
         /// Differs: nginx has it with the headers-more module, which does not refuse
-        /// `Transfer-Encoding`.
+        /// `Transfer-Encoding` and `Connection`.
         ///
         /// ```nginx
         /// more_clear_headers Server X-Powered-By 'X-Debug-*';
@@ -51,8 +51,8 @@ conf::directives! {
     /// are added afterwards.
     ///
     /// Syntax: [-s STATUSES] [-t TYPES] [-a] 'FIELD: STRING'...
-    /// Differs: nginx has it with the headers-more module, which does not refuse `Content-Length`
-    /// and `Transfer-Encoding`.
+    /// Differs: nginx has it with the headers-more module, which does not refuse `Content-Length`,
+    /// `Transfer-Encoding` and `Connection`.
     ///
     /// ```nginx
     /// more_set_headers 'Server: shop' 'X-Frame-Options: DENY';

@@ -115,6 +115,7 @@ fn lines_that_cannot_work_are_refused() {
     for (line, message) in [
         ("more_set_headers 'Content-Length: 1'", "would make the length of the body wrong"),
         ("more_clear_headers Transfer-Encoding", "would make the length of the body wrong"),
+        ("more_set_headers 'Connection: a'", "is a field that Weir writes for each connection"),
         ("more_set_headers ': a'", "does not begin with the name of a field"),
         ("more_set_headers 'A B: c'", "does not begin with the name of a field"),
         ("more_set_headers -s 404", "no field is named"),
