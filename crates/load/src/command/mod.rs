@@ -55,6 +55,7 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
         return turning::run(settings, against);
     }
     if settings.on_demand {
+        machine::before(settings, false)?;
         return turning::run_on_demand(settings);
     }
     let plan = settings.plan()?;
@@ -63,6 +64,7 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     let mut kept = Vec::new();
     let done = match settings.search {
         Some(goal) => {
+            machine::before(settings, false)?;
             searching::search(settings, &plan, goal, &mut kept).map_err(CommandError::from)
         }
         None => measure(settings, &plan, called, &mut kept),
