@@ -199,7 +199,7 @@ impl ClientConnection {
 }
 
 impl Drop for ClientConnection {
-    /// A stopped task ends its connection, too.
+    /// Stopping the task also closes its connection.
     fn drop(&mut self) {
         self.shared.state().end(StreamFailure::Closed);
         buffers::give_back(std::mem::take(&mut self.input));

@@ -118,7 +118,7 @@ pub struct Lack {
     /// Whether it has an effect: it has no value such as `off`, and is not a setting of another
     /// directive.
     pub active: bool,
-    /// The directive that it is a setting of; empty if there is none.
+    /// The directive that it configures, such as `proxy_cache`; empty if there is none.
     pub of: &'static str,
     /// What a lenient Weir does in its place.
     pub instead: &'static str,

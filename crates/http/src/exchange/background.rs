@@ -12,7 +12,7 @@ use session::WorkerSlot;
 use crate::site::Generation;
 
 /// The most background tasks of one worker and generation. Each may have a connection to a backend,
-/// and one client can start many: this is what they may take of the descriptors.
+/// and one client can start many, so the limit keeps descriptors for other requests.
 pub(crate) const BACKGROUND_TASKS_MAX: usize = 512;
 
 /// One worker's background tasks of one generation.

@@ -19,8 +19,8 @@ use super::{Body, BodyError, Bytes, Chunk, Exchange, FileSlice, Reply};
 const READ_SIZE: u64 = 32 * 1024;
 
 pub trait BodyFilter {
-    /// Takes the next piece; `None` is the end of the body. Puts its output into `out`, and also
-    /// what it has no use for, such as [`Chunk::Flush`]. Called only after
+    /// Takes the next piece; `None` is the end of the body. Puts its output into `out`, and passes
+    /// on pieces that it does not change, such as [`Chunk::Flush`]. Called only after
     /// [`poll_rest`](Self::poll_rest) has put nothing.
     fn push(
         &mut self,

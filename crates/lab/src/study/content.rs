@@ -13,7 +13,7 @@ pub(crate) struct Study {
     /// The source of the question.
     #[serde(default)]
     pub(crate) source: String,
-    /// What is measured, and how to interpret it.
+    /// A description of the measurement and of its interpretation.
     pub(crate) explanation: String,
     /// The configuration, with `%%factor%%` in its blanks.
     pub(crate) template: String,

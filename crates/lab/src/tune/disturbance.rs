@@ -42,8 +42,8 @@ impl MachineWatch {
         self.found
     }
 
-    /// Between two blocks: waits for a busy machine if that is asked for, and looks at it if the
-    /// last look is a while ago.
+    /// Called between two blocks. With `--wait-idle`, waits until the machine is idle; otherwise
+    /// notes how busy it is. Does nothing within [`PERIOD`] of the last look.
     pub(super) fn between_blocks(&mut self) -> Result<(), String> {
         if self.last.is_some_and(|last| last.elapsed() < PERIOD) {
             return Ok(());

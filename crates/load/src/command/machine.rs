@@ -6,8 +6,8 @@ use processes::machine::{MachineShares, wait_until_quiet};
 use crate::settings::LoadSettings;
 use crate::tell;
 
-/// Looks at the machine before a run that has notes, after waiting for an idle one if that is asked
-/// for.
+/// With `--wait-idle`, waits until the machine is idle. Then, for a run that prints notes, measures
+/// how busy it is.
 pub(super) fn before(
     settings: &LoadSettings,
     has_notes: bool,
@@ -18,8 +18,8 @@ pub(super) fn before(
     Ok(has_notes.then(MachineShares::look))
 }
 
-/// After a run, and above its results: tells if the machine was busy. Processes that are busy after
-/// it have probably been so during it.
+/// Prints a note above the results of a run if the machine was busy before it or is so after it.
+/// Processes that are busy after a run probably were during it.
 pub(super) fn tell_if_busy(before: MachineShares) {
     let shares = if before.is_quiet() { MachineShares::look() } else { before };
     if let Some(note) = note(shares) {

@@ -47,7 +47,7 @@ fn direct_targets(conf: &ExaminedConfig) -> Vec<(&conf::Directive, String)> {
     passes.filter_map(|pass| Some((pass, target(pass)?))).collect()
 }
 
-/// A FastCGI server over TCP closes its connections unless it is asked to keep them.
+/// Without `fastcgi_keep_conn on`, a FastCGI server closes its connection after each request.
 pub(super) fn fastcgi(_: &MachineLimits, conf: &ExaminedConfig, findings: &mut FindingList<'_>) {
     let is_local = |name: &str| name.starts_with("unix:") || name.contains('$');
     let groups = conf.groups();

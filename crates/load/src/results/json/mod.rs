@@ -19,7 +19,7 @@ pub fn write(runs: &[Results]) -> String {
     }
 }
 
-/// Reads the output of [`write`]. An error says what is wrong, and where if it is not JSON.
+/// Reads the output of [`write`]. Errors name the mistake and, for syntax errors, its position.
 pub fn read(text: &[u8]) -> Result<Vec<Results>, String> {
     let is_list = text.trim_ascii_start().starts_with(b"[");
     let runs: serde_json::Result<Vec<RunRecord<'_>>> = match is_list {

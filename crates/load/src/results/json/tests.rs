@@ -41,7 +41,7 @@ fn what_is_written_is_read_back() {
     for runs in [vec![run()], vec![run(), results(), run()], vec![]] {
         let text = write(&runs);
         let read = read(text.as_bytes()).unwrap();
-        // Histograms grow differently; what they hold is compared by the text.
+        // Histograms with equal values can differ in size, so their text is compared.
         assert_eq!(write(&read), text);
         let plain = |runs: &[Results]| {
             let mut runs = runs.to_vec();
