@@ -80,14 +80,31 @@ impl ServerFolder {
         if text.contains(CERTIFICATE) {
             certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
         }
-        let file = self.configuration();
-        fs::write(&file, own + &text).map_err(|error| format!("{}: {error}", file.display()))
+        write(&self.configuration(), own + &text)
+    }
+
+    /// The generator's options with the folder's name; writes the list of paths if they name it.
+    pub(super) fn options(&self, load: &StudyLoad) -> Result<Vec<String>, String> {
+        if load.options.iter().any(|word| word.ends_with(VARIED)) {
+            let lines = (0..VARIED_PATHS).map(|number| format!("{}?i={number}\n", load.path));
+            write(&self.path.join(VARIED), lines.collect::<String>())?;
+        }
+        let dir = self.path.display().to_string();
+        Ok(load.options.iter().map(|word| word.replace("%%dir%%", &dir)).collect())
     }
 }
 
 /// The certificate and key, which are made if the configuration names the certificate.
 const CERTIFICATE: &str = "server.crt";
 const KEY: &str = "server.key";
+
+/// The list of paths that differ in their queries, for `--list`.
+const VARIED: &str = "vary.list";
+const VARIED_PATHS: usize = 50_000;
+
+fn write(file: &Path, text: String) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
 
 /// Removes the folders of processes that no longer exist.
 fn remove_abandoned() {
@@ -181,8 +198,7 @@ impl StudyFolder {
         let charts = report::charts::all(record);
         let charts = charts.into_iter().map(|chart| (chart.file.clone(), chart.svg_file()));
         for (name, text) in reports.into_iter().chain(charts) {
-            let file = self.path.join(name);
-            fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+            write(&self.path.join(name), text)?;
         }
         Ok(())
     }

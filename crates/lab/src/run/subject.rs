@@ -43,7 +43,7 @@ impl RunningSubject {
         program: &ServerProgram,
         row: &StudyRow,
     ) -> Result<Self, String> {
-        let setting = RowSetting::of(ground.study, row)?;
+        let mut setting = RowSetting::of(ground.study, row)?;
         let hosts = RowHosts::new(ground.network, &setting, row.direct)?;
         let backends = ground.backends(&hosts)?;
         let (pid, address, server) = match backends.first().filter(|_| row.direct) {
@@ -51,6 +51,7 @@ impl RunningSubject {
             None => {
                 let (server, folder) =
                     ground.server(&hosts, &backends, program, (row, &setting.load))?;
+                setting.load.options = folder.options(&setting.load)?;
                 let port = folder.port_of(&setting.load);
                 let address = SocketAddrV4::new(hosts.front, port);
                 (server.pid(), address, Some((server, folder)))
@@ -100,11 +101,12 @@ impl SubjectGround<'_> {
 
 fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> GeneratorTurn {
     let scheme = if load.tls { "https" } else { "http" };
+    let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
         placed,
         connections: load.connections,
         turn_ms: load.turn_ms,
-        options: if load.close { vec!["--close".to_owned()] } else { Vec::new() },
+        options: close.into_iter().chain(load.options.iter().cloned()).collect(),
         url: format!("{scheme}://{address}{}", load.path),
     }
 }

@@ -139,7 +139,11 @@ fn setting(study: &Study, row: &StudyRow) -> Result<(), String> {
         return Err(problem);
     }
     if row.direct {
-        return Ok(());
+        let names_folder = setting.load.options.iter().any(|word| word.contains("%%dir%%"));
+        return match names_folder {
+            true => Err("direct has no folder %%dir%%".to_owned()),
+            false => Ok(()),
+        };
     }
     let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
     let backends = vec![any; study.backend.count];

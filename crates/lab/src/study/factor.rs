@@ -33,6 +33,9 @@ pub(crate) enum FactorTarget {
     Close,
     #[serde(rename = "load.tls")]
     Tls,
+    /// Options of the generator, as words.
+    #[serde(rename = "load.options")]
+    Options,
     /// Kernel settings of all hosts: `NAME=VALUE`, separated by semicolons.
     #[serde(rename = "kernel")]
     Kernel,
@@ -47,7 +50,7 @@ pub(crate) enum FactorTarget {
 impl FactorTarget {
     /// Whether it is a part of the load.
     pub(crate) fn is_of_the_load(self) -> bool {
-        matches!(self, Self::Connections | Self::Path | Self::Close | Self::Tls)
+        matches!(self, Self::Connections | Self::Path | Self::Close | Self::Tls | Self::Options)
     }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod content;
 mod factor;
 mod load;
+mod options;
 mod row;
 mod rows;
 mod setting;

@@ -76,12 +76,15 @@ fn factors_set_the_load() {
     assert_eq!(of("connections", "1", "9").unwrap().load.connections, 9);
     assert_eq!(of("path", "/", "/a").unwrap().load.path, "/a");
     assert!(of("close", "off", "on").unwrap().load.close);
+    let options = of("options", "", "--h2 -H 'A: b'").unwrap().load.options;
+    assert_eq!(options, ["--h2", "-H", "A: b"]);
     let tls = of("tls", "off", "on").unwrap();
     assert!(tls.load.tls && !tls.needs_namespaces());
     for (sets, baseline, level, message) in [
         ("connections", "1", "none", "row 2 workers: \"none\" is no number of connections"),
         ("connections", "1", "0", "row 2 workers: load.connections must be from 1"),
         ("close", "off", "yes", "row 2 workers: \"yes\" must be on or off"),
+        ("options", "", "-c9", "row 2 workers: load.options has -c9, but may have --h2"),
         ("colour", "off", "on", "unknown variant `load.colour`"),
     ] {
         let told = of(sets, baseline, level).err().unwrap_or_default();
