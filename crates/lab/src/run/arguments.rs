@@ -18,6 +18,7 @@ Options:
   --quick         fewer blocks, for a first look; --full (default): all of them
   --out DIR       the folder for all results (default: weir-lab/STUDY)
   --loopback      stay on loopback addresses; rows that need hosts are left out
+  --row NAME      only this row, the first, and those that it refers to (repeatable)
   --resume        go on with the blocks that are missing in that folder
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
                   that is not certain; with --against, the effect is that of the other server, and
@@ -37,6 +38,7 @@ pub struct RunArguments {
     pub help: bool,
     pub(super) study: String,
     pub(super) servers: Vec<String>,
+    pub(super) rows: Vec<String>,
     pub(super) quick: bool,
     pub(super) resume: bool,
     pub(super) loopback: bool,
@@ -61,6 +63,7 @@ impl RunArguments {
                 "--full" => arguments.quick = false,
                 "--loopback" => arguments.loopback = true,
                 "--resume" => arguments.resume = true,
+                "--row" => arguments.rows.push(value()?),
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),
                 "--fail-if" => arguments.fail_if.push(GateRule::parse(&value()?)?),

@@ -11,10 +11,13 @@ use serde_json::Value;
 use super::RunArguments;
 use crate::record::StudyRecord;
 use crate::report;
-use crate::study::{Study, StudyLoad, StudyPlaces, StudyRow};
+use crate::study::{BUILT_IN, BackendAddress, Study, StudyLoad, StudyPlaces, StudyRow};
 
 /// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
+/// The size of a text to compress: that of the studies, over and over. They are longer than what
+/// gzip looks back at.
+const TEXT_BYTES: usize = 100 * 1024;
 
 /// A server's own folder, with its configuration and files to serve, and two ports that were free.
 /// Dropping it removes the folder.
@@ -42,6 +45,9 @@ impl ServerFolder {
         for kb in FILES_KB {
             fs::write(path.join(format!("{kb}k.bin")), vec![b'x'; kb * 1024]).map_err(failed)?;
         }
+        let texts = BUILT_IN.iter().flat_map(|(_, text)| text.bytes());
+        let text: Vec<u8> = texts.cycle().take(TEXT_BYTES).collect();
+        fs::write(path.join("text.html"), text).map_err(failed)?;
         // Both ports are held until both are known, so that they differ.
         let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
         let listeners = [free()?, free()?];
@@ -70,7 +76,7 @@ impl ServerFolder {
         study: &Study,
         row: &StudyRow,
         front: Ipv4Addr,
-        backends: &[SocketAddrV4],
+        backends: &[BackendAddress],
     ) -> Result<(), String> {
         let dir = &self.path.display().to_string();
         let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");

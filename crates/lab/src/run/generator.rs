@@ -60,6 +60,11 @@ impl GeneratorTurn {
         })
     }
 
+    /// Whether replies have a status; datagrams have none.
+    pub(super) fn has_statuses(&self) -> bool {
+        self.url.starts_with("http")
+    }
+
     /// The path of the requests.
     pub(super) fn path(&self) -> &str {
         let behind_scheme = self.url.find("://").map_or(0, |at| at + 3);

@@ -51,6 +51,7 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
+    study.keep_rows(&arguments.rows)?;
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
     let programs = ServerProgram::all(arguments, weir)?;
     for program in &programs {

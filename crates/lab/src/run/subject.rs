@@ -47,7 +47,7 @@ impl RunningSubject {
         let hosts = RowHosts::new(ground.network, &setting, row.direct)?;
         let backends = ground.backends(&hosts)?;
         let (pid, address, server) = match backends.first().filter(|_| row.direct) {
-            Some(backend) => (backend.pid(), backend.address, None),
+            Some(backend) => (backend.pid(), backend.address.http, None),
             None => {
                 let (server, folder) =
                     ground.server(&hosts, &backends, program, (row, &setting.load))?;
@@ -67,8 +67,7 @@ impl RunningSubject {
 impl SubjectGround<'_> {
     fn backends(&self, hosts: &RowHosts) -> Result<Vec<StudyBackend>, String> {
         let placed = self.placed(hosts, HostRole::Backend);
-        let options = &self.study.backend.options;
-        let start = |_| StudyBackend::start(self.weir, &placed, hosts.back, options);
+        let start = |_| StudyBackend::start(self.weir, &placed, hosts.back, &self.study.backend);
         (0..self.study.backend.count).map(start).collect()
     }
 
@@ -100,13 +99,17 @@ impl SubjectGround<'_> {
 }
 
 fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> GeneratorTurn {
-    let scheme = if load.tls { "https" } else { "http" };
+    let url = match load.udp {
+        true => format!("udp://{address}"),
+        false if load.tls => format!("https://{address}{}", load.path),
+        false => format!("http://{address}{}", load.path),
+    };
     let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
         placed,
         connections: load.connections,
         turn_ms: load.turn_ms,
         options: close.into_iter().chain(load.options.iter().cloned()).collect(),
-        url: format!("{scheme}://{address}{}", load.path),
+        url,
     }
 }

@@ -99,7 +99,7 @@ fn start(
 /// Sends one request to each subject: measuring a server that replies with errors would be useless.
 fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
     let mut wrong = Vec::new();
-    for running in subjects {
+    for running in subjects.iter().filter(|running| running.turn.has_statuses()) {
         let status = running.turn.probe(weir).map_err(|why| named(record, running, &why))?;
         if !status.starts_with('2') {
             let Subject { program, row } = running.subject;

@@ -49,6 +49,9 @@ pub(crate) struct StudyBackends {
     /// Options of `weir backend`.
     #[serde(default)]
     pub(crate) options: Vec<String>,
+    /// Whether each also returns datagrams, at an address of its own.
+    #[serde(default)]
+    pub(crate) udp: bool,
 }
 
 /// The fewest blocks whose interval can be right in 95 of 100 studies: with fewer, all ratios are

@@ -33,6 +33,8 @@ pub(crate) enum FactorTarget {
     Close,
     #[serde(rename = "load.tls")]
     Tls,
+    #[serde(rename = "load.udp")]
+    Udp,
     /// Options of the generator, as words.
     #[serde(rename = "load.options")]
     Options,
@@ -50,7 +52,8 @@ pub(crate) enum FactorTarget {
 impl FactorTarget {
     /// Whether it is a part of the load.
     pub(crate) fn is_of_the_load(self) -> bool {
-        matches!(self, Self::Connections | Self::Path | Self::Close | Self::Tls | Self::Options)
+        use FactorTarget::{Close, Connections, Options, Path, Tls, Udp};
+        matches!(self, Connections | Path | Close | Tls | Udp | Options)
     }
 }
 

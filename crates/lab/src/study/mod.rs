@@ -15,11 +15,11 @@ mod rows;
 mod setting;
 
 pub(crate) use builtin::BUILT_IN;
-pub(crate) use content::{BLOCKS_MIN, Study};
+pub(crate) use content::{BLOCKS_MIN, Study, StudyBackends};
 pub(crate) use factor::{Factor, FactorTarget};
 pub(crate) use load::StudyLoad;
 pub(crate) use row::StudyRow;
-pub(crate) use setting::{HostNames, RowSetting, StudyPlaces};
+pub(crate) use setting::{BackendAddress, HostNames, RowSetting, StudyPlaces};
 
 impl Study {
     /// Reads and checks a study; `file` is its name in messages.

@@ -10,7 +10,21 @@ pub(crate) struct StudyPlaces<'p> {
     pub(crate) listen: SocketAddrV4,
     pub(crate) listen_tls: SocketAddrV4,
     pub(crate) dir: &'p str,
-    pub(crate) backends: &'p [SocketAddrV4],
+    pub(crate) backends: &'p [BackendAddress],
+}
+
+/// Where a backend listens; without datagrams both are the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BackendAddress {
+    pub(crate) http: SocketAddrV4,
+    pub(crate) udp: SocketAddrV4,
+}
+
+impl BackendAddress {
+    /// A backend without datagrams.
+    pub(crate) const fn of_http(http: SocketAddrV4) -> Self {
+        Self { http, udp: http }
+    }
 }
 
 /// The values of a row besides its configuration.
@@ -101,7 +115,9 @@ impl Study {
             text = text.replace(&format!("%%{name}%%"), level);
         }
         for (backend, number) in places.backends.iter().zip(1..) {
-            text = text.replace(&format!("%%backend{number}%%"), &backend.to_string());
+            text = text
+                .replace(&format!("%%backend{number}%%"), &backend.http.to_string())
+                .replace(&format!("%%backend{number}_udp%%"), &backend.udp.to_string());
         }
         text.replace("%%listen%%", &places.listen.to_string())
             .replace("%%listen_tls%%", &places.listen_tls.to_string())
