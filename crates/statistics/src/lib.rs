@@ -14,4 +14,4 @@ pub use bootstrap::median_interval;
 pub use interval::Interval;
 pub use order::{median, quantile, quartiles};
 pub use random::SplitMix;
-pub use student::{geometric_mean, mean_ratio, ratio_of_means, t_95};
+pub use student::{geometric_mean, ratio_of_means, t_95};
