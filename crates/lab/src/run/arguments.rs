@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::gate::GateRule;
+use crate::study::{BLOCKS_MIN, StudyBlocks};
 
 /// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
@@ -16,6 +17,7 @@ Options:
   --server NAME   weir (default), nginx, or the path of a program that takes nginx's options
   --against NAME  another server beside it, in the same blocks
   --quick         fewer blocks, for a first look; --full (default): all of them
+  --blocks N      so many blocks; the more, the narrower the intervals
   --out DIR       the folder for all results (default: weir-lab/STUDY)
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --row NAME      only this row, the first, and those that it refers to (repeatable)
@@ -40,6 +42,8 @@ pub struct RunArguments {
     pub(super) servers: Vec<String>,
     pub(super) rows: Vec<String>,
     pub(super) quick: bool,
+    /// The number of blocks if it is not the study's.
+    pub(super) blocks: Option<usize>,
     pub(super) resume: bool,
     pub(super) loopback: bool,
     pub(super) out: Option<PathBuf>,
@@ -61,6 +65,7 @@ impl RunArguments {
                 "--help" | "-h" => arguments.help = true,
                 "--quick" => arguments.quick = true,
                 "--full" => arguments.quick = false,
+                "--blocks" => arguments.blocks = Some(blocks(&value()?)?),
                 "--loopback" => arguments.loopback = true,
                 "--resume" => arguments.resume = true,
                 "--row" => arguments.rows.push(value()?),
@@ -90,6 +95,16 @@ impl RunArguments {
         arguments.servers = [Some(server), against].into_iter().flatten().collect();
         Ok(arguments)
     }
+
+    /// The number of blocks to measure.
+    pub(super) fn blocks_of(&self, of: &StudyBlocks) -> usize {
+        self.blocks.unwrap_or(if self.quick { of.quick } else { of.full })
+    }
+}
+
+fn blocks(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count >= BLOCKS_MIN);
+    count.ok_or_else(|| format!("--blocks {text}: at least {BLOCKS_MIN} are needed"))
 }
 
 /// How long `--wait-idle` waits by default.

@@ -65,7 +65,7 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         machine: machine(),
         hosts: network.told(),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
-        blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
+        blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),
         calls: Vec::new(),
         study,

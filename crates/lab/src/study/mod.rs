@@ -15,7 +15,7 @@ mod rows;
 mod setting;
 
 pub(crate) use builtin::BUILT_IN;
-pub(crate) use content::{BLOCKS_MIN, Study, StudyBackends};
+pub(crate) use content::{BLOCKS_MIN, Study, StudyBackends, StudyBlocks};
 pub(crate) use factor::{Factor, FactorTarget};
 pub(crate) use load::StudyLoad;
 pub(crate) use row::StudyRow;
