@@ -64,6 +64,9 @@ impl RowHosts {
     fn join(&mut self, setting: &RowSetting, direct: bool) -> Result<(), String> {
         let target = if direct { HostRole::Backend } else { HostRole::Server };
         self.front = self.link(1, HostRole::Client, target, &setting.link)?;
+        if let Some(namespace) = self.namespace(target).filter(|_| !self.front.is_loopback()) {
+            namespace.route(&format!("{INTERFACE}1"), self.front, &setting.route)?;
+        }
         self.back = match direct {
             true => self.front,
             false => self.link(2, HostRole::Server, HostRole::Backend, "")?,

@@ -17,6 +17,7 @@ Options:
   --against NAME  another server beside it, in the same blocks
   --quick         fewer blocks, for a first look; --full (default): all of them
   --out DIR       the folder for all results (default: weir-lab/STUDY)
+  --anyway        run a study on a machine that lacks what it needs, as processors or memory nodes
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --resume        go on with the blocks that are missing in that folder
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
@@ -40,6 +41,7 @@ pub struct RunArguments {
     pub(super) quick: bool,
     pub(super) resume: bool,
     pub(super) loopback: bool,
+    pub(super) anyway: bool,
     pub(super) out: Option<PathBuf>,
     pub(super) fail_if: Vec<GateRule>,
     pub(super) junit: Option<PathBuf>,
@@ -60,6 +62,7 @@ impl RunArguments {
                 "--quick" => arguments.quick = true,
                 "--full" => arguments.quick = false,
                 "--loopback" => arguments.loopback = true,
+                "--anyway" => arguments.anyway = true,
                 "--resume" => arguments.resume = true,
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),
