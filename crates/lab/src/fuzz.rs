@@ -24,7 +24,13 @@ pub fn lab_study(input: &[u8]) {
         assert_eq!(levels.keys().copied().collect::<BTreeSet<_>>(), factors);
         let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80);
         let backends = vec![BackendAddress::of_http(listen); study.backend.count];
-        let places = StudyPlaces { listen, listen_tls: listen, dir: "/srv", backends: &backends };
+        let places = StudyPlaces {
+            listen,
+            listen_tls: listen,
+            dir: "/srv",
+            backends: &backends,
+            processors: 1,
+        };
         let text = study.configuration(row, places);
         assert!(row.direct || !text.contains("%%"), "{text}");
         RowSetting::of(&study, row).expect("it was checked");

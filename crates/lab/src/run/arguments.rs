@@ -19,6 +19,7 @@ Options:
   --quick         fewer blocks, for a first look; --full (default): all of them
   --blocks N      so many blocks; the more, the narrower the intervals
   --out DIR       the folder for all results (default: weir-lab/STUDY)
+  --anyway        run a study on a machine that lacks what it needs, as processors or memory nodes
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --row NAME      only this row, the first, and those that it refers to (repeatable)
   --resume        go on with the blocks that are missing in that folder
@@ -46,6 +47,7 @@ pub struct RunArguments {
     pub(super) blocks: Option<usize>,
     pub(super) resume: bool,
     pub(super) loopback: bool,
+    pub(super) anyway: bool,
     pub(super) out: Option<PathBuf>,
     pub(super) fail_if: Vec<GateRule>,
     pub(super) junit: Option<PathBuf>,
@@ -67,6 +69,7 @@ impl RunArguments {
                 "--full" => arguments.quick = false,
                 "--blocks" => arguments.blocks = Some(blocks(&value()?)?),
                 "--loopback" => arguments.loopback = true,
+                "--anyway" => arguments.anyway = true,
                 "--resume" => arguments.resume = true,
                 "--row" => arguments.rows.push(value()?),
                 "--server" => server = Some(value()?),

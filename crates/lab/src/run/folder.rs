@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use processes::certificate;
+use processes::topology::ProcessorMap;
 use serde_json::Value;
 
 use super::RunArguments;
 use crate::record::StudyRecord;
 use crate::report;
-use crate::study::{BUILT_IN, BackendAddress, Study, StudyLoad, StudyPlaces, StudyRow};
+use crate::study::{BUILT_IN, BackendAddress, RowSetting, Study, StudyLoad, StudyPlaces, StudyRow};
 
 /// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
@@ -82,9 +83,14 @@ impl ServerFolder {
         let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");
         let (listen, listen_tls) =
             (SocketAddrV4::new(front, self.port), SocketAddrV4::new(front, self.tls_port));
-        let text = study.configuration(row, StudyPlaces { listen, listen_tls, dir, backends });
+        let processors = processors(study, row)?;
+        let places = StudyPlaces { listen, listen_tls, dir, backends, processors };
+        let text = study.configuration(row, places);
         if text.contains(CERTIFICATE) {
             certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
+        }
+        if text.contains(RSA_CERTIFICATE) {
+            certificate::make_rsa(&self.path.join(RSA_KEY), &self.path.join(RSA_CERTIFICATE))?;
         }
         write(&self.configuration(), own + &text)
     }
@@ -100,9 +106,12 @@ impl ServerFolder {
     }
 }
 
-/// The certificate and key, which are made if the configuration names the certificate.
+/// Certificates and their keys, which are made if the configuration names the certificate: of
+/// ECDSA P-256, and of RSA 2048.
 const CERTIFICATE: &str = "server.crt";
 const KEY: &str = "server.key";
+const RSA_CERTIFICATE: &str = "server-rsa.crt";
+const RSA_KEY: &str = "server-rsa.key";
 
 /// The list of paths that differ in their queries, for `--list`.
 const VARIED: &str = "vary.list";
@@ -110,6 +119,13 @@ const VARIED_PATHS: usize = 50_000;
 
 fn write(file: &Path, text: String) -> Result<(), String> {
     fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The number of processors that a row's server may use.
+fn processors(study: &Study, row: &StudyRow) -> Result<usize, String> {
+    let machine = ProcessorMap::of_this_machine()?;
+    let cores = RowSetting::of(study, row)?.cores;
+    Ok(cores.map_or(machine.count(), |cores| cores.place(&machine).server.len()))
 }
 
 /// Removes the folders of processes that no longer exist.

@@ -21,6 +21,7 @@ use std::time::SystemTime;
 pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
+use processes::topology::ProcessorMap;
 use program::ServerProgram;
 use turns::TurnSettings;
 
@@ -34,7 +35,7 @@ use crate::study::{BUILT_IN, Study};
 pub fn list() -> String {
     let line = |(name, text): &(&str, &str)| {
         Study::parse(name, text)
-            .map_or(String::new(), |study| format!("{name:14}  {}\n", study.title))
+            .map_or(String::new(), |study| format!("{name:18}  {}\n", study.title))
     };
     BUILT_IN.iter().map(line).collect()
 }
@@ -52,6 +53,10 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
     study.keep_rows(&arguments.rows)?;
+    let lacking = study.needs.lacks(&ProcessorMap::of_this_machine()?);
+    if let Some(lacking) = lacking.as_ref().filter(|_| !arguments.anyway) {
+        return Err(format!("{lacking}; --anyway runs it on this one"));
+    }
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
     let programs = ServerProgram::all(arguments, weir)?;
     for program in &programs {
@@ -63,7 +68,7 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         name: arguments.study.clone(),
         command: command(words),
         machine: machine(),
-        hosts: network.told(),
+        hosts: [network.told()].into_iter().chain(lacking).collect::<Vec<_>>().join("; "),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
         blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),

@@ -8,9 +8,15 @@ fn parse(words: &str) -> Result<RunArguments, String> {
 
 #[test]
 fn arguments_are_parsed() {
-    let arguments = parse("same --server nginx --against weir --quick --out d --resume").unwrap();
+    let arguments = parse("same --server nginx --against weir --quick --out d --resume --anyway");
+    let arguments = arguments.unwrap();
     assert_eq!(arguments.servers, ["nginx", "weir"]);
-    assert!(arguments.quick && arguments.resume && arguments.out == Some("d".into()));
+    assert!(
+        arguments.anyway
+            && arguments.quick
+            && arguments.resume
+            && arguments.out == Some("d".into())
+    );
     let defaults = parse("same").unwrap();
     assert_eq!((&defaults.servers[..], defaults.wait_idle), (&["weir".to_owned()][..], None));
     for (words, seconds) in [("same --wait-idle", 600), ("same --wait-idle=30s", 30)] {

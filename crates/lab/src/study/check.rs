@@ -8,9 +8,9 @@ use super::{BLOCKS_MIN, BackendAddress, FactorTarget, RowSetting, Study, StudyPl
 use crate::figures;
 use crate::gate::GateRule;
 
-/// The blanks of a template besides factors and backends: addresses to listen on, and a folder with
-/// files.
-const BLANKS: [&str; 3] = ["listen", "listen_tls", "dir"];
+/// The blanks of a template besides factors and backends: addresses to listen on, a folder with
+/// files, and the number of the server's processors.
+const BLANKS: [&str; 4] = ["listen", "listen_tls", "dir", "server_processors"];
 
 /// The most backends of a study.
 const BACKENDS_MAX: usize = 16;
@@ -158,7 +158,8 @@ fn setting(study: &Study, row: &StudyRow) -> Result<(), String> {
     }
     let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
     let backends = vec![BackendAddress::of_http(any); study.backend.count];
-    let places = StudyPlaces { listen: any, listen_tls: any, dir: "/", backends: &backends };
+    let places =
+        StudyPlaces { listen: any, listen_tls: any, dir: "/", backends: &backends, processors: 1 };
     let text = study.configuration(row, places);
     if let Some(blank) = blanks(&text).first() {
         return Err(format!("%%{blank}%% is in a level, but nothing fills it"));

@@ -47,6 +47,12 @@ pub(crate) enum FactorTarget {
     /// The behaviour of the client's link, in the words of `tc qdisc add ... netem`.
     #[serde(rename = "link")]
     Link,
+    /// Options of the server's route to the client, in the words of ip-route(8).
+    #[serde(rename = "route")]
+    Route,
+    /// The processors of the server, and after a slash those of the generator and the backends.
+    #[serde(rename = "cores")]
+    Cores,
 }
 
 impl FactorTarget {

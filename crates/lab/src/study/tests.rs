@@ -35,7 +35,7 @@ fn places(port: u16, dir: &str) -> StudyPlaces<'_> {
         [backend(Ipv4Addr::LOCALHOST, 1001), backend(Ipv4Addr::new(10, 91, 2, 2), 1002)];
     let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
     let listen_tls = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port + 1);
-    StudyPlaces { listen, listen_tls, dir, backends: &BACKENDS }
+    StudyPlaces { listen, listen_tls, dir, backends: &BACKENDS, processors: 3 }
 }
 
 fn with(from: &str, to: &str) -> String {
@@ -121,6 +121,26 @@ fn factors_set_kernels_hosts_and_links() {
         let told = of(sets, text).err().unwrap_or_default();
         assert!(told.contains(message), "{told}");
     }
+}
+
+#[test]
+fn factors_set_routes_and_processors() {
+    let of = |sets: &str, text: &str| {
+        let factor =
+            format!("[factor.other]\nsets = \"{sets}\"\nbaseline = \"\"\nlevels = [\"{text}\"]");
+        setting(&factor, text)
+    };
+    let route = of("route", "quickack 1").unwrap();
+    assert!(route.route == "quickack 1" && route.needs_namespaces());
+    let cores = of("cores", "first 1").unwrap();
+    assert!(cores.cores.is_some() && !cores.needs_namespaces());
+    let told = of("route", "quickack").err().unwrap_or_default();
+    assert!(told.contains("row 2 workers: \"quickack\" is no option of a route"), "{told}");
+    let told = of("cores", "all").err().unwrap_or_default();
+    assert!(told.contains("row 2 workers: \"all\" must choose processors"), "{told}");
+    let study =
+        Study::parse("a.toml", &with("%%workers%%", "%%workers%%%%server_processors%%")).unwrap();
+    assert!(study.configuration(&study.rows[0], places(81, "/d")).contains("processes 13;"));
 }
 
 #[test]

@@ -287,8 +287,13 @@ fn the_configurations_of_studies_survive_reading_and_writing() {
         let study = Study::parse(name, text).unwrap();
         for row in study.rows.iter().filter(|row| !row.direct) {
             let backends = &vec![BackendAddress::of_http(address); study.backend.count];
-            let places =
-                StudyPlaces { listen: address, listen_tls: address, dir: "/srv", backends };
+            let places = StudyPlaces {
+                listen: address,
+                listen_tls: address,
+                dir: "/srv",
+                backends,
+                processors: 1,
+            };
             let first = tree(&study.configuration(row, places));
             let again = tree(std::str::from_utf8(&first.write()).unwrap());
             assert_eq!(again, first, "{name}, {}", row.name);
