@@ -57,8 +57,9 @@ fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
     // perf does not report when it begins to count; without the pause, counts would be too low.
     sleep(ATTACH);
     let turn = running.generator.turn();
-    let interrupt = ["-INT".to_owned(), perf.id().to_string()];
-    let _ = Command::new("kill").args(interrupt).stderr(Stdio::null()).status();
+    // Unlike SIGINT, which also ends perf, SIGALRM is not ignored after nohup.
+    let alarm = ["-ALRM".to_owned(), perf.id().to_string()];
+    let _ = Command::new("kill").args(alarm).stderr(Stdio::null()).status();
     let output = perf.wait_with_output().ok()?;
     let calls = read(&String::from_utf8_lossy(&output.stderr));
     let requests = turn.ok()?.requests as f64;
