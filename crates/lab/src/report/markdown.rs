@@ -9,6 +9,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     let study = &record.study;
     let mut text =
         format!("# {}\n\n{}\n", escaped(&study.title), escaped(study.explanation.trim()));
+    if let Some(line) = table::interruption(record) {
+        text.push_str(&format!("\n**{line}**\n"));
+    }
     if !study.source.is_empty() {
         text.push_str(&format!("\nSource: {}\n", escaped(&study.source)));
     }

@@ -86,6 +86,13 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     Some(cells)
 }
 
+/// The first line of the report of an interrupted run.
+pub(super) fn interruption(record: &StudyRecord) -> Option<String> {
+    let (complete, blocks) = (record.complete_blocks(), record.blocks);
+    (complete < blocks)
+        .then(|| format!("Interrupted after {complete} of {blocks} blocks; --resume goes on."))
+}
+
 /// The warning at the top of the report if most turns were disturbed.
 pub(super) fn warning(record: &StudyRecord) -> Vec<String> {
     let marked = record.turns.iter().filter(|turn| !turn.marks.is_empty()).count();

@@ -7,7 +7,8 @@ use crate::record::StudyRecord;
 
 /// The whole report.
 pub(crate) fn of(record: &StudyRecord) -> String {
-    let mut text = format!("{}\n", record.study.title);
+    let interruption = table::interruption(record).map(|line| line + "\n\n");
+    let mut text = format!("{}{}\n", interruption.unwrap_or_default(), record.study.title);
     for (number, line) in table::warning(record).iter().enumerate() {
         let _ = writeln!(text, "{}{line}", if number == 0 { "\n" } else { "" });
     }
@@ -93,6 +94,15 @@ mod tests {
         assert!(text.starts_with(head), "{text}");
         record.turns[0].marks.clear();
         assert!(!super::of(&record).contains("doubtful"));
+    }
+
+    #[test]
+    fn a_report_of_an_interrupted_run_begins_with_that() {
+        let mut record = record(4);
+        record.blocks = 40;
+        let text = super::of(&record);
+        let head = "Interrupted after 4 of 40 blocks; --resume goes on.\n\nA <study>\n";
+        assert!(text.starts_with(head) && text.contains("too few turns"), "{text}");
     }
 
     #[test]

@@ -17,8 +17,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
+         <h1>{title}</h1>\n{}<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
         charts::STYLE,
+        interruption(record),
         escaped(study.explanation.trim()),
         source(&study.source),
         warning(record),
@@ -32,6 +33,12 @@ fn source(source: &str) -> String {
         "" => String::new(),
         _ => format!("<p class=\"source\">Source: {}</p>\n", escaped(source)),
     }
+}
+
+fn interruption(record: &StudyRecord) -> String {
+    table::interruption(record).map_or_else(String::new, |line| {
+        format!("<p class=\"doubt\"><strong>{}</strong></p>\n", escaped(&line))
+    })
 }
 
 /// A warning above the first chart if most turns were disturbed.
