@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::LatencyCounts;
+
 /// The figures of a turn.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct MeasuredRun {
@@ -11,9 +13,16 @@ pub(crate) struct MeasuredRun {
     pub(crate) rate: f64,
     pub(crate) mean_us: f64,
     pub(crate) p50_us: f64,
+    #[serde(default)]
+    pub(crate) p90_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
+    #[serde(default)]
+    pub(crate) p9999_us: f64,
     pub(crate) max_us: f64,
+    /// Old records have none.
+    #[serde(rename = "latency_us", default, skip_serializing_if = "LatencyCounts::is_empty")]
+    pub(crate) latencies: LatencyCounts,
     /// CPU time of the server's processes per request.
     pub(crate) cpu_us: f64,
     /// The shares of it in user space and in the kernel.
@@ -69,13 +78,15 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-const MEASURES: [StudyMeasure; 19] = [
+const MEASURES: [StudyMeasure; 21] = [
     RATE,
     CPU,
     StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
     P50,
+    StudyMeasure { key: "p90", name: "p90", of: |run| run.p90_us, text: latency },
     P99,
     P999,
+    StudyMeasure { key: "p9999", name: "p99.99", of: |run| run.p9999_us, text: latency },
     MAX,
     StudyMeasure { key: "user", name: "user/request", of: |run| run.user_us, text: microseconds },
     StudyMeasure {
