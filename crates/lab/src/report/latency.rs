@@ -2,7 +2,6 @@
 
 use statistics::Interval;
 
-use super::table::Cells;
 use crate::distribution::{LatencyEffects, QUANTILES, UnknownLatency};
 use crate::effect::{self, EffectVerdict};
 use crate::record::{StudyRecord, Subject};
@@ -18,7 +17,7 @@ pub(super) fn explanation(record: &StudyRecord) -> Option<String> {
 
 /// The quantiles of each row of a program, and below them their changes compared with the row's
 /// baseline; `None` if the record has no latencies.
-pub(super) fn of_program(record: &StudyRecord, program: usize) -> Option<Cells> {
+pub(super) fn of_program(record: &StudyRecord, program: usize) -> Option<Vec<Vec<String>>> {
     let own = record.subjects().filter(|subject| subject.program == program);
     let own: Vec<Subject> = own.collect();
     let effects = LatencyEffects::of(record, &own);

@@ -1,7 +1,7 @@
 //! A plot of curves over a common axis, with a line of text for each curve above it.
 //!
-//! Positions are per cent of the plot's width and height. Curves are drawn as short lines, because a
-//! polyline cannot be placed in per cent.
+//! Positions are per cent of the plot's width and height. Curves are drawn as short lines, because
+//! a polyline cannot be placed in per cent.
 
 use super::super::markup::escaped;
 
