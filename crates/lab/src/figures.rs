@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::LatencyCounts;
+
 /// The figures of a turn.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct MeasuredRun {
@@ -11,9 +13,16 @@ pub(crate) struct MeasuredRun {
     pub(crate) rate: f64,
     pub(crate) mean_us: f64,
     pub(crate) p50_us: f64,
+    #[serde(default)]
+    pub(crate) p90_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
+    #[serde(default)]
+    pub(crate) p9999_us: f64,
     pub(crate) max_us: f64,
+    /// Old records have none.
+    #[serde(rename = "latency_us", default, skip_serializing_if = "LatencyCounts::is_empty")]
+    pub(crate) latencies: LatencyCounts,
     /// CPU time of the server's processes per request.
     pub(crate) cpu_us: f64,
     /// The shares of it in user space and in the kernel.
@@ -75,13 +84,15 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-const MEASURES: [StudyMeasure; 21] = [
+const MEASURES: &[StudyMeasure] = &[
     RATE,
     CPU,
     StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
     P50,
+    StudyMeasure { key: "p90", name: "p90", of: |run| run.p90_us, text: latency },
     P99,
     P999,
+    StudyMeasure { key: "p9999", name: "p99.99", of: |run| run.p9999_us, text: latency },
     MAX,
     StudyMeasure { key: "user", name: "user/request", of: |run| run.user_us, text: microseconds },
     StudyMeasure {
@@ -161,7 +172,7 @@ pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
 
 /// The column of a name: `rate`, `rate effect`, `rate overall`, `found`.
 pub(crate) fn column(name: &str) -> Option<StudyColumn> {
-    let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
+    let measure = |key: &str| MEASURES.iter().copied().find(|measure| measure.key == key);
     // Figures that may be 0 have no ratio.
     let ratio = |key: &str| measure(key).filter(|_| !COUNTS.contains(&key));
     match name.split_once(' ') {
@@ -175,7 +186,7 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
 
 /// The names allowed in `columns`, as an error message.
 pub(crate) fn column_names() -> String {
-    let keys = MEASURES.map(|measure| measure.key).join(", ");
+    let keys = MEASURES.iter().map(|measure| measure.key).collect::<Vec<_>>().join(", ");
     let counts = COUNTS.join(", ");
     let ratios = format!("alone or (not {counts}) with \" effect\" or \" overall\"");
     format!("it must be found, or one of {keys}, {ratios}")

@@ -9,6 +9,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     let study = &record.study;
     let mut text =
         format!("# {}\n\n{}\n", escaped(&study.title), escaped(study.explanation.trim()));
+    if let Some(line) = table::interruption(record) {
+        text.push_str(&format!("\n**{line}**\n"));
+    }
     if !study.source.is_empty() {
         text.push_str(&format!("\nSource: {}\n", escaped(&study.source)));
     }
@@ -24,8 +27,8 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         let images = images(&charts::of_program(record, program));
         let cells = rows(&table::effects(record, program));
         text.push_str(&format!("\n## {}\n\n{images}{cells}", of.name));
-        for cells in [table::factors(record, program), table::calls(record, program)] {
-            text.push_str(&cells.map_or_else(String::new, |cells| format!("\n{}", rows(&cells))));
+        for cells in table::further(record, program) {
+            text.push_str(&format!("\n{}", rows(&cells)));
         }
     }
     if let Some(cells) = table::programs(record) {
@@ -66,7 +69,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::record;
+    use crate::testing::{add_program, record};
 
     #[test]
     fn a_report_of_doubtful_turns_begins_with_a_warning() {
@@ -81,8 +84,7 @@ mod tests {
     #[test]
     fn each_chart_precedes_the_tables_of_its_section() {
         let mut record = record(8);
-        record.programs.push(record.programs[0].clone());
-        record.programs[1].name = "nginx".to_owned();
+        add_program(&mut record, "nginx");
         record.study.rows[0].name = "a [b".to_owned();
         let text = super::of(&record);
         for chart in super::charts::all(&record) {

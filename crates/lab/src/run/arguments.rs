@@ -31,7 +31,8 @@ Options:
   -h, --help      print this help
 
 As root, client, server and backends are hosts of their own: network namespaces joined by links.
-Without root they share loopback addresses. Ctrl-C keeps the blocks that are complete.
+Without root they share loopback addresses. Ctrl-C ends the run with a report of the blocks that are
+complete (exit code 130, or 4 with --fail-if); a second one ends it at once.
 ";
 
 /// The arguments after `run`.

@@ -196,8 +196,7 @@ impl StudyFolder {
         let mut record: StudyRecord =
             serde_json::from_value(old).map_err(|error| of_file(error.to_string()))?;
         record.blocks = record.blocks.max(new.blocks);
-        let complete = record.complete_blocks();
-        record.turns.retain(|turn| turn.block < complete);
+        record.keep_complete_blocks();
         Ok(Some(record))
     }
 

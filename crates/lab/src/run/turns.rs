@@ -2,6 +2,7 @@
 //! disturbances of the machine affect all of them alike.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use processes::machine;
@@ -29,6 +30,18 @@ pub(super) struct TurnSettings<'t> {
     pub(super) weir: &'t Path,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
+    /// Set by Ctrl-C.
+    pub(super) interrupted: &'t AtomicBool,
+}
+
+impl TurnSettings<'_> {
+    /// An error after Ctrl-C.
+    fn go_on(&self) -> Result<(), String> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err("interrupted".to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Takes the turns that the record lacks, and keeps the record after each block.
@@ -46,7 +59,7 @@ pub(super) fn take(
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
     let cores = cores.as_ref();
     let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
-    let mut subjects = start(&ground, programs)?;
+    let mut subjects = start(&ground, programs, with)?;
     if !record.study.load.errors {
         probe(record, &subjects, with.weir)?;
     }
@@ -56,14 +69,18 @@ pub(super) fn take(
     for block in first..record.blocks {
         if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
             subjects.clear();
-            subjects = start(&ground, programs)?;
+            subjects = start(&ground, programs, with)?;
             warm_up(record, &mut subjects)?;
         }
         if let Some(limit) = with.wait_idle {
-            machine::wait_until_quiet(limit, &mut progress::wait)?;
+            machine::wait_until_quiet(limit, &mut |shares| {
+                progress::wait(shares);
+                with.go_on().is_ok()
+            })?;
         }
         random.shuffle(&mut subjects);
         for running in &mut subjects {
+            with.go_on()?;
             let taken =
                 TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
@@ -75,18 +92,20 @@ pub(super) fn take(
         progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
     }
     progress::show("");
-    record.calls = calls::count(&mut subjects);
+    record.calls = calls::count(&mut subjects, || with.go_on().is_ok());
     Ok(())
 }
 
 fn start(
     ground: &SubjectGround<'_>,
     programs: &[ServerProgram],
+    with: &TurnSettings<'_>,
 ) -> Result<Vec<RunningSubject>, String> {
     let mut subjects = Vec::new();
     for (program, of) in programs.iter().enumerate() {
         let rows = ground.study.rows.iter().enumerate();
         for (row, said) in rows.filter(|(_, row)| of.record.can_have(row)) {
+            with.go_on()?;
             let started = RunningSubject::start(ground, Subject { program, row }, of, said);
             subjects.push(started.map_err(|why| {
                 format!("row \"{}\" does not start with {}: {why}", said.name, of.record.name)

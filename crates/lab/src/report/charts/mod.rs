@@ -1,8 +1,9 @@
 //! The charts of a report. The page and the charts' own files share their drawing.
 
 mod chart;
+mod distribution;
 mod effects;
-mod latency;
+mod plot;
 mod scale;
 mod scaling;
 
@@ -45,7 +46,7 @@ pub(super) fn of_program(record: &StudyRecord, program: usize) -> Vec<ReportChar
     ));
     let charts = charts
         .chain(scaling::chart(file("scaling"), record, program))
-        .chain([latency::chart(file("latency"), record, program)]);
+        .chain(distribution::chart(file("latency"), record, program));
     charts.filter(|chart| !chart.is_empty()).collect()
 }
 
@@ -123,7 +124,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::record;
+    use crate::testing::{add_program, record};
 
     fn files(record: &StudyRecord) -> Vec<String> {
         all(record).into_iter().map(|chart| chart.file).collect()
@@ -133,9 +134,8 @@ mod tests {
     fn each_chart_has_a_file_of_its_own() {
         let mut record = record(8);
         record.name = "my/own study.toml".to_owned();
-        record.programs.push(record.programs[0].clone());
+        add_program(&mut record, "/a-weir");
         record.programs[0].name = "/a/weir".to_owned();
-        record.programs[1].name = "/a-weir".to_owned();
         let of = |section: &str, keys: &[&str]| {
             let name = |key: &&str| format!("own-study-{section}-{key}.svg");
             keys.iter().map(name).collect::<Vec<_>>()
@@ -150,6 +150,7 @@ mod tests {
     fn a_chart_without_rows_is_left_out() {
         let mut record = record(8);
         record.study.rows.truncate(1);
+        record.turns.retain(|turn| turn.row == 0);
         assert_eq!(files(&record), ["study-weir-latency.svg"]);
     }
 }
