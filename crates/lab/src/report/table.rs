@@ -148,14 +148,27 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     if record.study.factors.values().any(|factor| factor.sets.is_of_the_load()) {
         connections.push_str(" unless a row says otherwise");
     }
-    vec![
+    let mut lines = vec![
         format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms),
         connections,
         placed.to_owned(),
         record.hosts.clone(),
         format!("{}, {} processors, {}", machine.processor, machine.processors, machine.system),
         programs.collect::<Vec<_>>().join("; "),
+    ];
+    lines.extend(left_out(record));
+    lines.extend_from_slice(&record.remarks);
+    lines.extend([
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
-    ]
+    ]);
+    lines
+}
+
+/// The rows that were left out, with reasons.
+fn left_out(record: &StudyRecord) -> impl Iterator<Item = String> {
+    record.left_out.iter().map(|out| {
+        let (row, program) = (&record.rows()[out.row].name, &record.programs[out.program].name);
+        format!("row \"{row}\" with {program} is left out: {}", out.why)
+    })
 }

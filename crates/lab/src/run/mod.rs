@@ -7,10 +7,13 @@ mod arguments;
 mod backend;
 mod calls;
 pub(crate) mod folder;
+mod foreign;
 pub(crate) mod generator;
+mod idle;
 mod measure;
 pub(crate) mod program;
 mod subject;
+mod turn_generator;
 mod turns;
 
 use std::ffi::OsString;
@@ -56,6 +59,7 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     for program in &programs {
         program.check(&study)?;
     }
+    let left_out = foreign::left_out(&study, programs.len())?;
     let folder = StudyFolder::open(arguments)?;
     let new = StudyRecord {
         format: FORMAT.to_owned(),
@@ -67,6 +71,8 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
         turns: Vec::new(),
         calls: Vec::new(),
+        left_out,
+        remarks: foreign::versions(&study)?,
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);

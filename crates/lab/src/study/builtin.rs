@@ -10,5 +10,7 @@ pub(crate) const BUILT_IN: &[(&str, &str)] = &[
     ("small-file", include_str!("../../studies/small-file.toml")),
     ("http-or-tcp", include_str!("../../studies/http-or-tcp.toml")),
     ("limit-upstream", include_str!("../../studies/limit-upstream.toml")),
+    ("idle", include_str!("../../studies/idle.toml")),
+    ("generators", include_str!("../../studies/generators.toml")),
     ("same", include_str!("../../studies/same.toml")),
 ];

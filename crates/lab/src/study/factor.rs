@@ -36,6 +36,12 @@ pub(crate) enum FactorTarget {
     /// Options of the generator, as words.
     #[serde(rename = "load.options")]
     Options,
+    /// The number of idle connections beside the load.
+    #[serde(rename = "load.idle")]
+    Idle,
+    /// The program that loads the server.
+    #[serde(rename = "generator")]
+    Generator,
     /// Kernel settings of all hosts: `NAME=VALUE`, separated by semicolons.
     #[serde(rename = "kernel")]
     Kernel,
@@ -50,7 +56,16 @@ pub(crate) enum FactorTarget {
 impl FactorTarget {
     /// Whether it is a part of the load.
     pub(crate) fn is_of_the_load(self) -> bool {
-        matches!(self, Self::Connections | Self::Path | Self::Close | Self::Tls | Self::Options)
+        matches!(
+            self,
+            Self::Connections
+                | Self::Path
+                | Self::Close
+                | Self::Tls
+                | Self::Options
+                | Self::Idle
+                | Self::Generator
+        )
     }
 }
 
