@@ -32,10 +32,16 @@ pub(crate) struct MeasuredRun {
     pub(crate) busy: f64,
     /// The memory of the server's processes.
     pub(crate) memory_bytes: f64,
+    /// The memory that the server gained with its idle connections, for each of them.
+    #[serde(default)]
+    pub(crate) idle_memory_bytes: f64,
     /// Context switches per request.
     pub(crate) switches: f64,
     /// The share of time that the generator's busiest thread was on a processor.
     pub(crate) generator_busy: f64,
+    /// CPU time of the generator per request.
+    #[serde(default)]
+    pub(crate) generator_us: f64,
     /// The share of the machine's time that other virtual machines took (steal).
     pub(crate) stolen: f64,
     /// The share of the machine's time that processes outside the study took.
@@ -110,6 +116,18 @@ const MEASURES: &[StudyMeasure] = &[
         text: |megabytes| format!("{megabytes:.1} MB"),
     },
     StudyMeasure {
+        key: "idle-memory",
+        name: "bytes/idle connection",
+        of: |run| run.idle_memory_bytes,
+        text: some_whole,
+    },
+    StudyMeasure {
+        key: "generator-cpu",
+        name: "generator CPU/request",
+        of: |run| run.generator_us,
+        text: microseconds,
+    },
+    StudyMeasure {
         key: "switches",
         name: "switches/request",
         of: |run| run.switches,
@@ -146,7 +164,8 @@ const MEASURES: &[StudyMeasure] = &[
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 5] = ["errors", "sockets", "established", "time-wait", "switches"];
+const COUNTS: [&str; 6] =
+    ["errors", "sockets", "established", "time-wait", "switches", "idle-memory"];
 
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
@@ -196,12 +215,18 @@ fn whole(number: f64) -> String {
     format!("{number:.0}")
 }
 
+/// The same; 0 is no figure.
+fn some_whole(number: f64) -> String {
+    if number == 0.0 { "-".to_owned() } else { whole(number) }
+}
+
 fn microseconds(us: f64) -> String {
     format!("{us:.2} us")
 }
 
 fn latency(us: f64) -> String {
-    format!("{:.2} ms", us / 1000.0)
+    // Some generators print no percentiles.
+    if us == 0.0 { "-".to_owned() } else { format!("{:.2} ms", us / 1000.0) }
 }
 
 #[cfg(test)]

@@ -27,6 +27,20 @@ pub(crate) struct StudyRecord {
     pub(crate) turns: Vec<TurnRecord>,
     /// System calls per request, counted in one turn of each row whose other figures are not used.
     pub(crate) calls: Vec<CallsRecord>,
+    /// Rows that were not measured.
+    #[serde(default)]
+    pub(crate) left_out: Vec<LeftOutRecord>,
+    /// Further lines for the report.
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
+}
+
+/// A row that a program does not have, because this machine lacks something for it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct LeftOutRecord {
+    pub(crate) program: usize,
+    pub(crate) row: usize,
+    pub(crate) why: String,
 }
 
 /// The name of the count of all system calls.
@@ -98,7 +112,9 @@ impl StudyRecord {
     /// Whether a program has turns of a row.
     pub(crate) fn has(&self, subject: Subject) -> bool {
         let (program, row) = (&self.programs[subject.program], &self.rows()[subject.row]);
-        program.can_have(row)
+        let is_left_out =
+            |out: &LeftOutRecord| (out.program, out.row) == (subject.program, subject.row);
+        program.can_have(row) && !self.left_out.iter().any(is_left_out)
     }
 
     /// Every row of every program.

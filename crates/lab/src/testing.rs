@@ -68,6 +68,8 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         }],
         blocks,
         calls: Vec::new(),
+        left_out: Vec::new(),
+        remarks: Vec::new(),
         turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
     }
 }

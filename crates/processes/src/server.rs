@@ -53,13 +53,18 @@ pub(crate) fn cores(list: &str) -> Vec<usize> {
     cores
 }
 
+/// The system's limit of open files of a process.
+pub fn descriptors_max() -> Result<u64, String> {
+    let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    hard.ok_or_else(|| "/proc/self/limits has no \"Max open files\"".to_owned())
+}
+
 /// Raises the limit of open files of this process and the servers that it starts to the system's
 /// limit.
 pub fn raise_descriptors() -> Result<(), String> {
-    let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let hard = line.and_then(|line| line.split_whitespace().nth(1));
-    let hard = hard.ok_or("/proc/self/limits has no \"Max open files\"")?;
+    let hard = descriptors_max()?;
     let mut prlimit = Command::new("prlimit");
     prlimit.arg(format!("--pid={}", std::process::id())).arg(format!("--nofile={hard}:{hard}"));
     match prlimit.status() {

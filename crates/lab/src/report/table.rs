@@ -176,9 +176,21 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         record.hosts.clone(),
         format!("{}, {} processors, {}", machine.processor, machine.processors, machine.system),
         programs.collect::<Vec<_>>().join("; "),
+    ];
+    lines.extend(left_out(record));
+    lines.extend_from_slice(&record.remarks);
+    lines.extend([
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
-    ];
+    ]);
     lines.splice(1..1, latency::explanation(record));
     lines
+}
+
+/// The rows that were left out, with reasons.
+fn left_out(record: &StudyRecord) -> impl Iterator<Item = String> {
+    record.left_out.iter().map(|out| {
+        let (row, program) = (&record.rows()[out.row].name, &record.programs[out.program].name);
+        format!("row \"{row}\" with {program} is left out: {}", out.why)
+    })
 }

@@ -52,6 +52,7 @@ fn aligned(cells: &table::Cells) -> String {
 #[cfg(test)]
 mod tests {
     use crate::distribution::LatencyCounts;
+    use crate::record::LeftOutRecord;
     use crate::testing::{add_program, record};
 
     #[test]
@@ -137,5 +138,18 @@ mod tests {
         let row = lines.next().unwrap_or_default();
         let p50 = "-50.0 % [-50.0 -50.0]  -49.8 % [-49.8 -49.8]  -37.3 % [-37.3 -37.3]  too few ";
         assert!(row.contains(p50), "{text}");
+    }
+
+    #[test]
+    fn rows_that_were_left_out_are_named() {
+        let mut record = record(8);
+        let why = "wrk is not installed".to_owned();
+        record.left_out.push(LeftOutRecord { program: 0, row: 1, why });
+        record.remarks.push("ab 2.3".to_owned());
+        record.turns.retain(|turn| turn.row == 0);
+        let text = super::of(&record);
+        let lines = "row \"two\" with weir is left out: wrk is not installed\nab 2.3\n";
+        assert!(text.contains(lines) && !text.contains("\ntwo "), "{text}");
+        assert_eq!(record.complete_blocks(), 8);
     }
 }

@@ -31,6 +31,8 @@ pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> 
     measured.established = established;
     after.tell_since(&before, &mut measured);
     measured.memory_bytes = procfs::memory(running.pid)?;
+    let idle = running.idle.as_ref();
+    measured.idle_memory_bytes = idle.map_or(0.0, |idle| idle.bytes_each(measured.memory_bytes));
     Ok(measured)
 }
 
@@ -54,6 +56,7 @@ struct Account {
     switches: u64,
     traffic: Traffic,
     machine: MachineTime,
+    generator_s: f64,
     /// CPU seconds of the study's own processes: server, backends, generator.
     own_s: f64,
 }
@@ -63,6 +66,7 @@ impl Account {
         let pid = running.pid;
         let cpu_s = procfs::cpu_s(pid)?;
         let others = running.backends.iter().filter(|backend| backend.pid() != pid);
+        let generator_s = running.generator.cpu_s()?;
         let backends_s: f64 = others.filter_map(|of| procfs::cpu_s(of.pid()).ok()).sum();
         Ok(Self {
             cpu_s,
@@ -70,7 +74,8 @@ impl Account {
             switches: procfs::switches(pid),
             traffic: procfs::traffic(pid, hosts::counts)?,
             machine: MachineTime::now(),
-            own_s: cpu_s + backends_s + procfs::cpu_s(running.generator.pid())?,
+            generator_s,
+            own_s: cpu_s + backends_s + generator_s,
         })
     }
 
@@ -80,6 +85,12 @@ impl Account {
         let cpu_s = (self.cpu_s - before.cpu_s).max(0.0);
         measured.cpu_us = cpu_s * 1e6 / requests;
         measured.busy = cpu_s / seconds;
+        let generator_s = self.generator_s - before.generator_s;
+        measured.generator_us = generator_s * 1e6 / requests;
+        if measured.generator_busy == 0.0 {
+            // Another generator does not tell; it has one thread.
+            measured.generator_busy = (generator_s / seconds).min(1.0);
+        }
         // A worker that ended in between takes its ticks with it.
         let user = self.ticks.0.saturating_sub(before.ticks.0);
         let system = self.ticks.1.saturating_sub(before.ticks.1);

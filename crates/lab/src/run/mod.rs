@@ -7,10 +7,13 @@ mod arguments;
 mod backend;
 mod calls;
 pub(crate) mod folder;
+mod foreign;
 pub(crate) mod generator;
+mod idle;
 mod measure;
 pub(crate) mod program;
 mod subject;
+mod turn_generator;
 mod turns;
 
 use std::ffi::OsString;
@@ -70,6 +73,7 @@ pub fn run(
     for program in &programs {
         program.check(&study)?;
     }
+    let left_out = foreign::left_out(&study, programs.len())?;
     let folder = StudyFolder::open(arguments)?;
     let new = StudyRecord {
         format: FORMAT.to_owned(),
@@ -81,6 +85,8 @@ pub fn run(
         blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),
         calls: Vec::new(),
+        left_out,
+        remarks: foreign::versions(&study)?,
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);

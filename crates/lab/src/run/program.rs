@@ -87,7 +87,8 @@ impl ServerProgram {
     }
 }
 
-fn in_path(name: &str) -> Option<PathBuf> {
+/// The file of a program in PATH.
+pub(super) fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok())
 }

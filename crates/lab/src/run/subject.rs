@@ -8,8 +8,10 @@ use processes::topology::ProcessorMap;
 
 use super::backend::StudyBackend;
 use super::folder::ServerFolder;
-use super::generator::{GeneratorTurn, RunningGenerator};
+use super::generator::GeneratorTurn;
+use super::idle::IdleHolders;
 use super::program::ServerProgram;
+use super::turn_generator::TurnGenerator;
 use crate::hosts::{HostRole, RowHosts, StudyNetwork};
 use crate::record::Subject;
 use crate::study::{PlacedCores, RowSetting, Study, StudyLoad, StudyRow};
@@ -36,12 +38,16 @@ pub(super) struct RunningSubject {
     /// The process whose CPU time counts.
     pub(super) pid: u32,
     pub(super) turn: GeneratorTurn,
-    pub(super) generator: RunningGenerator,
+    pub(super) generator: TurnGenerator,
+    /// The number of idle connections that the row has.
+    idle_count: u32,
+    /// They are opened after the first turn.
+    pub(super) idle: Option<IdleHolders>,
     // Dropped before its backends.
     _server: Option<(MeasuredServer, ServerFolder)>,
     pub(super) backends: Vec<StudyBackend>,
     // Dropped last: all other parts run on these hosts.
-    _hosts: RowHosts,
+    hosts: RowHosts,
 }
 
 impl RunningSubject {
@@ -71,8 +77,20 @@ impl RunningSubject {
             turn.options.push(format!("-t{}", place.threads(setting.load.connections)));
         }
         hosts.wait_for_links()?;
-        let generator = turn.start(ground.weir)?;
-        Ok(Self { subject, pid, turn, generator, backends, _server: server, _hosts: hosts })
+        let generator = TurnGenerator::start(&turn, &setting.load, ground.weir)?;
+        let (idle_count, idle) = (setting.load.idle, None);
+        let _server = server;
+        Ok(Self { subject, pid, turn, generator, idle_count, idle, _server, backends, hosts })
+    }
+
+    /// Opens the row's idle connections. The server has been at work by then, so that its memory
+    /// grows for them alone.
+    pub(super) fn open_idle(&mut self, weir: &Path) -> Result<(), String> {
+        if self.idle_count > 0 {
+            let (count, client) = (self.idle_count.into(), (&self.turn, &self.hosts.sources[..]));
+            self.idle = Some(IdleHolders::open(count, client, weir, self.pid)?);
+        }
+        Ok(())
     }
 }
 
@@ -129,17 +147,19 @@ impl SubjectPlace<'_> {
 }
 
 fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> GeneratorTurn {
-    let url = match load.udp {
+    let url = |path: &str| match load.udp {
         true => format!("udp://{address}"),
-        false if load.tls => format!("https://{address}{}", load.path),
-        false => format!("http://{address}{}", load.path),
+        false if load.tls => format!("https://{address}{path}"),
+        false => format!("http://{address}{path}"),
     };
+    let mut urls = load.paths().map(url);
     let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
         placed,
         connections: load.connections,
         turn_ms: load.turn_ms,
         options: close.into_iter().chain(load.options.iter().cloned()).collect(),
-        url,
+        url: urls.next().unwrap_or_default(),
+        further_urls: urls.collect(),
     }
 }

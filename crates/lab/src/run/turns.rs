@@ -9,13 +9,14 @@ use processes::machine;
 use processes::server::Cores;
 use statistics::SplitMix;
 
+use super::idle::IdleHolders;
 use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
 use crate::hosts::StudyNetwork;
 use crate::progress;
-use crate::record::{StudyRecord, Subject, TurnRecord};
+use crate::record::{LeftOutRecord, StudyRecord, Subject, TurnRecord};
 
 /// The most repeats of a disturbed turn.
 const REPEATS_MAX: usize = 2;
@@ -59,18 +60,26 @@ pub(super) fn take(
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
     let cores = cores.as_ref();
     let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
-    let mut subjects = start(&ground, programs, with)?;
+    let mut subjects = start(&ground, programs, record, with)?;
     if !record.study.load.errors {
         probe(record, &subjects, with.weir)?;
     }
-    let pinned = cores.is_some();
+    // Generators that are compared are meant to be the limit.
+    let pinned = cores.is_some() && !record.study.compares_generators();
     warm_up(record, &mut subjects)?;
+    let left_out = open_idle(record, &mut subjects, with.weir)?;
+    record.left_out.extend(left_out);
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
         if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
+            let closed = closed_idle(record, &mut subjects)?;
+            record.remarks.extend(closed);
             subjects.clear();
-            subjects = start(&ground, programs, with)?;
+            subjects = start(&ground, programs, record, with)?;
             warm_up(record, &mut subjects)?;
+            if let Some(out) = open_idle(record, &mut subjects, with.weir)?.first() {
+                return Err(format!("row \"{}\": {}", record.rows()[out.row].name, out.why));
+            }
         }
         if let Some(limit) = with.wait_idle {
             machine::wait_until_quiet(limit, &mut |shares| {
@@ -92,6 +101,8 @@ pub(super) fn take(
         progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
     }
     progress::show("");
+    let closed = closed_idle(record, &mut subjects)?;
+    record.remarks.extend(closed);
     record.calls = calls::count(&mut subjects, || with.go_on().is_ok());
     Ok(())
 }
@@ -99,12 +110,13 @@ pub(super) fn take(
 fn start(
     ground: &SubjectGround<'_>,
     programs: &[ServerProgram],
+    record: &StudyRecord,
     with: &TurnSettings<'_>,
 ) -> Result<Vec<RunningSubject>, String> {
     let mut subjects = Vec::new();
     for (program, of) in programs.iter().enumerate() {
         let rows = ground.study.rows.iter().enumerate();
-        for (row, said) in rows.filter(|(_, row)| of.record.can_have(row)) {
+        for (row, said) in rows.filter(|(row, _)| record.has(Subject { program, row: *row })) {
             with.go_on()?;
             let started = RunningSubject::start(ground, Subject { program, row }, of, said);
             subjects.push(started.map_err(|why| {
@@ -143,6 +155,42 @@ fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), 
         turn.map_err(|why| named(record, running, &why))?;
     }
     Ok(())
+}
+
+/// Opens the idle connections of all rows. Rows whose servers cannot have them end, and are
+/// returned.
+fn open_idle(
+    record: &StudyRecord,
+    subjects: &mut Vec<RunningSubject>,
+    weir: &Path,
+) -> Result<Vec<LeftOutRecord>, String> {
+    let (mut open, mut left_out) = (Vec::new(), Vec::new());
+    for mut running in subjects.drain(..) {
+        let Subject { program, row } = running.subject;
+        match running.open_idle(weir) {
+            Ok(()) => open.push(running),
+            Err(why) if row == 0 => return Err(named(record, &running, &why)),
+            Err(why) => left_out.push(LeftOutRecord { program, row, why }),
+        }
+    }
+    *subjects = open;
+    Ok(left_out)
+}
+
+/// The rows whose idle connections were closed, as lines for the report.
+fn closed_idle(
+    record: &StudyRecord,
+    subjects: &mut [RunningSubject],
+) -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    for running in subjects {
+        let closed = running.idle.as_mut().map_or(Ok(0), IdleHolders::closed)?;
+        if closed > 0 {
+            let why = format!("the server closed {closed} idle connections");
+            lines.push(named(record, running, &why));
+        }
+    }
+    Ok(lines)
 }
 
 /// A failure with the names of its row and program.
