@@ -41,6 +41,12 @@ pub(crate) struct MeasuredRun {
     /// loopback addresses, the sockets of all parts.
     pub(crate) sockets: usize,
     pub(crate) time_wait: usize,
+    /// The share of the time of the server's processors that went to softirqs.
+    #[serde(default)]
+    pub(crate) softirq: f64,
+    /// Time for which the server could run but waited for a processor, per request.
+    #[serde(default)]
+    pub(crate) run_delay_us: f64,
 }
 
 /// A figure, with its name and format in tables.
@@ -69,7 +75,7 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-const MEASURES: [StudyMeasure; 19] = [
+const MEASURES: [StudyMeasure; 21] = [
     RATE,
     CPU,
     StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
@@ -114,10 +120,22 @@ const MEASURES: [StudyMeasure; 19] = [
         of: |run| run.time_wait as f64,
         text: whole,
     },
+    StudyMeasure {
+        key: "softirq",
+        name: "softirq",
+        of: |run| run.softirq * 100.0,
+        text: |percent| format!("{percent:.1} %"),
+    },
+    StudyMeasure {
+        key: "run-delay",
+        name: "run delay/request",
+        of: |run| run.run_delay_us,
+        text: microseconds,
+    },
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 4] = ["errors", "sockets", "time-wait", "switches"];
+const COUNTS: [&str; 6] = ["errors", "sockets", "time-wait", "switches", "softirq", "run-delay"];
 
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
