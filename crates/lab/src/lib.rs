@@ -13,6 +13,7 @@ mod figures;
 pub mod fuzz;
 pub mod gate;
 mod hosts;
+mod profile;
 mod progress;
 mod record;
 mod report;

@@ -8,3 +8,4 @@ pub(crate) mod markdown;
 mod markup;
 mod table;
 pub(crate) mod text;
+pub(crate) mod why;

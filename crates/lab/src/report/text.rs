@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table;
+use super::{table, why};
 use crate::record::StudyRecord;
 
 /// The whole report.
@@ -15,10 +15,13 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", of.name);
         text.push_str(&aligned(&table::effects(record, program)));
-        for cells in [table::factors(record, program), table::calls(record, program)] {
-            text.push_str(
-                &cells.map_or_else(String::new, |cells| format!("\n{}", aligned(&cells))),
-            );
+        let more = [
+            table::factors(record, program),
+            table::calls(record, program),
+            why::counts(record, program),
+        ];
+        for cells in more.into_iter().flatten() {
+            let _ = write!(text, "\n{}", aligned(&cells));
         }
     }
     if let Some(cells) = table::programs(record) {
@@ -26,7 +29,8 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         text.push_str(&aligned(&cells));
     }
     text.push('\n');
-    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+    let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
+    for line in lines.iter().flatten() {
         let _ = writeln!(text, "{line}");
     }
     text

@@ -26,6 +26,7 @@ use turns::TurnSettings;
 
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
+use crate::profile;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
 use crate::report;
 use crate::study::{BUILT_IN, Study};
@@ -52,6 +53,9 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
+    if arguments.profile {
+        profile::check()?;
+    }
     let programs = ServerProgram::all(arguments, weir)?;
     for program in &programs {
         program.check(&study)?;
@@ -67,10 +71,11 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
         turns: Vec::new(),
         calls: Vec::new(),
+        profiles: Vec::new(),
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    let with = TurnSettings { weir, wait_idle: arguments.wait_idle };
+    let with = TurnSettings { weir, wait_idle: arguments.wait_idle, profile: arguments.profile };
     turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
     folder.write_reports(&record)?;
     let results = gate::judge(&record, &arguments.fail_if);

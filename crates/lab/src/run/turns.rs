@@ -13,6 +13,7 @@ use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
 use crate::hosts::StudyNetwork;
+use crate::profile::{self, ProfileRecord};
 use crate::progress;
 use crate::record::{StudyRecord, Subject, TurnRecord};
 
@@ -29,6 +30,8 @@ pub(super) struct TurnSettings<'t> {
     pub(super) weir: &'t Path,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
+    /// Whether to take profiles, unless the record already has them.
+    pub(super) profile: bool,
 }
 
 /// Takes the turns that the record lacks, and keeps the record after each block.
@@ -40,7 +43,8 @@ pub(super) fn take(
     keep: &mut dyn FnMut(&StudyRecord) -> Result<(), String>,
 ) -> Result<(), String> {
     let first = record.complete_blocks();
-    if first == record.blocks {
+    let profiles = with.profile && record.profiles.is_empty();
+    if first == record.blocks && !profiles {
         return Ok(());
     }
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
@@ -76,7 +80,19 @@ pub(super) fn take(
     }
     progress::show("");
     record.calls = calls::count(&mut subjects);
+    if profiles {
+        keep(record)?;
+        record.profiles = subjects.iter_mut().map(profiled).collect();
+    }
     Ok(())
+}
+
+fn profiled(running: &mut RunningSubject) -> ProfileRecord {
+    let Subject { program, row } = running.subject;
+    let generator = &mut running.generator;
+    let mut turn = || generator.turn().map(|measured| measured.requests);
+    let profile = profile::take(running.pid, running.turn.turn_ms, &mut turn);
+    ProfileRecord { program, row, ..profile }
 }
 
 fn start(
