@@ -52,10 +52,11 @@ impl<'r> FlameChart<'r> {
         )
     }
 
-    /// The chart for a page, without caption and style.
+    /// The chart for a page, as wide as the page, without caption and style.
     pub(crate) fn drawing(&self) -> String {
         let (drawing, height) = self.drawn();
-        format!("<svg width=\"{WIDTH}\" height=\"{height}\">\n{drawing}</svg>\n")
+        let view = format!("0 0 {WIDTH} {height}");
+        format!("<svg class=\"wide\" width=\"100%\" viewBox=\"{view}\">\n{drawing}</svg>\n")
     }
 
     /// The drawing and its height.
