@@ -16,6 +16,8 @@ const ATTACH: Duration = Duration::from_millis(300);
 pub(crate) struct PerfProcess {
     /// `None` once it was stopped.
     child: Option<Child>,
+    /// The signal that ends it. SIGINT would be ignored after nohup until perf has its handler.
+    signal: &'static str,
 }
 
 impl PerfProcess {
@@ -25,7 +27,10 @@ impl PerfProcess {
         let mut command = Command::new(PERF);
         command.args(words).args(["-p", &pids]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(Stdio::piped()).spawn();
-        Ok(Self { child: Some(child.map_err(|error| format!("{PERF}: {error}"))?) })
+        let child = child.map_err(|error| format!("{PERF}: {error}"))?;
+        // At these, each writes what it has.
+        let signal = if words.first() == Some(&"record") { "-TERM" } else { "-ALRM" };
+        Ok(Self { child: Some(child), signal })
     }
 
     /// Waits until those that were attached have begun.
@@ -36,8 +41,8 @@ impl PerfProcess {
     /// Ends the watching; returns what perf printed, on its error output.
     pub(crate) fn stop(mut self) -> Result<Output, String> {
         let Some(child) = self.child.take() else { return Err("perf was stopped".to_owned()) };
-        let interrupt = ["-INT".to_owned(), child.id().to_string()];
-        let _ = Command::new("kill").args(interrupt).stderr(Stdio::null()).status();
+        let end = [self.signal.to_owned(), child.id().to_string()];
+        let _ = Command::new("kill").args(end).stderr(Stdio::null()).status();
         child.wait_with_output().map_err(|error| format!("{PERF}: {error}"))
     }
 }
