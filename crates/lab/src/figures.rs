@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::LatencyCounts;
+
 /// The figures of a turn.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct MeasuredRun {
@@ -11,9 +13,16 @@ pub(crate) struct MeasuredRun {
     pub(crate) rate: f64,
     pub(crate) mean_us: f64,
     pub(crate) p50_us: f64,
+    #[serde(default)]
+    pub(crate) p90_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
+    #[serde(default)]
+    pub(crate) p9999_us: f64,
     pub(crate) max_us: f64,
+    /// Old records have none.
+    #[serde(rename = "latency_us", default, skip_serializing_if = "LatencyCounts::is_empty")]
+    pub(crate) latencies: LatencyCounts,
     /// CPU time of the server's processes per request.
     pub(crate) cpu_us: f64,
     /// The shares of it in user space and in the kernel.
@@ -41,6 +50,12 @@ pub(crate) struct MeasuredRun {
     /// loopback addresses, the sockets of all parts.
     pub(crate) sockets: usize,
     pub(crate) time_wait: usize,
+    /// The established ones among them.
+    #[serde(default)]
+    pub(crate) established: usize,
+    /// Bytes of a reply with its head, as the generator received them.
+    #[serde(default)]
+    pub(crate) reply_bytes: f64,
     /// The share of the time of the server's processors that went to softirqs.
     #[serde(default)]
     pub(crate) softirq: f64,
@@ -75,13 +90,15 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-const MEASURES: [StudyMeasure; 21] = [
+const MEASURES: &[StudyMeasure] = &[
     RATE,
     CPU,
     StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
     P50,
+    StudyMeasure { key: "p90", name: "p90", of: |run| run.p90_us, text: latency },
     P99,
     P999,
+    StudyMeasure { key: "p9999", name: "p99.99", of: |run| run.p9999_us, text: latency },
     MAX,
     StudyMeasure { key: "user", name: "user/request", of: |run| run.user_us, text: microseconds },
     StudyMeasure {
@@ -121,6 +138,18 @@ const MEASURES: [StudyMeasure; 21] = [
         text: whole,
     },
     StudyMeasure {
+        key: "established",
+        name: "ESTABLISHED",
+        of: |run| run.established as f64,
+        text: whole,
+    },
+    StudyMeasure {
+        key: "reply-bytes",
+        name: "bytes/reply",
+        of: |run| run.reply_bytes,
+        text: whole,
+    },
+    StudyMeasure {
         key: "softirq",
         name: "softirq",
         of: |run| run.softirq * 100.0,
@@ -135,7 +164,8 @@ const MEASURES: [StudyMeasure; 21] = [
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 6] = ["errors", "sockets", "time-wait", "switches", "softirq", "run-delay"];
+const COUNTS: [&str; 7] =
+    ["errors", "sockets", "established", "time-wait", "switches", "softirq", "run-delay"];
 
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
@@ -145,6 +175,8 @@ const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "fo
 pub(crate) enum StudyColumn {
     Level(StudyMeasure),
     Effect(StudyMeasure),
+    /// The effect compared with the first row, also where `compared_with` names another.
+    Overall(StudyMeasure),
     /// The finding of the study's source.
     Found,
 }
@@ -157,23 +189,26 @@ pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
     }
 }
 
-/// The column of a name: `rate`, `rate effect`, `found`.
+/// The column of a name: `rate`, `rate effect`, `rate overall`, `found`.
 pub(crate) fn column(name: &str) -> Option<StudyColumn> {
-    let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
-    match (name, name.strip_suffix(" effect")) {
-        ("found", _) => Some(StudyColumn::Found),
-        // Figures that may be 0 have no ratio.
-        (_, Some(key)) if !COUNTS.contains(&key) => measure(key).map(StudyColumn::Effect),
-        (_, Some(_)) => None,
-        (key, None) => measure(key).map(StudyColumn::Level),
+    let measure = |key: &str| MEASURES.iter().copied().find(|measure| measure.key == key);
+    // Figures that may be 0 have no ratio.
+    let ratio = |key: &str| measure(key).filter(|_| !COUNTS.contains(&key));
+    match name.split_once(' ') {
+        None if name == "found" => Some(StudyColumn::Found),
+        None => measure(name).map(StudyColumn::Level),
+        Some((key, "effect")) => ratio(key).map(StudyColumn::Effect),
+        Some((key, "overall")) => ratio(key).map(StudyColumn::Overall),
+        Some(_) => None,
     }
 }
 
 /// The names allowed in `columns`, as an error message.
 pub(crate) fn column_names() -> String {
-    let keys = MEASURES.map(|measure| measure.key).join(", ");
+    let keys = MEASURES.iter().map(|measure| measure.key).collect::<Vec<_>>().join(", ");
     let counts = COUNTS.join(", ");
-    format!("it must be found, or one of {keys}, alone or (not {counts}) with \" effect\"")
+    let ratios = format!("alone or (not {counts}) with \" effect\" or \" overall\"");
+    format!("it must be found, or one of {keys}, {ratios}")
 }
 
 fn whole(number: f64) -> String {
@@ -186,4 +221,20 @@ fn microseconds(us: f64) -> String {
 
 fn latency(us: f64) -> String {
     format!("{:.2} ms", us / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_levels_effects_or_findings() {
+        assert!(matches!(column("rate"), Some(StudyColumn::Level(_))));
+        assert!(matches!(column("rate effect"), Some(StudyColumn::Effect(_))));
+        assert!(matches!(column("reply-bytes overall"), Some(StudyColumn::Overall(_))));
+        assert!(matches!(column("found"), Some(StudyColumn::Found)));
+        for name in ["found effect", "rate total", "established effect", "errors overall", "x"] {
+            assert!(column(name).is_none(), "{name}");
+        }
+    }
 }

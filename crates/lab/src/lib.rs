@@ -4,6 +4,7 @@
 //! make a configuration faster; [`doctor`] compares the configuration with the machine's limits,
 //! without load.
 
+mod distribution;
 pub mod doctor;
 mod effect;
 mod factorial;

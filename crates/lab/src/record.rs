@@ -119,6 +119,17 @@ impl StudyRecord {
         let count = |block: usize| self.turns.iter().filter(|turn| turn.block == block).count();
         (0..self.blocks).take_while(|block| count(*block) == each).count()
     }
+
+    /// Drops the turns of a block that was interrupted.
+    pub(crate) fn keep_complete_blocks(&mut self) {
+        let complete = self.complete_blocks();
+        self.turns.retain(|turn| turn.block < complete);
+    }
+
+    /// Whether blocks are missing.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.complete_blocks() < self.blocks
+    }
 }
 
 impl ProgramRecord {

@@ -5,6 +5,7 @@ use std::path::Path;
 use conf::MemoryFiles;
 use sandbox::EditableTree;
 
+use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
 use crate::profile::{ProfileRecord, parsers};
 use crate::record::{FORMAT, MachineRecord, ProgramRecord, StudyRecord, TurnRecord};
@@ -36,6 +37,7 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         rate: 3333.0,
         cpu_us: 5.0,
         p99_us: 100.0,
+        latencies: LatencyCounts::of([(80, 900), (100, 100)]),
         ..MeasuredRun::default()
     };
     let turn = |block, row| TurnRecord {
@@ -83,6 +85,14 @@ pub(crate) fn profiled(blocks: usize) -> StudyRecord {
         record.profiles.push(profile);
     }
     record
+}
+
+/// Adds a program whose turns are those of the first.
+pub(crate) fn add_program(record: &mut StudyRecord, name: &str) {
+    record.programs.push(ProgramRecord { name: name.to_owned(), ..record.programs[0].clone() });
+    let turns = record.turns.iter().filter(|turn| turn.program == 0).cloned();
+    let turns = turns.map(|turn| TurnRecord { program: record.programs.len() - 1, ..turn });
+    record.turns.extend(turns.collect::<Vec<_>>());
 }
 
 /// The tree of a text, read as `/etc/nginx/nginx.conf`.

@@ -112,10 +112,10 @@ impl MachineShares {
 }
 
 /// Waits until the machine is quiet, for `limit` at most. `report` is called after each look at a
-/// busy machine.
+/// busy machine, and returns whether to go on waiting.
 pub fn wait_until_quiet(
     limit: Duration,
-    report: &mut dyn FnMut(MachineShares),
+    report: &mut dyn FnMut(MachineShares) -> bool,
 ) -> Result<(), String> {
     let begun = Instant::now();
     wait(&mut MachineShares::look, &mut || begun.elapsed() < limit, report).map_err(|shares| {
@@ -133,7 +133,7 @@ pub fn wait_until_quiet(
 fn wait(
     look: &mut dyn FnMut() -> MachineShares,
     has_time: &mut dyn FnMut() -> bool,
-    report: &mut dyn FnMut(MachineShares),
+    report: &mut dyn FnMut(MachineShares) -> bool,
 ) -> Result<(), MachineShares> {
     loop {
         let shares = look();
@@ -143,7 +143,9 @@ fn wait(
         if !has_time() {
             return Err(shares);
         }
-        report(shares);
+        if !report(shares) {
+            return Ok(());
+        }
         thread::sleep(PAUSE);
     }
 }
@@ -180,9 +182,14 @@ mod tests {
         let mut looks = vec![MachineShares::default(), busy];
         let mut reports = 0;
         let mut look = || looks.pop().unwrap_or_default();
-        assert_eq!(wait(&mut look, &mut || true, &mut |_| reports += 1), Ok(()));
+        let mut report = |_| {
+            reports += 1;
+            true
+        };
+        assert_eq!(wait(&mut look, &mut || true, &mut report), Ok(()));
         assert_eq!(reports, 1);
-        let waited = wait(&mut || busy, &mut || false, &mut |_| {});
+        let waited = wait(&mut || busy, &mut || false, &mut |_| true);
         assert_eq!(waited, Err(busy));
+        assert_eq!(wait(&mut || busy, &mut || true, &mut |_| false), Ok(()), "given up");
     }
 }

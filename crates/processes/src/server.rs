@@ -51,7 +51,7 @@ fn cores_in(status: &str) -> Vec<usize> {
 }
 
 /// The numbers in a list such as `0-1,4`.
-fn cores(list: &str) -> Vec<usize> {
+pub(crate) fn cores(list: &str) -> Vec<usize> {
     let mut cores = Vec::new();
     for range in list.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -10,8 +10,8 @@ mod order;
 mod random;
 mod student;
 
-pub use bootstrap::median_interval;
+pub use bootstrap::{interval_of_samples, median_interval, resampled};
 pub use interval::Interval;
-pub use order::{median, quantile, quartiles};
+pub use order::{median, quantile};
 pub use random::SplitMix;
-pub use student::{geometric_mean, mean_ratio, ratio_of_means, t_95};
+pub use student::{geometric_mean, ratio_of_means, t_95};

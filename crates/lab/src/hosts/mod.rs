@@ -13,7 +13,8 @@ use crate::study::{RowSetting, Study};
 
 /// The kind of hosts that this machine can have.
 pub(crate) enum StudyNetwork {
-    Namespaces,
+    /// The congestion control of all hosts.
+    Namespaces(&'static str),
     /// The reason.
     Loopback(String),
 }
@@ -58,7 +59,7 @@ impl StudyNetwork {
             return Self::Loopback("network namespaces need root".to_owned());
         }
         match NetworkNamespace::new() {
-            Ok(_) => Self::Namespaces,
+            Ok(probe) => Self::Namespaces(congestion(&probe)),
             Err(why) => Self::Loopback(format!("there are no network namespaces ({why})")),
         }
     }
@@ -66,10 +67,22 @@ impl StudyNetwork {
     /// The line in the report.
     pub(crate) fn told(&self) -> String {
         match self {
-            Self::Namespaces => "hosts are network namespaces joined by veth pairs".to_owned(),
+            Self::Namespaces(congestion) => {
+                format!("hosts are network namespaces joined by veth pairs, with {congestion}")
+            }
             Self::Loopback(why) => format!("all parts share loopback addresses: {why}"),
         }
     }
+}
+
+/// The setting of the congestion control.
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+
+/// The congestion control of hosts: Linux' default, or reno where a namespace may not choose it.
+/// The machine's own would decide more than most rows. BBR sends large replies by a timer, and to
+/// set one costs a virtual machine more than the reply.
+fn congestion(probe: &NetworkNamespace) -> &'static str {
+    if probe.set_kernel(CONGESTION, "cubic").is_ok() { "cubic" } else { "reno" }
 }
 
 /// `Uid: real effective saved filesystem`

@@ -10,6 +10,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     let study = &record.study;
     let mut text =
         format!("# {}\n\n{}\n", escaped(&study.title), escaped(study.explanation.trim()));
+    if let Some(line) = table::interruption(record) {
+        text.push_str(&format!("\n**{line}**\n"));
+    }
     if !study.source.is_empty() {
         text.push_str(&format!("\nSource: {}\n", escaped(&study.source)));
     }
@@ -25,12 +28,7 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         let images = images(&charts::of_program(record, program));
         let cells = rows(&table::effects(record, program));
         text.push_str(&format!("\n## {}\n\n{images}{cells}", of.name));
-        let more = [
-            table::factors(record, program),
-            table::calls(record, program),
-            why::counts(record, program),
-        ];
-        for cells in more.into_iter().flatten() {
+        for cells in table::further(record, program) {
             text.push_str(&format!("\n{}", rows(&cells)));
         }
         text.extend(why::sections(record, program).iter().map(reasons));
@@ -88,7 +86,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::record;
+    use crate::testing::{add_program, record};
 
     #[test]
     fn a_report_of_doubtful_turns_begins_with_a_warning() {
@@ -103,8 +101,7 @@ mod tests {
     #[test]
     fn each_chart_precedes_the_tables_of_its_section() {
         let mut record = record(8);
-        record.programs.push(record.programs[0].clone());
-        record.programs[1].name = "nginx".to_owned();
+        add_program(&mut record, "nginx");
         record.study.rows[0].name = "a [b".to_owned();
         let text = super::of(&record);
         for chart in super::charts::all(&record) {

@@ -4,6 +4,7 @@
 pub(crate) mod charts;
 mod date;
 pub(crate) mod html;
+mod latency;
 pub(crate) mod markdown;
 mod markup;
 mod table;

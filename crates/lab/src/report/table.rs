@@ -1,9 +1,10 @@
 //! The tables and lines of a report, independent of its format.
 
-use super::date;
+use super::{date, latency, why};
+use crate::distribution::{LatencyEffects, QUANTILES};
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
-use crate::figures::{CPU, P99, RATE, StudyColumn, columns};
+use crate::figures::{CPU, RATE, StudyColumn, columns};
 use crate::record::{ALL_CALLS, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
@@ -18,6 +19,7 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     let head = columns.iter().map(|column| match column {
         StudyColumn::Level(measure) => measure.name.to_owned(),
         StudyColumn::Effect(_) => "effect".to_owned(),
+        StudyColumn::Overall(_) => format!("to {}", record.study.label(0)),
         StudyColumn::Found => "source".to_owned(),
     });
     let mut cells = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
@@ -31,6 +33,10 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
             StudyColumn::Effect(measure) => {
                 effect(record, subject, *measure).map_or_else(|| "baseline".to_owned(), told)
             }
+            StudyColumn::Overall(_) if row == 0 => "baseline".to_owned(),
+            StudyColumn::Overall(measure) => {
+                told(ratio(record, subject, Subject { program, row: 0 }, *measure))
+            }
             StudyColumn::Found => of.found.clone().unwrap_or_default(),
         };
         let name = record.study.label(row);
@@ -39,8 +45,19 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     cells
 }
 
+/// The tables after the first one.
+pub(super) fn further(record: &StudyRecord, program: usize) -> Vec<Cells> {
+    let tables = [
+        latency::of_program(record, program),
+        factors(record, program),
+        calls(record, program),
+        why::counts(record, program),
+    ];
+    tables.into_iter().flatten().collect()
+}
+
 /// The effects of a factorial study's factors, alone and in combination.
-pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
+fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
     if record.study.factorial.is_empty() {
         return None;
     }
@@ -51,7 +68,7 @@ pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
 }
 
 /// System calls per request if they were counted, the most frequent first.
-pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
+fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
     let mut cells = vec![["system calls per request", "all", ""].map(str::to_owned).to_vec()];
     for of in record.calls.iter().filter(|of| of.program == program) {
         let Some(row) = record.rows().get(of.row) else { continue };
@@ -68,22 +85,30 @@ pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
 /// The first program compared with the second, row by row.
 pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     let [first, second] = &record.programs[..] else { return None };
-    let head = [
-        format!("{} to {}", first.name, second.name),
-        RATE.name.to_owned(),
-        CPU.name.to_owned(),
-        P99.name.to_owned(),
-    ];
-    let mut cells = vec![head.to_vec()];
+    let mut head = vec![format!("{} to {}", first.name, second.name)];
+    head.extend([RATE.name, CPU.name].map(str::to_owned));
+    head.extend(latency::COMPARED.map(|at| QUANTILES[at].name.to_owned()));
+    let subjects: Vec<Subject> = record.subjects().collect();
+    let latencies = LatencyEffects::of(record, &subjects);
+    let mut cells = vec![head];
     for (row, of) in record.rows().iter().enumerate() {
         let [own, other] = [0, 1].map(|program| Subject { program, row });
         if !record.has(own) || !record.has(other) {
             continue;
         }
         let effect = |measure| told(ratio(record, own, other, measure));
-        cells.push(vec![of.name.clone(), effect(RATE), effect(CPU), effect(P99)]);
+        let mut line = vec![of.name.clone(), effect(RATE), effect(CPU)];
+        line.extend(latency::COMPARED.map(|at| latency::told(&latencies, own, other, at)));
+        cells.push(line);
     }
     Some(cells)
+}
+
+/// The first line of the report of an interrupted run.
+pub(super) fn interruption(record: &StudyRecord) -> Option<String> {
+    let (complete, blocks) = (record.complete_blocks(), record.blocks);
+    (complete < blocks)
+        .then(|| format!("Interrupted after {complete} of {blocks} blocks; --resume goes on."))
 }
 
 /// The warning at the top of the report if most turns were disturbed.
@@ -148,7 +173,7 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     if record.study.factors.values().any(|factor| factor.sets.is_of_the_load()) {
         connections.push_str(" unless a row says otherwise");
     }
-    vec![
+    let mut lines = vec![
         format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms),
         connections,
         placed.to_owned(),
@@ -157,5 +182,7 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         programs.collect::<Vec<_>>().join("; "),
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
-    ]
+    ];
+    lines.splice(1..1, latency::explanation(record));
+    lines
 }

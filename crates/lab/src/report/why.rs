@@ -1,17 +1,19 @@
 //! What the report says about why rows differ: flame graphs, functions, and events per request.
 
 use super::charts::{self, FlameChart, FlameSide};
-use super::table::Cells;
 use crate::effect::level;
 use crate::figures::CPU;
 use crate::profile::{COUNTED, FunctionCost, ProfileRecord, ProfileScale, differing};
 use crate::record::{StudyRecord, Subject};
 
+/// Rows of cells; the first row is the head.
+type WhyCells = Vec<Vec<String>>;
+
 /// What is said about one row.
 pub(super) struct WhySection<'r> {
     pub(super) title: String,
     /// The comparison with its baseline, with the functions that differ; `None` for a baseline.
-    pub(super) difference: Option<(FlameChart<'r>, Cells)>,
+    pub(super) difference: Option<(FlameChart<'r>, WhyCells)>,
     pub(super) flame: FlameChart<'r>,
 }
 
@@ -65,7 +67,7 @@ fn side(record: &StudyRecord, subject: Subject) -> Option<FlameSide<'_>> {
     Some(FlameSide { name, profile, cpu_us: level(record, subject, CPU) })
 }
 
-fn functions(row: &FlameSide<'_>, baseline: &FlameSide<'_>) -> Cells {
+fn functions(row: &FlameSide<'_>, baseline: &FlameSide<'_>) -> WhyCells {
     let scaled = |side: &FlameSide<'_>| ProfileScale::of(side.profile, side.cpu_us);
     let (row, baseline) = ((row.profile, scaled(row)), (baseline.profile, scaled(baseline)));
     let head = ["function (its own time per request)", "of", "baseline", "row", "difference"];
@@ -74,7 +76,7 @@ fn functions(row: &FlameSide<'_>, baseline: &FlameSide<'_>) -> Cells {
         let (name, module) = (of.function.name.clone(), of.function.module.clone());
         vec![name, module, us(of.baseline_us), us(of.row_us), of.difference.told()]
     };
-    let mut rows: Cells = differing(row, baseline).iter().map(cells).collect();
+    let mut rows: WhyCells = differing(row, baseline).iter().map(cells).collect();
     if rows.is_empty() {
         rows.push(["none surely differs", "", "", "", ""].map(str::to_owned).to_vec());
     }
@@ -83,7 +85,7 @@ fn functions(row: &FlameSide<'_>, baseline: &FlameSide<'_>) -> Cells {
 }
 
 /// Events per request, as far as they were counted.
-pub(super) fn counts(record: &StudyRecord, program: usize) -> Option<Cells> {
+pub(super) fn counts(record: &StudyRecord, program: usize) -> Option<WhyCells> {
     let mut own: Vec<&ProfileRecord> =
         record.profiles.iter().filter(|of| of.program == program).collect();
     own.sort_by_key(|of| of.row);
@@ -93,7 +95,7 @@ pub(super) fn counts(record: &StudyRecord, program: usize) -> Option<Cells> {
         return None;
     }
     let head = events.iter().map(|event| event.name.to_owned());
-    let mut cells: Cells = vec![std::iter::once("per request".to_owned()).chain(head).collect()];
+    let mut cells: WhyCells = vec![std::iter::once("per request".to_owned()).chain(head).collect()];
     for of in own {
         let Some(row) = record.rows().get(of.row) else { continue };
         let count = |key: &str| of.per_request.get(key).copied();

@@ -35,15 +35,19 @@ const CALLS: [&str; 21] = [
 ];
 const ALL: &str = "raw_syscalls:sys_enter";
 
-/// The calls of each subject; subjects whose calls cannot be counted are left out.
-pub(super) fn count(subjects: &mut [RunningSubject]) -> Vec<CallsRecord> {
+/// The calls of each subject, as long as `goes_on`; subjects whose calls cannot be counted are left
+/// out.
+pub(super) fn count(
+    subjects: &mut [RunningSubject],
+    goes_on: impl Fn() -> bool,
+) -> Vec<CallsRecord> {
     subjects.sort_by_key(|running| (running.subject.program, running.subject.row));
     let record = |running: &mut RunningSubject| {
         let per_request = of_turn(running)?;
         let (program, row) = (running.subject.program, running.subject.row);
         Some(CallsRecord { program, row, per_request })
     };
-    subjects.iter_mut().filter_map(record).collect()
+    subjects.iter_mut().take_while(|_| goes_on()).filter_map(record).collect()
 }
 
 fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {

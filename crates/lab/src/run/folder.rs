@@ -6,15 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use processes::certificate;
+use processes::topology::ProcessorMap;
 use serde_json::Value;
 
 use super::RunArguments;
 use crate::record::StudyRecord;
 use crate::report;
-use crate::study::{Study, StudyLoad, StudyPlaces, StudyRow};
+use crate::study::{BUILT_IN, BackendAddress, RowSetting, Study, StudyLoad, StudyPlaces, StudyRow};
 
 /// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
+/// The size of a text to compress: that of the studies, over and over. They are longer than what
+/// gzip looks back at.
+const TEXT_BYTES: usize = 100 * 1024;
 
 /// A server's own folder, with its configuration and files to serve, and two ports that were free.
 /// Dropping it removes the folder.
@@ -42,6 +46,9 @@ impl ServerFolder {
         for kb in FILES_KB {
             fs::write(path.join(format!("{kb}k.bin")), vec![b'x'; kb * 1024]).map_err(failed)?;
         }
+        let texts = BUILT_IN.iter().flat_map(|(_, text)| text.bytes());
+        let text: Vec<u8> = texts.cycle().take(TEXT_BYTES).collect();
+        fs::write(path.join("text.html"), text).map_err(failed)?;
         // Both ports are held until both are known, so that they differ.
         let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
         let listeners = [free()?, free()?];
@@ -70,24 +77,56 @@ impl ServerFolder {
         study: &Study,
         row: &StudyRow,
         front: Ipv4Addr,
-        backends: &[SocketAddrV4],
+        backends: &[BackendAddress],
     ) -> Result<(), String> {
         let dir = &self.path.display().to_string();
         let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");
         let (listen, listen_tls) =
             (SocketAddrV4::new(front, self.port), SocketAddrV4::new(front, self.tls_port));
-        let text = study.configuration(row, StudyPlaces { listen, listen_tls, dir, backends });
+        let processors = processors(study, row)?;
+        let places = StudyPlaces { listen, listen_tls, dir, backends, processors };
+        let text = study.configuration(row, places);
         if text.contains(CERTIFICATE) {
             certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
         }
-        let file = self.configuration();
-        fs::write(&file, own + &text).map_err(|error| format!("{}: {error}", file.display()))
+        if text.contains(RSA_CERTIFICATE) {
+            certificate::make_rsa(&self.path.join(RSA_KEY), &self.path.join(RSA_CERTIFICATE))?;
+        }
+        write(&self.configuration(), own + &text)
+    }
+
+    /// The generator's options with the folder's name; writes the list of paths if they name it.
+    pub(super) fn options(&self, load: &StudyLoad) -> Result<Vec<String>, String> {
+        if load.options.iter().any(|word| word.ends_with(VARIED)) {
+            let lines = (0..VARIED_PATHS).map(|number| format!("{}?i={number}\n", load.path));
+            write(&self.path.join(VARIED), lines.collect::<String>())?;
+        }
+        let dir = self.path.display().to_string();
+        Ok(load.options.iter().map(|word| word.replace("%%dir%%", &dir)).collect())
     }
 }
 
-/// The certificate and key, which are made if the configuration names the certificate.
+/// Certificates and their keys, which are made if the configuration names the certificate: of
+/// ECDSA P-256, and of RSA 2048.
 const CERTIFICATE: &str = "server.crt";
 const KEY: &str = "server.key";
+const RSA_CERTIFICATE: &str = "server-rsa.crt";
+const RSA_KEY: &str = "server-rsa.key";
+
+/// The list of paths that differ in their queries, for `--list`.
+const VARIED: &str = "vary.list";
+const VARIED_PATHS: usize = 50_000;
+
+fn write(file: &Path, text: String) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The number of processors that a row's server may use.
+fn processors(study: &Study, row: &StudyRow) -> Result<usize, String> {
+    let machine = ProcessorMap::of_this_machine()?;
+    let cores = RowSetting::of(study, row)?.cores;
+    Ok(cores.map_or(machine.count(), |cores| cores.place(&machine).server.len()))
+}
 
 /// Removes the folders of processes that no longer exist.
 fn remove_abandoned() {
@@ -157,8 +196,7 @@ impl StudyFolder {
         let mut record: StudyRecord =
             serde_json::from_value(old).map_err(|error| of_file(error.to_string()))?;
         record.blocks = record.blocks.max(new.blocks);
-        let complete = record.complete_blocks();
-        record.turns.retain(|turn| turn.block < complete);
+        record.keep_complete_blocks();
         Ok(Some(record))
     }
 
@@ -183,8 +221,7 @@ impl StudyFolder {
         let flames = report::why::charts(record);
         let flames = flames.into_iter().map(|chart| (chart.file.clone(), chart.svg_file()));
         for (name, text) in reports.into_iter().chain(charts).chain(flames) {
-            let file = self.path.join(name);
-            fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+            write(&self.path.join(name), text)?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
 
 /// The parameters of the generator's turns.
@@ -58,6 +59,11 @@ impl GeneratorTurn {
             let message = String::from_utf8_lossy(&output.stderr);
             format!("{}\nhad no reply: {}", words.join(" "), message.trim_end())
         })
+    }
+
+    /// Whether replies have a status; datagrams have none.
+    pub(super) fn has_statuses(&self) -> bool {
+        self.url.starts_with("http")
     }
 
     /// The path of the requests.
@@ -141,12 +147,22 @@ fn read(json: &[u8]) -> Option<MeasuredRun> {
         rate: turn["steady_replies_per_s"].as_f64()?,
         mean_us: latency("mean"),
         p50_us: latency("p50"),
+        p90_us: latency("p90"),
         p99_us: latency("p99"),
         p999_us: latency("p99.9"),
+        p9999_us: latency("p99.99"),
         max_us: latency("max"),
+        reply_bytes: run["bytes"].as_f64().unwrap_or_default()
+            / run["replies"].as_u64()?.max(1) as f64,
+        latencies: latencies(&run["latency_us"]["counts"]),
         generator_busy: run["busiest_thread"].as_f64().unwrap_or_default(),
         ..MeasuredRun::default()
     })
+}
+
+fn latencies(counts: &Value) -> LatencyCounts {
+    let pairs = counts.as_array().into_iter().flatten();
+    LatencyCounts::of(pairs.filter_map(|pair| Some((pair[0].as_u64()?, pair[1].as_u64()?))))
 }
 
 #[cfg(test)]
@@ -155,13 +171,16 @@ mod tests {
 
     #[test]
     fn the_generators_json_is_read() {
-        let json = br#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "elapsed_s": 0.31,
-            "busiest_thread": 0.5, "statuses": [0, 0, 590, 0, 10, 0],
+        let json = br#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "bytes": 1200,
+            "elapsed_s": 0.31, "busiest_thread": 0.5, "statuses": [0, 0, 590, 0, 10, 0],
             "errors": {"reset": 2, "timeout": 1},
-            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11}}}"#;
+            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11,
+                "counts": [[1, 300], [10, 300]]}}}"#;
         let run = read(json).unwrap();
         assert_eq!((run.requests, run.errors, run.rate), (600, 13, 2000.0));
         assert_eq!((run.p50_us, run.p999_us, run.generator_busy), (1.0, 10.0, 0.5));
+        assert_eq!(run.reply_bytes, 2.0);
+        assert_eq!(run.latencies, LatencyCounts::of([(1, 300), (10, 300)]));
     }
 
     #[test]

@@ -20,14 +20,16 @@ pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> 
     let (mut measured, sockets) = thread::scope(|scope| {
         let sockets = scope.spawn(|| {
             thread::sleep(half);
-            procfs::socket_counts(pid).unwrap_or_default()
+            let established = procfs::established(pid).unwrap_or_default();
+            (procfs::socket_counts(pid).unwrap_or_default(), established)
         });
         let turn = running.generator.turn()?;
         Ok::<_, String>((turn, sockets.join().unwrap_or_default()))
     })?;
     let after = Account::now(running)?;
-    measured.sockets = sockets.in_use;
-    measured.time_wait = sockets.time_wait;
+    let (sockets, established) = sockets;
+    (measured.sockets, measured.time_wait) = (sockets.in_use, sockets.time_wait);
+    measured.established = established;
     after.tell_since(&before, &mut measured);
     measured.memory_bytes = procfs::memory(running.pid)?;
     Ok(measured)

@@ -16,11 +16,14 @@ mod turns;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
 
 pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
+use processes::topology::ProcessorMap;
 use program::ServerProgram;
 use turns::TurnSettings;
 
@@ -28,14 +31,14 @@ use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
 use crate::profile;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
-use crate::report;
 use crate::study::{BUILT_IN, Study};
+use crate::{progress, report};
 
 /// The names and titles of the built-in studies.
 pub fn list() -> String {
     let line = |(name, text): &(&str, &str)| {
         Study::parse(name, text)
-            .map_or(String::new(), |study| format!("{name:14}  {}\n", study.title))
+            .map_or(String::new(), |study| format!("{name:18}  {}\n", study.title))
     };
     BUILT_IN.iter().map(line).collect()
 }
@@ -43,15 +46,26 @@ pub fn list() -> String {
 /// The report for the terminal.
 pub struct RunReport {
     pub text: String,
-    /// The worst result of the limits.
-    pub verdict: GateVerdict,
+    /// The worst result of the limits; `None` if the run was interrupted, and there are no limits.
+    pub verdict: Option<GateVerdict>,
 }
 
-/// Runs a study; `weir` is this program.
-pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<RunReport, String> {
+/// Runs a study; `weir` is this program. If `interrupted` becomes true, the report is that of the
+/// complete blocks.
+pub fn run(
+    arguments: &RunArguments,
+    weir: &Path,
+    words: &[OsString],
+    interrupted: &AtomicBool,
+) -> Result<RunReport, String> {
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
+    study.keep_rows(&arguments.rows)?;
+    let lacking = study.needs.lacks(&ProcessorMap::of_this_machine()?);
+    if let Some(lacking) = lacking.as_ref().filter(|_| !arguments.anyway) {
+        return Err(format!("{lacking}; --anyway runs it on this one"));
+    }
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
     if arguments.profile {
         profile::check()?;
@@ -66,17 +80,28 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         name: arguments.study.clone(),
         command: command(words),
         machine: machine(),
-        hosts: network.told(),
+        hosts: [network.told()].into_iter().chain(lacking).collect::<Vec<_>>().join("; "),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
-        blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
+        blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),
         calls: Vec::new(),
         profiles: Vec::new(),
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    let with = TurnSettings { weir, wait_idle: arguments.wait_idle, profile: arguments.profile };
-    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
+    let with = TurnSettings {
+        weir,
+        wait_idle: arguments.wait_idle,
+        profile: arguments.profile,
+        interrupted,
+    };
+    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))
+        .or_else(|why| if was_interrupted(interrupted) { Ok(()) } else { Err(why) })?;
+    progress::show("");
+    record.keep_complete_blocks();
+    if record.turns.is_empty() {
+        return Err("interrupted before the first block was complete".to_owned());
+    }
     folder.write_reports(&record)?;
     let results = gate::judge(&record, &arguments.fail_if);
     if let Some(file) = &arguments.junit {
@@ -86,7 +111,21 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     let (report, limits) = (report::text::of(&record), gate::text(&results));
     let text = format!("{report}\n{limits}All results: {}\n", folder.path().display());
     let verdict = results.iter().map(|result| result.verdict).max();
-    Ok(RunReport { text, verdict: verdict.unwrap_or(GateVerdict::Passes) })
+    let verdict = verdict.or_else(|| (!record.is_interrupted()).then_some(GateVerdict::Passes));
+    Ok(RunReport { text, verdict })
+}
+
+/// How much later than to the generators and servers a signal to all processes of a terminal may
+/// come to this one.
+const SIGNAL_MAX: Duration = Duration::from_millis(100);
+
+/// Whether a failure is due to Ctrl-C, which ends the generators and servers as well.
+fn was_interrupted(interrupted: &AtomicBool) -> bool {
+    let is_set = || interrupted.load(Ordering::Relaxed);
+    if !is_set() {
+        sleep(SIGNAL_MAX);
+    }
+    is_set()
 }
 
 /// A built-in study, or one from a file.

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::RunArguments;
 use super::folder::ServerFolder;
 use crate::record::ProgramRecord;
-use crate::study::Study;
+use crate::study::{BackendAddress, Study};
 
 /// A server program.
 pub(crate) struct ServerProgram {
@@ -66,7 +66,7 @@ impl ServerProgram {
             let folder = ServerFolder::new()?;
             // nginx binds the addresses even to test a configuration, so they must exist on this
             // host.
-            let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+            let any = BackendAddress::of_http(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
             folder.write(study, row, Ipv4Addr::LOCALHOST, &vec![any; study.backend.count])?;
             let mut command = self.command(&folder);
             let output = command.arg("-t").stdin(Stdio::null()).output();

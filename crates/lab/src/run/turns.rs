@@ -2,6 +2,7 @@
 //! disturbances of the machine affect all of them alike.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use processes::machine;
@@ -32,6 +33,18 @@ pub(super) struct TurnSettings<'t> {
     pub(super) wait_idle: Option<Duration>,
     /// Whether to take profiles, unless the record already has them.
     pub(super) profile: bool,
+    /// Set by Ctrl-C.
+    pub(super) interrupted: &'t AtomicBool,
+}
+
+impl TurnSettings<'_> {
+    /// An error after Ctrl-C.
+    fn go_on(&self) -> Result<(), String> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err("interrupted".to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Takes the turns that the record lacks, and keeps the record after each block.
@@ -50,7 +63,7 @@ pub(super) fn take(
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
     let cores = cores.as_ref();
     let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
-    let mut subjects = start(&ground, programs)?;
+    let mut subjects = start(&ground, programs, with)?;
     if !record.study.load.errors {
         probe(record, &subjects, with.weir)?;
     }
@@ -60,14 +73,18 @@ pub(super) fn take(
     for block in first..record.blocks {
         if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
             subjects.clear();
-            subjects = start(&ground, programs)?;
+            subjects = start(&ground, programs, with)?;
             warm_up(record, &mut subjects)?;
         }
         if let Some(limit) = with.wait_idle {
-            machine::wait_until_quiet(limit, &mut progress::wait)?;
+            machine::wait_until_quiet(limit, &mut |shares| {
+                progress::wait(shares);
+                with.go_on().is_ok()
+            })?;
         }
         random.shuffle(&mut subjects);
         for running in &mut subjects {
+            with.go_on()?;
             let taken =
                 TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
@@ -79,10 +96,13 @@ pub(super) fn take(
         progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
     }
     progress::show("");
-    record.calls = calls::count(&mut subjects);
+    record.calls = calls::count(&mut subjects, || with.go_on().is_ok());
     if profiles {
         keep(record)?;
-        record.profiles = subjects.iter_mut().map(profiled).collect();
+        let subjects = subjects.iter_mut().take_while(|_| with.go_on().is_ok());
+        let profiles = subjects.map(profiled).collect();
+        with.go_on()?;
+        record.profiles = profiles;
     }
     Ok(())
 }
@@ -98,11 +118,13 @@ fn profiled(running: &mut RunningSubject) -> ProfileRecord {
 fn start(
     ground: &SubjectGround<'_>,
     programs: &[ServerProgram],
+    with: &TurnSettings<'_>,
 ) -> Result<Vec<RunningSubject>, String> {
     let mut subjects = Vec::new();
     for (program, of) in programs.iter().enumerate() {
         let rows = ground.study.rows.iter().enumerate();
         for (row, said) in rows.filter(|(_, row)| of.record.can_have(row)) {
+            with.go_on()?;
             let started = RunningSubject::start(ground, Subject { program, row }, of, said);
             subjects.push(started.map_err(|why| {
                 format!("row \"{}\" does not start with {}: {why}", said.name, of.record.name)
@@ -115,7 +137,7 @@ fn start(
 /// Sends one request to each subject: measuring a server that replies with errors would be useless.
 fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
     let mut wrong = Vec::new();
-    for running in subjects {
+    for running in subjects.iter().filter(|running| running.turn.has_statuses()) {
         let status = running.turn.probe(weir).map_err(|why| named(record, running, &why))?;
         if !status.starts_with('2') {
             let Subject { program, row } = running.subject;

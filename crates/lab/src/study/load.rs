@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FactorTarget;
+use super::{FactorTarget, options};
 
 /// The parameters of the generator in one turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -17,6 +17,12 @@ pub(crate) struct StudyLoad {
     /// Whether connections are encrypted.
     #[serde(default)]
     pub(crate) tls: bool,
+    /// Whether datagrams are sent, not requests.
+    #[serde(default)]
+    pub(crate) udp: bool,
+    /// Further options of `weir load`.
+    #[serde(default)]
+    pub(crate) options: Vec<String>,
     /// Whether the study expects replies with statuses other than 2xx.
     #[serde(default)]
     pub(crate) errors: bool,
@@ -61,6 +67,8 @@ impl StudyLoad {
             FactorTarget::Path => text.clone_into(&mut self.path),
             FactorTarget::Close => self.close = switch()?,
             FactorTarget::Tls => self.tls = switch()?,
+            FactorTarget::Udp => self.udp = switch()?,
+            FactorTarget::Options => self.options.extend(options::words(text)?),
             _ => {}
         }
         Ok(())
@@ -75,7 +83,12 @@ impl StudyLoad {
             let (from, to) = (TURN_MS.start(), TURN_MS.end());
             return Some(format!("load.turn_ms must be from {from} to {to}"));
         }
-        let is_path = self.path.starts_with('/');
-        (!is_path).then(|| "load.path must begin with a slash".to_owned())
+        if !self.path.starts_with('/') {
+            return Some("load.path must begin with a slash".to_owned());
+        }
+        if self.udp && (self.tls || self.close) {
+            return Some("load.udp is without load.tls and load.close".to_owned());
+        }
+        options::problem(&self.options)
     }
 }

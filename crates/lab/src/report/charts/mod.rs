@@ -1,10 +1,11 @@
 //! The charts of a report. The page and the charts' own files share their drawing.
 
 mod chart;
+mod distribution;
 mod effects;
 mod flame;
 mod flame_panel;
-mod latency;
+mod plot;
 mod scale;
 mod scaling;
 
@@ -49,7 +50,7 @@ pub(super) fn of_program(record: &StudyRecord, program: usize) -> Vec<ReportChar
     ));
     let charts = charts
         .chain(scaling::chart(file("scaling"), record, program))
-        .chain([latency::chart(file("latency"), record, program)]);
+        .chain(distribution::chart(file("latency"), record, program));
     charts.filter(|chart| !chart.is_empty()).collect()
 }
 
@@ -127,7 +128,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::record;
+    use crate::testing::{add_program, record};
 
     fn files(record: &StudyRecord) -> Vec<String> {
         all(record).into_iter().map(|chart| chart.file).collect()
@@ -137,9 +138,8 @@ mod tests {
     fn each_chart_has_a_file_of_its_own() {
         let mut record = record(8);
         record.name = "my/own study.toml".to_owned();
-        record.programs.push(record.programs[0].clone());
+        add_program(&mut record, "/a-weir");
         record.programs[0].name = "/a/weir".to_owned();
-        record.programs[1].name = "/a-weir".to_owned();
         let of = |section: &str, keys: &[&str]| {
             let name = |key: &&str| format!("own-study-{section}-{key}.svg");
             keys.iter().map(name).collect::<Vec<_>>()
@@ -154,6 +154,7 @@ mod tests {
     fn a_chart_without_rows_is_left_out() {
         let mut record = record(8);
         record.study.rows.truncate(1);
+        record.turns.retain(|turn| turn.row == 0);
         assert_eq!(files(&record), ["study-weir-latency.svg"]);
     }
 }

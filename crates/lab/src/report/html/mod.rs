@@ -18,9 +18,10 @@ pub(crate) fn of(record: &StudyRecord) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}{}{}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
+         <h1>{title}</h1>\n{}<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
         charts::STYLE,
         charts::FLAME_STYLE,
+        interruption(record),
         escaped(study.explanation.trim()),
         source(&study.source),
         warning(record),
@@ -36,6 +37,12 @@ fn source(source: &str) -> String {
     }
 }
 
+fn interruption(record: &StudyRecord) -> String {
+    table::interruption(record).map_or_else(String::new, |line| {
+        format!("<p class=\"doubt\"><strong>{}</strong></p>\n", escaped(&line))
+    })
+}
+
 /// A warning above the first chart if most turns were disturbed.
 fn warning(record: &StudyRecord) -> String {
     let lines = table::warning(record);
@@ -45,12 +52,7 @@ fn warning(record: &StudyRecord) -> String {
 }
 
 fn program(record: &StudyRecord, program: usize) -> String {
-    let more = [
-        table::factors(record, program),
-        table::calls(record, program),
-        why::counts(record, program),
-    ];
-    let more: String = more.into_iter().flatten().map(|cells| rows(&cells)).collect();
+    let more: String = table::further(record, program).iter().map(rows).collect();
     format!(
         "<section>\n<h2>{}</h2>\n{}{}{more}{}</section>\n",
         escaped(&record.programs[program].name),
@@ -122,7 +124,7 @@ fn how(record: &StudyRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{profiled, record};
+    use crate::testing::{add_program, profiled, record};
 
     #[test]
     fn a_page_has_the_results_and_their_conditions() {
@@ -183,9 +185,7 @@ mod tests {
     fn two_programs_are_set_side_by_side() {
         let mut record = record(8);
         assert!(!super::of(&record).contains("Side by side"));
-        let mut other = record.programs[0].clone();
-        other.name = "nginx".to_owned();
-        record.programs.push(other);
+        add_program(&mut record, "nginx");
         assert!(super::of(&record).contains("of weir, compared with nginx"));
     }
 }
