@@ -62,6 +62,12 @@ pub(crate) struct MeasuredRun {
     /// Bytes of a reply with its head, as the generator received them.
     #[serde(default)]
     pub(crate) reply_bytes: f64,
+    /// The share of the time of the server's processors that went to softirqs.
+    #[serde(default)]
+    pub(crate) softirq: f64,
+    /// Time for which the server could run but waited for a processor, per request.
+    #[serde(default)]
+    pub(crate) run_delay_us: f64,
 }
 
 /// A figure, with its name and format in tables.
@@ -161,11 +167,31 @@ const MEASURES: &[StudyMeasure] = &[
         of: |run| run.reply_bytes,
         text: whole,
     },
+    StudyMeasure {
+        key: "softirq",
+        name: "softirq",
+        of: |run| run.softirq * 100.0,
+        text: |percent| format!("{percent:.1} %"),
+    },
+    StudyMeasure {
+        key: "run-delay",
+        name: "run delay/request",
+        of: |run| run.run_delay_us,
+        text: microseconds,
+    },
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 6] =
-    ["errors", "sockets", "established", "time-wait", "switches", "idle-memory"];
+const COUNTS: [&str; 8] = [
+    "errors",
+    "sockets",
+    "established",
+    "time-wait",
+    "switches",
+    "idle-memory",
+    "softirq",
+    "run-delay",
+];
 
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];

@@ -14,6 +14,7 @@ mod figures;
 pub mod fuzz;
 pub mod gate;
 mod hosts;
+mod profile;
 mod progress;
 mod record;
 mod report;

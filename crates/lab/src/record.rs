@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::MeasuredRun;
+use crate::profile::ProfileRecord;
 use crate::study::{Study, StudyRow};
 
 /// The version of the format; it changes with the meaning of fields.
@@ -27,6 +28,9 @@ pub(crate) struct StudyRecord {
     pub(crate) turns: Vec<TurnRecord>,
     /// System calls per request, counted in one turn of each row whose other figures are not used.
     pub(crate) calls: Vec<CallsRecord>,
+    /// Where the CPU time of each row goes, sampled in extra turns if that was asked for.
+    #[serde(default)]
+    pub(crate) profiles: Vec<ProfileRecord>,
     /// Rows that were not measured.
     #[serde(default)]
     pub(crate) left_out: Vec<LeftOutRecord>,

@@ -7,6 +7,7 @@ use sandbox::EditableTree;
 
 use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
+use crate::profile::{ProfileRecord, parsers};
 use crate::record::{FORMAT, MachineRecord, ProgramRecord, StudyRecord, TurnRecord};
 use crate::study::Study;
 
@@ -68,10 +69,24 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         }],
         blocks,
         calls: Vec::new(),
+        profiles: Vec::new(),
         left_out: Vec::new(),
         remarks: Vec::new(),
         turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
     }
+}
+
+/// The same record with a profile of each row.
+pub(crate) fn profiled(blocks: usize) -> StudyRecord {
+    let mut record = record(blocks);
+    for row in 0..2 {
+        let sample = format!("cpu-clock:\n\t1 f{row} (/weir)\n\t2 main (/weir)\n\n");
+        let mut profile = ProfileRecord { row, ..parsers::stacks(&sample.repeat(200)) };
+        profile.per_request.insert("lock-waits".to_owned(), 0.5);
+        profile.missing.push("cycles".to_owned());
+        record.profiles.push(profile);
+    }
+    record
 }
 
 /// Adds a program whose turns are those of the first.

@@ -55,6 +55,41 @@ impl MachineTime {
     }
 }
 
+/// The time of some processors since the machine was started, in ticks.
+pub struct SoftirqTime {
+    all: u64,
+    softirq: u64,
+}
+
+impl SoftirqTime {
+    pub fn of(cores: &[usize]) -> Self {
+        Self::read(&fs::read_to_string("/proc/stat").unwrap_or_default(), cores)
+    }
+
+    /// Adds up lines such as `cpu0 user nice system idle iowait irq softirq steal ...`.
+    fn read(stat: &str, cores: &[usize]) -> Self {
+        let of_cores = stat.lines().filter_map(|line| {
+            let (core, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
+            cores.contains(&core.parse().ok()?).then_some(ticks)
+        });
+        let mut sum = Self { all: 0, softirq: 0 };
+        for line in of_cores {
+            let words = line.split_whitespace().take(8);
+            let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+            sum.all += ticks.iter().sum::<u64>();
+            sum.softirq += ticks.get(6).copied().unwrap_or_default();
+        }
+        sum
+    }
+
+    /// The share of time since `before` that went to softirqs: the kernel's part of network traffic
+    /// and timers.
+    pub fn share_since(&self, before: &Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.softirq.saturating_sub(before.softirq) as f64 / all as f64
+    }
+}
+
 impl MachineShares {
     /// Looks at the machine while the measurement rests.
     pub fn look() -> Self {
@@ -118,6 +153,17 @@ fn wait(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn softirqs_of_the_named_processors_are_added_up() {
+        let stat = |ticks: u64| {
+            format!("cpu  9 9 9 9 9 9 9 9\ncpu0 1 0 0 5 0 0 {ticks} 0 7 7\ncpu1 1 0 0 1 0 0 0 8\n")
+        };
+        let of = |ticks, cores: &[usize]| SoftirqTime::read(&stat(ticks), cores);
+        assert_eq!(of(12, &[0]).share_since(&of(4, &[0])), 1.0);
+        assert_eq!((of(4, &[0, 1]).all, of(4, &[0, 1]).softirq), (20, 4));
+        assert_eq!(of(4, &[7]).share_since(&of(4, &[7])), 0.0);
+    }
 
     #[test]
     fn the_machines_time_is_read() {

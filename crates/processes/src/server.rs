@@ -37,8 +37,17 @@ impl Cores {
 /// The cores that this process may use.
 pub fn allowed_cores() -> Result<Vec<usize>, String> {
     let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
+    Ok(cores_in(&status))
+}
+
+/// The cores that a process may use.
+pub fn allowed_cores_of(pid: u32) -> Vec<usize> {
+    cores_in(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default())
+}
+
+fn cores_in(status: &str) -> Vec<usize> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    Ok(cores(list.unwrap_or_default()))
+    cores(list.unwrap_or_default())
 }
 
 /// The numbers in a list such as `0-1,4`.

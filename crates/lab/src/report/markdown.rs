@@ -1,7 +1,8 @@
 //! The report as Markdown; its charts are files beside it.
 
-use super::charts::{self, ReportChart};
+use super::charts::{self, FlameChart, ReportChart};
 use super::table;
+use super::why::{self, WhySection};
 use crate::record::StudyRecord;
 
 /// The whole report.
@@ -30,25 +31,41 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         for cells in table::further(record, program) {
             text.push_str(&format!("\n{}", rows(&cells)));
         }
+        text.extend(why::sections(record, program).iter().map(reasons));
     }
     if let Some(cells) = table::programs(record) {
         let images = images(&charts::side_by_side(record));
         text.push_str(&format!("\n## Side by side\n\n{images}{}", rows(&cells)));
     }
     text.push_str("\n## How\n\n");
-    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+    let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
+    for line in lines.iter().flatten() {
         text.push_str(&format!("- {}\n", escaped(line)));
     }
     text.push_str(&format!("\n```nginx\n{}\n```\n", study.template.trim()));
     text
 }
 
+/// Why a row differs from its baseline.
+fn reasons(of: &WhySection<'_>) -> String {
+    let flame = |chart: &FlameChart<'_>| image(&chart.caption, &chart.file);
+    let difference = of.difference.as_ref();
+    let difference = difference.map(|(chart, cells)| format!("{}{}\n", flame(chart), rows(cells)));
+    format!(
+        "\n### {}\n\n{}<details><summary>The row alone</summary>\n\n{}</details>\n",
+        escaped(&of.title),
+        difference.unwrap_or_default(),
+        flame(&of.flame)
+    )
+}
+
 fn images(charts: &[ReportChart]) -> String {
-    let image = |chart: &ReportChart| {
-        let caption = escaped(&chart.caption).replace('[', "\\[").replace(']', "\\]");
-        format!("![{caption}]({})\n\n", chart.file)
-    };
-    charts.iter().map(image).collect()
+    charts.iter().map(|chart| image(&chart.caption, &chart.file)).collect()
+}
+
+fn image(caption: &str, file: &str) -> String {
+    let caption = escaped(caption).replace('[', "\\[").replace(']', "\\]");
+    format!("![{caption}]({file})\n\n")
 }
 
 fn rows(cells: &table::Cells) -> String {

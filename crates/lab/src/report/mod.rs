@@ -9,3 +9,4 @@ pub(crate) mod markdown;
 mod markup;
 mod table;
 pub(crate) mod text;
+pub(crate) mod why;

@@ -1,6 +1,6 @@
 //! The tables and lines of a report, independent of its format.
 
-use super::{date, latency};
+use super::{date, latency, why};
 use crate::distribution::{LatencyEffects, QUANTILES};
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
@@ -47,8 +47,12 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
 
 /// The tables after the first one.
 pub(super) fn further(record: &StudyRecord, program: usize) -> Vec<Cells> {
-    let tables =
-        [latency::of_program(record, program), factors(record, program), calls(record, program)];
+    let tables = [
+        latency::of_program(record, program),
+        factors(record, program),
+        calls(record, program),
+        why::counts(record, program),
+    ];
     tables.into_iter().flatten().collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table;
+use super::{table, why};
 use crate::record::StudyRecord;
 
 /// The whole report.
@@ -25,7 +25,8 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         text.push_str(&aligned(&cells));
     }
     text.push('\n');
-    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+    let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
+    for line in lines.iter().flatten() {
         let _ = writeln!(text, "{line}");
     }
     text

@@ -26,6 +26,8 @@ Options:
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
                   that is not certain; with --against, the effect is that of the other server, and
                   otherwise of each row on its baseline (repeatable)
+  --profile       also sample each row's server with perf(1), for flame graphs and their
+                  differences in the report; needs root
   --junit FILE    write the results of --fail-if for CI systems
   --wait-idle[=T] wait while the machine is busy, before each block, T (default: 10m) at most
   -h, --help      print this help
@@ -48,6 +50,7 @@ pub struct RunArguments {
     pub(super) blocks: Option<usize>,
     pub(super) resume: bool,
     pub(super) loopback: bool,
+    pub(super) profile: bool,
     pub(super) anyway: bool,
     pub(super) out: Option<PathBuf>,
     pub(super) fail_if: Vec<GateRule>,
@@ -68,6 +71,7 @@ impl RunArguments {
                 "--help" | "-h" => arguments.help = true,
                 "--quick" => arguments.quick = true,
                 "--full" => arguments.quick = false,
+                "--profile" => arguments.profile = true,
                 "--blocks" => arguments.blocks = Some(blocks(&value()?)?),
                 "--loopback" => arguments.loopback = true,
                 "--anyway" => arguments.anyway = true,

@@ -4,13 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
-
-use processes::procfs;
 
 use super::subject::RunningSubject;
+use crate::profile::PerfProcess;
 use crate::record::{ALL_CALLS, CallsRecord};
 
 /// The calls that perf counts by name: those that servers make for requests.
@@ -37,8 +33,6 @@ const CALLS: [&str; 21] = [
     "write",
     "writev",
 ];
-/// The time for perf to begin counting.
-const ATTACH: Duration = Duration::from_millis(300);
 const ALL: &str = "raw_syscalls:sys_enter";
 
 /// The calls of each subject, as long as `goes_on`; subjects whose calls cannot be counted are left
@@ -58,34 +52,24 @@ pub(super) fn count(
 
 fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
     let perf = attach(running.pid)?;
-    // perf does not report when it begins to count; without the pause, counts would be too low.
-    sleep(ATTACH);
+    // Without the pause, counts would be too low.
+    PerfProcess::wait_for_begin();
     let turn = running.generator.turn();
-    // Unlike SIGINT, which also ends perf, SIGALRM is not ignored after nohup.
-    let alarm = ["-ALRM".to_owned(), perf.id().to_string()];
-    let _ = Command::new("kill").args(alarm).stderr(Stdio::null()).status();
-    let output = perf.wait_with_output().ok()?;
+    let output = perf.stop().ok()?;
     let calls = read(&String::from_utf8_lossy(&output.stderr));
     let requests = turn.ok()?.requests as f64;
     (!calls.is_empty())
         .then(|| calls.into_iter().map(|(name, count)| (name, count / requests)).collect())
 }
 
-fn attach(pid: u32) -> Option<Child> {
+fn attach(pid: u32) -> Option<PerfProcess> {
     // Which calls exist depends on the processor's architecture.
     let is_known = |call: &&&str| {
         Path::new("/sys/kernel/tracing/events/syscalls").join(format!("sys_enter_{call}")).exists()
     };
     let calls = CALLS.iter().filter(is_known).map(|call| format!("syscalls:sys_enter_{call}"));
     let events: Vec<String> = std::iter::once(ALL.to_owned()).chain(calls).collect();
-    let pids = procfs::family(pid).iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    Command::new("perf")
-        .args(["stat", "-x,", "-e", &events.join(","), "-p", &pids])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .ok()
+    PerfProcess::attach(pid, &["stat", "-x,", "-e", &events.join(",")]).ok()
 }
 
 /// The counts by the names of calls, and the count of all calls as `all`, from lines such as

@@ -3,8 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use processes::machine::{MachineShares, MachineTime};
+use processes::machine::{MachineShares, MachineTime, SoftirqTime};
 use processes::procfs::{self, Traffic};
+use processes::server::allowed_cores_of;
 
 use super::subject::RunningSubject;
 use crate::figures::MeasuredRun;
@@ -59,6 +60,8 @@ struct Account {
     generator_s: f64,
     /// CPU seconds of the study's own processes: server, backends, generator.
     own_s: f64,
+    softirq: SoftirqTime,
+    run_delay_s: f64,
 }
 
 impl Account {
@@ -76,6 +79,8 @@ impl Account {
             machine: MachineTime::now(),
             generator_s,
             own_s: cpu_s + backends_s + generator_s,
+            softirq: SoftirqTime::of(&allowed_cores_of(pid)),
+            run_delay_s: procfs::run_delay_s(pid),
         })
     }
 
@@ -98,6 +103,10 @@ impl Account {
         measured.user_us = measured.cpu_us * user_share;
         measured.system_us = measured.cpu_us - measured.user_us;
         measured.switches = self.switches.saturating_sub(before.switches) as f64 / requests;
+        // A worker that ended in between takes its waits with it, too.
+        let run_delay_s = (self.run_delay_s - before.run_delay_s).max(0.0);
+        measured.run_delay_us = run_delay_s * 1e6 / requests;
+        measured.softirq = self.softirq.share_since(&before.softirq);
         let rate = |of: fn(&Traffic) -> u64| {
             of(&self.traffic).saturating_sub(of(&before.traffic)) as f64 / seconds
         };

@@ -32,6 +32,7 @@ use turns::TurnSettings;
 
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
+use crate::profile;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
 use crate::study::{BUILT_IN, Study};
 use crate::{progress, report};
@@ -69,6 +70,9 @@ pub fn run(
         return Err(format!("{lacking}; --anyway runs it on this one"));
     }
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
+    if arguments.profile {
+        profile::check()?;
+    }
     let programs = ServerProgram::all(arguments, weir)?;
     for program in &programs {
         program.check(&study)?;
@@ -85,12 +89,18 @@ pub fn run(
         blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),
         calls: Vec::new(),
+        profiles: Vec::new(),
         left_out,
         remarks: foreign::versions(&study)?,
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    let with = TurnSettings { weir, wait_idle: arguments.wait_idle, interrupted };
+    let with = TurnSettings {
+        weir,
+        wait_idle: arguments.wait_idle,
+        profile: arguments.profile,
+        interrupted,
+    };
     turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))
         .or_else(|why| if was_interrupted(interrupted) { Ok(()) } else { Err(why) })?;
     progress::show("");

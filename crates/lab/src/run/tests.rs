@@ -20,6 +20,7 @@ fn arguments_are_parsed() {
             && arguments.out == Some("d".into())
     );
     let defaults = parse("same").unwrap();
+    assert!(!defaults.profile && parse("same --profile").unwrap().profile);
     assert_eq!((&defaults.servers[..], defaults.wait_idle), (&["weir".to_owned()][..], None));
     for (words, seconds) in [("same --wait-idle", 600), ("same --wait-idle=30s", 30)] {
         assert_eq!(parse(words).unwrap().wait_idle, Some(Duration::from_secs(seconds)));

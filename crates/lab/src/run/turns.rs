@@ -15,6 +15,7 @@ use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
 use crate::hosts::StudyNetwork;
+use crate::profile::{self, ProfileRecord};
 use crate::progress;
 use crate::record::{LeftOutRecord, StudyRecord, Subject, TurnRecord};
 
@@ -31,6 +32,8 @@ pub(super) struct TurnSettings<'t> {
     pub(super) weir: &'t Path,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
+    /// Whether to take profiles, unless the record already has them.
+    pub(super) profile: bool,
     /// Set by Ctrl-C.
     pub(super) interrupted: &'t AtomicBool,
 }
@@ -54,7 +57,8 @@ pub(super) fn take(
     keep: &mut dyn FnMut(&StudyRecord) -> Result<(), String>,
 ) -> Result<(), String> {
     let first = record.complete_blocks();
-    if first == record.blocks {
+    let profiles = with.profile && record.profiles.is_empty();
+    if first == record.blocks && !profiles {
         return Ok(());
     }
     let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
@@ -104,7 +108,22 @@ pub(super) fn take(
     let closed = closed_idle(record, &mut subjects)?;
     record.remarks.extend(closed);
     record.calls = calls::count(&mut subjects, || with.go_on().is_ok());
+    if profiles {
+        keep(record)?;
+        let subjects = subjects.iter_mut().take_while(|_| with.go_on().is_ok());
+        let profiles = subjects.map(profiled).collect();
+        with.go_on()?;
+        record.profiles = profiles;
+    }
     Ok(())
+}
+
+fn profiled(running: &mut RunningSubject) -> ProfileRecord {
+    let Subject { program, row } = running.subject;
+    let generator = &mut running.generator;
+    let mut turn = || generator.turn().map(|measured| measured.requests);
+    let profile = profile::take(running.pid, running.turn.turn_ms, &mut turn);
+    ProfileRecord { program, row, ..profile }
 }
 
 fn start(

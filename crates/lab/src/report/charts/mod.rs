@@ -3,6 +3,8 @@
 mod chart;
 mod distribution;
 mod effects;
+mod flame;
+mod flame_panel;
 mod plot;
 mod scale;
 mod scaling;
@@ -11,6 +13,8 @@ use std::path::Path;
 
 pub(crate) use chart::{ReportChart, STYLE};
 use effects::ShownEffect;
+pub(crate) use flame::{FlameChart, STYLE as FLAME_STYLE};
+pub(crate) use flame_panel::FlameSide;
 use statistics::Interval;
 
 use crate::effect::{effect, ratio};
@@ -103,13 +107,13 @@ fn rate_and_cpu(
 }
 
 /// The file's name, `STUDY-SECTION-KEY.svg`: charts of several studies can share a folder.
-fn file(record: &StudyRecord, section: &str, key: &str) -> String {
+pub(super) fn file(record: &StudyRecord, section: &str, key: &str) -> String {
     let study = Path::new(&record.name).file_stem().unwrap_or_default();
     format!("{}-{section}-{key}.svg", plain(&study.to_string_lossy()))
 }
 
 /// A program's part of file names. The names of two builds may differ in special characters only.
-fn section(record: &StudyRecord, program: usize) -> String {
+pub(super) fn section(record: &StudyRecord, program: usize) -> String {
     let names: Vec<String> = record.programs.iter().map(|of| plain(&of.name)).collect();
     let name = &names[program];
     if names[..program].contains(name) { format!("{name}-{program}") } else { name.clone() }
