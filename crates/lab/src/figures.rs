@@ -119,6 +119,9 @@ const MEASURES: [StudyMeasure; 19] = [
 /// Figures that may be 0, so that they have no ratios.
 const COUNTS: [&str; 4] = ["errors", "sockets", "time-wait", "switches"];
 
+/// The highest rate that a search found, in the columns of a study and in `--fail-if`.
+pub(crate) const CAPACITY: &str = "capacity";
+
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
 
@@ -127,16 +130,33 @@ const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "fo
 pub(crate) enum StudyColumn {
     Level(StudyMeasure),
     Effect(StudyMeasure),
+    /// The highest rate at a bound of latency, if it was searched, and its effect.
+    Capacity,
+    CapacityEffect,
     /// The finding of the study's source.
     Found,
 }
 
-/// The columns of these names; the usual ones if there are no names.
-pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
-    match names {
+/// The figures that have effects.
+pub(crate) fn measures_with_effects() -> impl Iterator<Item = StudyMeasure> {
+    MEASURES.into_iter().filter(|measure| !COUNTS.contains(&measure.key))
+}
+
+/// The columns of these names; the usual ones if there are no names. A study that searches shows
+/// what it found in any case.
+pub(crate) fn columns(names: &[String], is_searched: bool) -> Vec<StudyColumn> {
+    let mut columns: Vec<StudyColumn> = match names {
         [] => USUAL.iter().filter_map(|name| column(name)).collect(),
         names => names.iter().filter_map(|name| column(name)).collect(),
+    };
+    let is_capacity =
+        |of: &StudyColumn| matches!(of, StudyColumn::Capacity | StudyColumn::CapacityEffect);
+    if is_searched && !columns.iter().any(is_capacity) {
+        let is_found = |of: &StudyColumn| matches!(of, StudyColumn::Found);
+        let at = columns.iter().position(is_found).unwrap_or(columns.len());
+        columns.splice(at..at, [StudyColumn::Capacity, StudyColumn::CapacityEffect]);
     }
+    columns
 }
 
 /// The column of a name: `rate`, `rate effect`, `found`.
@@ -144,6 +164,8 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
     let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
     match (name, name.strip_suffix(" effect")) {
         ("found", _) => Some(StudyColumn::Found),
+        (CAPACITY, _) => Some(StudyColumn::Capacity),
+        (_, Some(CAPACITY)) => Some(StudyColumn::CapacityEffect),
         // Figures that may be 0 have no ratio.
         (_, Some(key)) if !COUNTS.contains(&key) => measure(key).map(StudyColumn::Effect),
         (_, Some(_)) => None,
@@ -155,7 +177,9 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
 pub(crate) fn column_names() -> String {
     let keys = MEASURES.map(|measure| measure.key).join(", ");
     let counts = COUNTS.join(", ");
-    format!("it must be found, or one of {keys}, alone or (not {counts}) with \" effect\"")
+    format!(
+        "it must be found, or one of {CAPACITY}, {keys}, alone or (not {counts}) with \" effect\""
+    )
 }
 
 fn whole(number: f64) -> String {

@@ -4,6 +4,8 @@
 //! make a configuration faster; [`doctor`] compares the configuration with the machine's limits,
 //! without load.
 
+mod baseline;
+mod capacity;
 pub mod doctor;
 mod effect;
 mod factorial;
@@ -17,6 +19,7 @@ mod progress;
 mod record;
 mod report;
 pub mod run;
+mod sequential;
 mod study;
 #[cfg(test)]
 mod testing;

@@ -10,6 +10,10 @@ use crate::study::{Study, StudyRow};
 /// The version of the format; it changes with the meaning of fields.
 pub(crate) const FORMAT: &str = "weir lab 2";
 
+/// Blocks after which all servers are restarted, so that intervals include differences between
+/// starts, such as the layout of memory and the distribution of connections.
+pub(crate) const BLOCKS_OF_A_START: usize = 8;
+
 /// A study with all its turns.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StudyRecord {
@@ -27,6 +31,15 @@ pub(crate) struct StudyRecord {
     pub(crate) turns: Vec<TurnRecord>,
     /// System calls per request, counted in one turn of each row whose other figures are not used.
     pub(crate) calls: Vec<CallsRecord>,
+    /// The highest rates that keep the study's bound on latency.
+    #[serde(default)]
+    pub(crate) searches: Vec<SearchRecord>,
+    /// The looks at a study that may stop early; `None` for one that takes all its blocks.
+    #[serde(default)]
+    pub(crate) looks: Option<StudyLooks>,
+    /// The comparison with an earlier run, if there is one.
+    #[serde(default)]
+    pub(crate) baseline: Option<BaselineRecord>,
 }
 
 /// The name of the count of all system calls.
@@ -38,6 +51,52 @@ pub(crate) struct CallsRecord {
     pub(crate) program: usize,
     pub(crate) row: usize,
     pub(crate) per_request: BTreeMap<String, f64>,
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct SearchRecord {
+    pub(crate) program: usize,
+    pub(crate) row: usize,
+    pub(crate) repeat: usize,
+    /// The highest rate that kept the bound; 0 if none did.
+    pub(crate) rate: f64,
+    /// The number of rates that were tried.
+    pub(crate) steps: usize,
+}
+
+/// The looks at a study that may stop early.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct StudyLooks {
+    /// The number of looks if it does not.
+    pub(crate) most: usize,
+    /// The probability of error of each.
+    pub(crate) error: f64,
+    /// The looks that were taken.
+    pub(crate) taken: usize,
+    /// Whether the last of them has decided all limits.
+    pub(crate) decided: bool,
+}
+
+/// The comparison of a record's first program with that of an earlier record.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct BaselineRecord {
+    pub(crate) file: String,
+    /// The earlier program, and when it was measured.
+    pub(crate) program: ProgramRecord,
+    pub(crate) began_unix_s: u64,
+    pub(crate) effects: Vec<BaselineEffect>,
+}
+
+/// The ratio of a row's figure to that of the earlier run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct BaselineEffect {
+    pub(crate) row: usize,
+    /// The figure's name in the columns of a study.
+    pub(crate) figure: String,
+    pub(crate) ratio: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// A row on one program.
@@ -89,6 +148,12 @@ impl StudyRecord {
     pub(crate) fn turns_of(&self, program: usize, row: usize) -> BTreeMap<usize, &TurnRecord> {
         let own = self.turns.iter().filter(|turn| (turn.program, turn.row) == (program, row));
         own.map(|turn| (turn.block, turn)).collect()
+    }
+
+    /// The highest rates that searches found, by repeat.
+    pub(crate) fn searches_of(&self, subject: Subject) -> BTreeMap<usize, f64> {
+        let is_own = |of: &&SearchRecord| (of.program, of.row) == (subject.program, subject.row);
+        self.searches.iter().filter(is_own).map(|of| (of.repeat, of.rate)).collect()
     }
 
     pub(crate) fn rows(&self) -> &[StudyRow] {

@@ -24,13 +24,16 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         let images = images(&charts::of_program(record, program));
         let cells = rows(&table::effects(record, program));
         text.push_str(&format!("\n## {}\n\n{images}{cells}", of.name));
-        for cells in [table::factors(record, program), table::calls(record, program)] {
-            text.push_str(&cells.map_or_else(String::new, |cells| format!("\n{}", rows(&cells))));
+        for cells in table::further(record, program) {
+            text.push_str(&format!("\n{}", rows(&cells)));
         }
     }
     if let Some(cells) = table::programs(record) {
         let images = images(&charts::side_by_side(record));
         text.push_str(&format!("\n## Side by side\n\n{images}{}", rows(&cells)));
+    }
+    if let Some(cells) = table::baseline(record) {
+        text.push_str(&format!("\n## Compared with an earlier run\n\n{}", rows(&cells)));
     }
     text.push_str("\n## How\n\n");
     for line in table::doubts(record).iter().chain(&table::origin(record)) {

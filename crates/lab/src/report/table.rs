@@ -1,9 +1,10 @@
 //! The tables and lines of a report, independent of its format.
 
-use super::date;
+use super::{capacity, date};
+use crate::capacity::searched;
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
-use crate::figures::{CPU, P99, RATE, StudyColumn, columns};
+use crate::figures::{CAPACITY, CPU, P99, RATE, StudyColumn, columns};
 use crate::record::{ALL_CALLS, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
@@ -11,13 +12,17 @@ pub(super) type Cells = Vec<Vec<String>>;
 
 /// The figures of each row of a program, and their changes compared with the row's baseline.
 pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
-    let mut columns = columns(&record.study.columns);
+    let mut columns = columns(&record.study.columns, record.study.search.is_some());
     if record.rows().iter().all(|row| row.found.is_none()) {
         columns.retain(|column| !matches!(column, StudyColumn::Found));
     }
     let head = columns.iter().map(|column| match column {
         StudyColumn::Level(measure) => measure.name.to_owned(),
-        StudyColumn::Effect(_) => "effect".to_owned(),
+        StudyColumn::Effect(_) | StudyColumn::CapacityEffect => "effect".to_owned(),
+        StudyColumn::Capacity => match &record.study.search {
+            Some(search) => format!("requests/s at {}", search.told()),
+            None => CAPACITY.to_owned(),
+        },
         StudyColumn::Found => "source".to_owned(),
     });
     let mut cells = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
@@ -31,6 +36,14 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
             StudyColumn::Effect(measure) => {
                 effect(record, subject, *measure).map_or_else(|| "baseline".to_owned(), told)
             }
+            StudyColumn::Capacity => searched::told(record, subject),
+            StudyColumn::CapacityEffect => {
+                let base = Subject { row: record.study.baseline_of(row), ..subject };
+                match base == subject {
+                    true => "baseline".to_owned(),
+                    false => searched::told_effect(record, subject, base),
+                }
+            }
             StudyColumn::Found => of.found.clone().unwrap_or_default(),
         };
         let name = record.study.label(row);
@@ -39,8 +52,15 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     cells
 }
 
+/// The tables below that of the rows.
+pub(super) fn further(record: &StudyRecord, program: usize) -> Vec<Cells> {
+    let tables =
+        [factors(record, program), capacity::scaling(record, program), calls(record, program)];
+    tables.into_iter().flatten().collect()
+}
+
 /// The effects of a factorial study's factors, alone and in combination.
-pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
+fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
     if record.study.factorial.is_empty() {
         return None;
     }
@@ -51,7 +71,7 @@ pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
 }
 
 /// System calls per request if they were counted, the most frequent first.
-pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
+fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
     let mut cells = vec![["system calls per request", "all", ""].map(str::to_owned).to_vec()];
     for of in record.calls.iter().filter(|of| of.program == program) {
         let Some(row) = record.rows().get(of.row) else { continue };
@@ -68,20 +88,41 @@ pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
 /// The first program compared with the second, row by row.
 pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     let [first, second] = &record.programs[..] else { return None };
-    let head = [
-        format!("{} to {}", first.name, second.name),
-        RATE.name.to_owned(),
-        CPU.name.to_owned(),
-        P99.name.to_owned(),
-    ];
-    let mut cells = vec![head.to_vec()];
+    let mut head = vec![format!("{} to {}", first.name, second.name)];
+    head.extend([RATE, CPU, P99].map(|measure| measure.name.to_owned()));
+    head.extend(record.study.search.as_ref().map(|search| format!("at {}", search.told())));
+    let mut cells = vec![head];
     for (row, of) in record.rows().iter().enumerate() {
         let [own, other] = [0, 1].map(|program| Subject { program, row });
         if !record.has(own) || !record.has(other) {
             continue;
         }
         let effect = |measure| told(ratio(record, own, other, measure));
-        cells.push(vec![of.name.clone(), effect(RATE), effect(CPU), effect(P99)]);
+        let mut line = vec![of.name.clone(), effect(RATE), effect(CPU), effect(P99)];
+        let searched = |_| searched::told_effect(record, own, other);
+        line.extend(record.study.search.as_ref().map(searched));
+        cells.push(line);
+    }
+    Some(cells)
+}
+
+/// Each row compared with an earlier run.
+pub(super) fn baseline(record: &StudyRecord) -> Option<Cells> {
+    let baseline = record.baseline.as_ref()?;
+    let mut keys = [RATE, CPU, P99].map(|measure| (measure.key, measure.name.to_owned())).to_vec();
+    let searched = record.study.search.as_ref();
+    keys.extend(searched.map(|search| (CAPACITY, format!("at {}", search.told()))));
+    let name = record.programs.first().map_or("", |program| &program.name);
+    let head = format!("{name} to the earlier run");
+    let mut cells =
+        vec![std::iter::once(head).chain(keys.iter().map(|key| key.1.clone())).collect::<Vec<_>>()];
+    for subject in record.subjects().filter(|subject| subject.program == 0) {
+        let effect = |key: &(&str, String)| match baseline.effect(subject.row, key.0) {
+            None => "too few starts".to_owned(),
+            effect => told(effect),
+        };
+        let name = record.rows()[subject.row].name.clone();
+        cells.push(std::iter::once(name).chain(keys.iter().map(effect)).collect());
     }
     Some(cells)
 }
@@ -131,6 +172,8 @@ fn failures(record: &StudyRecord) -> Vec<String> {
     counts.into_iter().map(line).collect()
 }
 
+const UNPAIRED: &str = "what else differs between both days is part of the effects";
+
 /// The conditions of the measurement: load, hosts, machine and programs.
 pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     let load = &record.study.load;
@@ -148,8 +191,22 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     if record.study.factors.values().any(|factor| factor.sets.is_of_the_load()) {
         connections.push_str(" unless a row says otherwise");
     }
-    vec![
-        format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms),
+    let looks = record.looks.as_ref().map(|looks| looks.told(record.complete_blocks()));
+    let baseline = record.baseline.as_ref().map(|of| {
+        let (version, date) = (&of.program.version, date::utc(of.began_unix_s));
+        format!("compared with {} ({version}, began {date}): {UNPAIRED}", of.file)
+    });
+    let searches = record.study.search.as_ref().map(|search| {
+        let count = record.searches.iter().map(|of| of.repeat + 1).max().unwrap_or_default();
+        format!("{count} searches of each row, in steps of {} ms", search.step_ms)
+    });
+    let first = [
+        Some(format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms)),
+        looks,
+        baseline,
+        searches,
+    ];
+    let others = [
         connections,
         placed.to_owned(),
         record.hosts.clone(),
@@ -157,5 +214,6 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         programs.collect::<Vec<_>>().join("; "),
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
-    ]
+    ];
+    first.into_iter().flatten().chain(others).collect()
 }

@@ -15,13 +15,11 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", of.name);
         text.push_str(&aligned(&table::effects(record, program)));
-        for cells in [table::factors(record, program), table::calls(record, program)] {
-            text.push_str(
-                &cells.map_or_else(String::new, |cells| format!("\n{}", aligned(&cells))),
-            );
+        for cells in table::further(record, program) {
+            let _ = write!(text, "\n{}", aligned(&cells));
         }
     }
-    if let Some(cells) = table::programs(record) {
+    for cells in [table::programs(record), table::baseline(record)].into_iter().flatten() {
         text.push('\n');
         text.push_str(&aligned(&cells));
     }

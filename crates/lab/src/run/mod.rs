@@ -10,6 +10,7 @@ pub(crate) mod folder;
 pub(crate) mod generator;
 mod measure;
 pub(crate) mod program;
+mod searches;
 mod subject;
 mod turns;
 
@@ -24,11 +25,12 @@ use folder::StudyFolder;
 use program::ServerProgram;
 use turns::TurnSettings;
 
+use crate::baseline::StoredBaseline;
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
 use crate::report;
-use crate::study::{BUILT_IN, Study};
+use crate::study::{BUILT_IN, Study, StudySearch};
 
 /// The names and titles of the built-in studies.
 pub fn list() -> String {
@@ -51,12 +53,14 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
+    arguments.add_search(&mut study)?;
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
     let programs = ServerProgram::all(arguments, weir)?;
     for program in &programs {
         program.check(&study)?;
     }
     let folder = StudyFolder::open(arguments)?;
+    let blocks = if arguments.quick { study.blocks.quick } else { study.blocks.full };
     let new = StudyRecord {
         format: FORMAT.to_owned(),
         name: arguments.study.clone(),
@@ -64,14 +68,25 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         machine: machine(),
         hosts: network.told(),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
-        blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
+        blocks,
         turns: Vec::new(),
         calls: Vec::new(),
+        searches: Vec::new(),
+        looks: arguments.looks(blocks),
+        baseline: None,
         study,
     };
+    let stored = arguments.baseline.as_deref().map(StoredBaseline::read).transpose()?;
+    stored.iter().try_for_each(|stored| stored.check(&new))?;
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    let with = TurnSettings { weir, wait_idle: arguments.wait_idle };
-    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
+    let of_search = |search: &StudySearch| if arguments.quick { search.quick } else { search.full };
+    let searches = record.study.search.as_ref().map_or(0, of_search);
+    let fail_if = &arguments.fail_if;
+    let with = TurnSettings { weir, wait_idle: arguments.wait_idle, fail_if, searches };
+    let keep = &mut |record: &StudyRecord| folder.keep(record);
+    turns::take(&mut record, &programs, &network, &with, keep)?;
+    searches::take(&mut record, &programs, &network, &with, keep)?;
+    record.baseline = stored.and_then(|stored| stored.compare(&record));
     folder.write_reports(&record)?;
     let results = gate::judge(&record, &arguments.fail_if);
     if let Some(file) = &arguments.junit {

@@ -12,16 +12,15 @@ use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
+use crate::gate::GateRule;
 use crate::hosts::StudyNetwork;
 use crate::progress;
-use crate::record::{StudyRecord, Subject, TurnRecord};
+use crate::record::{BLOCKS_OF_A_START, StudyRecord, Subject, TurnRecord};
+use crate::sequential;
+use crate::study::Study;
 
 /// The most repeats of a disturbed turn.
 const REPEATS_MAX: usize = 2;
-
-/// Blocks after which all servers are restarted, so that intervals include differences between
-/// starts, such as the layout of memory and the distribution of connections.
-const BLOCKS_OF_A_START: usize = 8;
 
 /// What turns are taken with.
 pub(super) struct TurnSettings<'t> {
@@ -29,6 +28,10 @@ pub(super) struct TurnSettings<'t> {
     pub(super) weir: &'t Path,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
+    /// The limits that a study which may stop early looks at.
+    pub(super) fail_if: &'t [GateRule],
+    /// The number of searches of each row.
+    pub(super) searches: usize,
 }
 
 /// Takes the turns that the record lacks, and keeps the record after each block.
@@ -40,12 +43,12 @@ pub(super) fn take(
     keep: &mut dyn FnMut(&StudyRecord) -> Result<(), String>,
 ) -> Result<(), String> {
     let first = record.complete_blocks();
-    if first == record.blocks {
+    if first == record.blocks || sequential::is_decided(record, with.fail_if) {
         return Ok(());
     }
-    let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
+    let (study, cores) = (record.study.clone(), cores(&record.study)?);
     let cores = cores.as_ref();
-    let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
+    let ground = SubjectGround { study: &study, network, weir: with.weir, cores };
     let mut subjects = start(&ground, programs)?;
     if !record.study.load.errors {
         probe(record, &subjects, with.weir)?;
@@ -54,7 +57,7 @@ pub(super) fn take(
     warm_up(record, &mut subjects)?;
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
-        if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
+        if block > first && block.is_multiple_of(BLOCKS_OF_A_START) {
             subjects.clear();
             subjects = start(&ground, programs)?;
             warm_up(record, &mut subjects)?;
@@ -68,7 +71,11 @@ pub(super) fn take(
                 TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
         }
+        let is_decided = sequential::is_decided(record, with.fail_if);
         keep(record)?;
+        if is_decided {
+            break;
+        }
         let done = (block + 1 - first) as f64;
         let left = begun.elapsed().as_secs_f64() / done * (record.blocks - block - 1) as f64;
         let (block, blocks) = (block + 1, record.blocks);
@@ -79,7 +86,12 @@ pub(super) fn take(
     Ok(())
 }
 
-fn start(
+/// The processors of server and generator if they are pinned.
+pub(super) fn cores(study: &Study) -> Result<Option<Cores>, String> {
+    study.load.pinned.then(Cores::of_this_machine).transpose()
+}
+
+pub(super) fn start(
     ground: &SubjectGround<'_>,
     programs: &[ServerProgram],
 ) -> Result<Vec<RunningSubject>, String> {
@@ -127,7 +139,7 @@ fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), 
 }
 
 /// A failure with the names of its row and program.
-fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
+pub(super) fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
     let Subject { program, row } = running.subject;
     format!("row \"{}\" with {}: {why}", record.rows()[row].name, record.programs[program].name)
 }

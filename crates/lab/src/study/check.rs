@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::rows::ROWS_MAX;
-use super::{BLOCKS_MIN, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
+use super::{BLOCKS_MIN, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow, StudySearch};
 use crate::figures;
 
 /// The blanks of a template besides factors and backends: addresses to listen on, and a folder with
@@ -30,7 +30,8 @@ pub(super) fn problem(study: &Study) -> Option<String> {
     if let Some(option) = study.backend.options.iter().find(|word| LISTENS.contains(&&***word)) {
         return Some(format!("backend.options has {option}, but the lab says where to listen"));
     }
-    study.load.problem().or_else(|| template(study)).or_else(|| factors(study))
+    let search = study.search.as_ref().and_then(StudySearch::problem);
+    study.load.problem().or(search).or_else(|| template(study)).or_else(|| factors(study))
 }
 
 fn template(study: &Study) -> Option<String> {

@@ -11,6 +11,7 @@ mod factor;
 mod load;
 mod row;
 mod rows;
+mod search;
 mod setting;
 
 pub(crate) use builtin::BUILT_IN;
@@ -18,6 +19,7 @@ pub(crate) use content::{BLOCKS_MIN, Study};
 pub(crate) use factor::{Factor, FactorTarget};
 pub(crate) use load::StudyLoad;
 pub(crate) use row::StudyRow;
+pub(crate) use search::StudySearch;
 pub(crate) use setting::{HostNames, RowSetting, StudyPlaces};
 
 impl Study {

@@ -4,6 +4,7 @@
 //! it is put into while its text keeps its size.
 
 use super::super::markup::escaped;
+use super::panel::{ChartPanel, PANEL};
 use super::scale::ChartScale;
 
 /// The style of drawings, both in the page and in files.
@@ -16,6 +17,8 @@ pub(crate) struct ReportChart {
     pub(crate) caption: String,
     rows: Vec<ChartRow>,
     ticks: Vec<ChartTick>,
+    /// The content of a chart without rows.
+    panels: Vec<ChartPanel>,
 }
 
 /// A row of a chart.
@@ -68,11 +71,15 @@ impl ReportChart {
             class: if Some(value) == origin { "zero" } else { "grid" },
         };
         let ticks = scale.ticks().into_iter().map(tick).collect();
-        Self { file, caption, rows, ticks }
+        Self { file, caption, rows, ticks, panels: Vec::new() }
+    }
+
+    pub(super) fn of_panels(file: String, caption: String, panels: Vec<ChartPanel>) -> Self {
+        Self { file, caption, rows: Vec::new(), ticks: Vec::new(), panels }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && self.panels.is_empty()
     }
 
     /// The chart as a standalone file with its own background.
@@ -91,12 +98,17 @@ impl ReportChart {
     /// The chart without caption and style; `placed` contains the attributes that place it.
     pub(crate) fn drawing(&self, placed: &str) -> String {
         let rows: String = self.rows.iter().enumerate().map(|(at, row)| row.drawing(at)).collect();
+        let panels = self.panels.iter().enumerate().map(|(at, panel)| panel.drawing(at));
+        let content = if self.panels.is_empty() { self.axis() + &rows } else { panels.collect() };
         let height = self.height();
-        format!("<svg {placed} height=\"{height}\">\n{}{rows}</svg>\n", self.axis())
+        format!("<svg {placed} height=\"{height}\">\n{content}</svg>\n")
     }
 
     fn height(&self) -> usize {
-        self.rows.len() * ROW + AXIS
+        match self.panels.len() {
+            0 => self.rows.len() * ROW + AXIS,
+            panels => panels * PANEL,
+        }
     }
 
     /// The grid behind the rows, and the values below them.

@@ -3,6 +3,7 @@
 mod chart;
 mod effects;
 mod latency;
+mod panel;
 mod scale;
 mod scaling;
 
@@ -44,7 +45,7 @@ pub(super) fn of_program(record: &StudyRecord, program: usize) -> Vec<ReportChar
         [effects(RATE), effects(CPU)],
     ));
     let charts = charts
-        .chain(scaling::chart(file("scaling"), record, program))
+        .chain(scaling::charts([file("scaling"), file("capacity")], record, program))
         .chain([latency::chart(file("latency"), record, program)]);
     charts.filter(|chart| !chart.is_empty()).collect()
 }

@@ -17,12 +17,13 @@ pub(crate) fn of(record: &StudyRecord) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
+         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{}{programs}{}</main>\n</body>\n</html>\n",
         charts::STYLE,
         escaped(study.explanation.trim()),
         source(&study.source),
         warning(record),
         side_by_side(record),
+        baseline(record),
         how(record),
     )
 }
@@ -43,8 +44,7 @@ fn warning(record: &StudyRecord) -> String {
 }
 
 fn program(record: &StudyRecord, program: usize) -> String {
-    let more = [table::factors(record, program), table::calls(record, program)];
-    let more: String = more.into_iter().flatten().map(|cells| rows(&cells)).collect();
+    let more: String = table::further(record, program).iter().map(rows).collect();
     format!(
         "<section>\n<h2>{}</h2>\n{}{}{more}</section>\n",
         escaped(&record.programs[program].name),
@@ -61,6 +61,12 @@ fn side_by_side(record: &StudyRecord) -> String {
         figures(&charts::side_by_side(record)),
         rows(&cells),
     )
+}
+
+/// The section that compares with an earlier run.
+fn baseline(record: &StudyRecord) -> String {
+    let Some(cells) = table::baseline(record) else { return String::new() };
+    format!("<section>\n<h2>Compared with an earlier run</h2>\n{}</section>\n", rows(&cells))
 }
 
 /// Charts; each scrolls if it is too wide for the page.
