@@ -20,6 +20,7 @@ impl StudyLooks {
     pub(crate) fn told(&self, blocks: usize) -> String {
         let Self { most, taken, decided, .. } = self;
         let when = match decided {
+            true if taken == most => format!("decided at the last of {most} looks"),
             true => format!("stopped early at look {taken} of {most}, after {blocks} blocks"),
             false => format!("not decided at any of {taken} looks"),
         };

@@ -97,4 +97,6 @@ fn looks_are_taken_after_starts_and_at_the_end() {
     assert_eq!(taken(12, 12), Some((2, 2, true)));
     let looks = StudyLooks { most: 5, error: 0.01, taken: 2, decided: true };
     assert!(looks.told(16).starts_with("stopped early at look 2 of 5, after 16 blocks; "));
+    let last = StudyLooks { taken: 5, ..looks };
+    assert!(last.told(40).starts_with("decided at the last of 5 looks; "));
 }
