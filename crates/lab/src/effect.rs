@@ -1,6 +1,6 @@
 //! Effects: the median of the ratios within blocks, with its confidence interval.
 
-use statistics::{Interval, median, median_interval};
+use statistics::{Interval, median, median_interval_at};
 
 use crate::figures::StudyMeasure;
 use crate::record::{StudyRecord, Subject};
@@ -31,13 +31,18 @@ pub(crate) fn ratio(
         // A turn without a reply has a rate of 0, which counts.
         ratio.is_finite().then_some(ratio)
     };
-    interval(&own.iter().filter_map(pair).collect::<Vec<_>>())
+    interval(record, &own.iter().filter_map(pair).collect::<Vec<_>>())
 }
 
-/// The median of ratios with its interval; `None` if there are too few.
-pub(crate) fn interval(ratios: &[f64]) -> Option<Interval> {
-    if ratios.len() < BLOCKS_MIN { None } else { median_interval(ratios, SEED) }
+/// The median of values with its interval; `None` if there are too few. In a study that was looked
+/// at while it ran, the intervals of all looks together are right with 95 %.
+pub(crate) fn interval(record: &StudyRecord, values: &[f64]) -> Option<Interval> {
+    let error = record.looks.as_ref().map_or(ERROR, |looks| looks.error);
+    (values.len() >= BLOCKS_MIN).then(|| median_interval_at(values, SEED, error)).flatten()
 }
+
+/// The probability that an interval is wrong.
+const ERROR: f64 = 0.05;
 
 /// The effect of a row compared with its baseline; the outer `None` is for a row that is the
 /// baseline.

@@ -117,7 +117,7 @@ fn told(
         (ratio.is_finite() && ratio > 0.0).then_some(ratio)
     };
     let ratios: Vec<f64> = (0..record.blocks).filter_map(of_block).collect();
-    interval(&ratios)
+    interval(record, &ratios)
 }
 
 #[cfg(test)]

@@ -193,6 +193,9 @@ const COUNTS: [&str; 8] = [
     "run-delay",
 ];
 
+/// The highest rate that a search found, in the columns of a study and in `--fail-if`.
+pub(crate) const CAPACITY: &str = "capacity";
+
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
 
@@ -203,16 +206,33 @@ pub(crate) enum StudyColumn {
     Effect(StudyMeasure),
     /// The effect compared with the first row, also where `compared_with` names another.
     Overall(StudyMeasure),
+    /// The highest rate at a bound of latency, if it was searched, and its effect.
+    Capacity,
+    CapacityEffect,
     /// The finding of the study's source.
     Found,
 }
 
-/// The columns of these names; the usual ones if there are no names.
-pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
-    match names {
+/// The figures that have effects.
+pub(crate) fn measures_with_effects() -> impl Iterator<Item = StudyMeasure> {
+    MEASURES.iter().copied().filter(|measure| !COUNTS.contains(&measure.key))
+}
+
+/// The columns of these names; the usual ones if there are no names. A study that searches shows
+/// what it found in any case.
+pub(crate) fn columns(names: &[String], is_searched: bool) -> Vec<StudyColumn> {
+    let mut columns: Vec<StudyColumn> = match names {
         [] => USUAL.iter().filter_map(|name| column(name)).collect(),
         names => names.iter().filter_map(|name| column(name)).collect(),
+    };
+    let is_capacity =
+        |of: &StudyColumn| matches!(of, StudyColumn::Capacity | StudyColumn::CapacityEffect);
+    if is_searched && !columns.iter().any(is_capacity) {
+        let is_found = |of: &StudyColumn| matches!(of, StudyColumn::Found);
+        let at = columns.iter().position(is_found).unwrap_or(columns.len());
+        columns.splice(at..at, [StudyColumn::Capacity, StudyColumn::CapacityEffect]);
     }
+    columns
 }
 
 /// The column of a name: `rate`, `rate effect`, `rate overall`, `found`.
@@ -222,7 +242,9 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
     let ratio = |key: &str| measure(key).filter(|_| !COUNTS.contains(&key));
     match name.split_once(' ') {
         None if name == "found" => Some(StudyColumn::Found),
+        None if name == CAPACITY => Some(StudyColumn::Capacity),
         None => measure(name).map(StudyColumn::Level),
+        Some((CAPACITY, "effect")) => Some(StudyColumn::CapacityEffect),
         Some((key, "effect")) => ratio(key).map(StudyColumn::Effect),
         Some((key, "overall")) => ratio(key).map(StudyColumn::Overall),
         Some(_) => None,
@@ -234,7 +256,7 @@ pub(crate) fn column_names() -> String {
     let keys = MEASURES.iter().map(|measure| measure.key).collect::<Vec<_>>().join(", ");
     let counts = COUNTS.join(", ");
     let ratios = format!("alone or (not {counts}) with \" effect\" or \" overall\"");
-    format!("it must be found, or one of {keys}, {ratios}")
+    format!("it must be found, or one of {CAPACITY}, {keys}, {ratios}")
 }
 
 fn whole(number: f64) -> String {

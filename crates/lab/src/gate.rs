@@ -1,13 +1,14 @@
 //! `--fail-if`: limits of effects, for scripts. A study fails if an effect is surely beyond a
 //! limit, and passes if all are surely within it.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use statistics::Interval;
 
+use crate::capacity::searched;
 use crate::effect;
-use crate::figures::{StudyColumn, StudyMeasure, column};
-use crate::record::{StudyRecord, Subject};
+use crate::figures::{CAPACITY, StudyColumn, StudyMeasure, column};
+use crate::record::{BaselineRecord, StudyRecord, Subject};
 
 /// A limit of an effect: `rate<-3%`, `p99>10%`.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +49,7 @@ impl GateRule {
         let invalid = || format!("--fail-if {text}: expected a limit such as rate<-3% or p99>10%");
         let at = text.find(['<', '>']).ok_or_else(invalid)?;
         let (measure, rest) = text.split_at(at);
-        if measure_of(measure).is_none() {
+        if GateFigure::of(measure).is_none() {
             return Err(format!("--fail-if {text}: \"{measure}\" is no figure with effects"));
         }
         let percent = rest[1..].strip_suffix('%').ok_or_else(invalid)?;
@@ -59,6 +60,11 @@ impl GateRule {
         }
         let (text, measure) = (text.to_owned(), measure.to_owned());
         Ok(Self { text, measure, is_least: rest.starts_with('<'), limit })
+    }
+
+    /// Whether it is about the highest rate that a search finds.
+    pub(crate) fn is_of_capacity(&self) -> bool {
+        self.measure == CAPACITY
     }
 
     fn verdict(&self, effect: Option<Interval>) -> GateVerdict {
@@ -73,17 +79,51 @@ impl GateRule {
     }
 }
 
-fn measure_of(name: &str) -> Option<StudyMeasure> {
-    match column(&format!("{name} effect"))? {
-        StudyColumn::Effect(measure) => Some(measure),
-        _ => None,
+/// A figure with effects.
+enum GateFigure {
+    Measured(StudyMeasure),
+    /// The highest rate that a search found.
+    Capacity,
+}
+
+impl GateFigure {
+    fn of(name: &str) -> Option<Self> {
+        match column(&format!("{name} effect"))? {
+            StudyColumn::Effect(measure) => Some(Self::Measured(measure)),
+            StudyColumn::CapacityEffect => Some(Self::Capacity),
+            _ => None,
+        }
+    }
+
+    fn ratio(&self, record: &StudyRecord, own: Subject, to: Subject) -> Option<Interval> {
+        match self {
+            Self::Measured(measure) => effect::ratio(record, own, to, *measure),
+            Self::Capacity => searched::ratio(record, own, to),
+        }
     }
 }
 
-/// Applies all limits; if the run was interrupted, nothing is certain. Of two programs, the first
-/// is compared with the second, row by row, and rows may have limits of their own; of one, each row
-/// with its baseline.
+impl fmt::Display for GateRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Applies all limits at the end of a run; if it was interrupted, nothing is certain.
+pub(crate) fn results(record: &StudyRecord, rules: &[GateRule]) -> Vec<GateResult> {
+    let mut results = judge(record, rules);
+    if record.is_interrupted() {
+        results.iter_mut().for_each(|result| result.verdict = GateVerdict::Inconclusive);
+    }
+    results
+}
+
+/// Applies all limits. Of two programs, the first is compared with the second, row by row, and rows
+/// may have limits of their own; of one, each row with its baseline.
 pub(crate) fn judge(record: &StudyRecord, rules: &[GateRule]) -> Vec<GateResult> {
+    if let Some(baseline) = &record.baseline {
+        return judge_stored(record, baseline, rules);
+    }
     let pair = |own: Subject| match record.programs.len() {
         1 => Some(Subject { row: record.study.baseline_of(own.row), ..own }),
         _ => Some(Subject { program: 1, ..own }).filter(|_| own.program == 0),
@@ -107,16 +147,34 @@ fn judge_one(
     rule: &GateRule,
     (own, to): (Subject, Subject),
 ) -> Option<GateResult> {
-    let effect = effect::ratio(record, own, to, measure_of(&rule.measure)?);
+    let effect = GateFigure::of(&rule.measure)?.ratio(record, own, to);
     Some(GateResult {
         row: record.study.label(own.row).to_string(),
         rule: rule.text.clone(),
         effect: effect::told(effect),
-        verdict: match record.is_interrupted() {
-            true => GateVerdict::Inconclusive,
-            false => rule.verdict(effect),
-        },
+        verdict: rule.verdict(effect),
     })
+}
+
+/// Applies all limits to each row, compared with an earlier run.
+fn judge_stored(
+    record: &StudyRecord,
+    baseline: &BaselineRecord,
+    rules: &[GateRule],
+) -> Vec<GateResult> {
+    let rows = || record.subjects().filter(|subject| subject.program == 0);
+    let result = |rule: &GateRule, row: usize| {
+        let effect = baseline.effect(row, &rule.measure);
+        let told = effect.map_or_else(|| "too few starts".to_owned(), |of| effect::told(Some(of)));
+        GateResult {
+            row: record.rows()[row].name.clone(),
+            rule: rule.text.clone(),
+            effect: told,
+            verdict: rule.verdict(effect),
+        }
+    };
+    let of_rule = |rule| rows().map(move |subject| result(rule, subject.row));
+    rules.iter().flat_map(of_rule).collect()
 }
 
 /// The results as lines for the terminal.
@@ -190,7 +248,7 @@ mod tests {
     fn an_interrupted_run_decides_nothing() {
         let mut study = record(8);
         study.blocks = 9;
-        let results = judge(&study, &[GateRule::parse("rate<-3%").unwrap()]);
+        let results = results(&study, &[GateRule::parse("rate<-3%").unwrap()]);
         assert!(text(&results).starts_with("inconclusive: two: +0.0 %"), "{results:?}");
     }
 

@@ -4,6 +4,8 @@
 //! make a configuration faster; [`doctor`] compares the configuration with the machine's limits,
 //! without load.
 
+mod baseline;
+mod capacity;
 mod distribution;
 pub mod doctor;
 mod effect;
@@ -19,6 +21,7 @@ mod progress;
 mod record;
 mod report;
 pub mod run;
+mod sequential;
 mod study;
 #[cfg(test)]
 mod testing;

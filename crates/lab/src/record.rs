@@ -11,6 +11,10 @@ use crate::study::{Study, StudyRow};
 /// The version of the format; it changes with the meaning of fields.
 pub(crate) const FORMAT: &str = "weir lab 2";
 
+/// Blocks after which all servers are restarted, so that intervals include differences between
+/// starts, such as the layout of memory and the distribution of connections.
+pub(crate) const BLOCKS_OF_A_START: usize = 8;
+
 /// A study with all its turns.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StudyRecord {
@@ -31,6 +35,15 @@ pub(crate) struct StudyRecord {
     /// Where the CPU time of each row goes, sampled in extra turns if that was asked for.
     #[serde(default)]
     pub(crate) profiles: Vec<ProfileRecord>,
+    /// The highest rates that keep the study's bound on latency.
+    #[serde(default)]
+    pub(crate) searches: Vec<SearchRecord>,
+    /// The looks at a study that may stop early; `None` for one that takes all its blocks.
+    #[serde(default)]
+    pub(crate) looks: Option<StudyLooks>,
+    /// The comparison with an earlier run, if there is one.
+    #[serde(default)]
+    pub(crate) baseline: Option<BaselineRecord>,
     /// Rows that were not measured.
     #[serde(default)]
     pub(crate) left_out: Vec<LeftOutRecord>,
@@ -56,6 +69,52 @@ pub(crate) struct CallsRecord {
     pub(crate) program: usize,
     pub(crate) row: usize,
     pub(crate) per_request: BTreeMap<String, f64>,
+}
+
+/// The result of a search.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct SearchRecord {
+    pub(crate) program: usize,
+    pub(crate) row: usize,
+    pub(crate) repeat: usize,
+    /// The highest rate that kept the bound; 0 if none did.
+    pub(crate) rate: f64,
+    /// The number of rates that were tried.
+    pub(crate) steps: usize,
+}
+
+/// The looks at a study that may stop early.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct StudyLooks {
+    /// The number of looks if it does not.
+    pub(crate) most: usize,
+    /// The probability of error of each.
+    pub(crate) error: f64,
+    /// The looks that were taken.
+    pub(crate) taken: usize,
+    /// Whether the last of them has decided all limits.
+    pub(crate) decided: bool,
+}
+
+/// The comparison of a record's first program with that of an earlier record.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct BaselineRecord {
+    pub(crate) file: String,
+    /// The earlier program, and when it was measured.
+    pub(crate) program: ProgramRecord,
+    pub(crate) began_unix_s: u64,
+    pub(crate) effects: Vec<BaselineEffect>,
+}
+
+/// The ratio of a row's figure to that of the earlier run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct BaselineEffect {
+    pub(crate) row: usize,
+    /// The figure's name in the columns of a study.
+    pub(crate) figure: String,
+    pub(crate) ratio: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// A row on one program.
@@ -109,6 +168,12 @@ impl StudyRecord {
         own.map(|turn| (turn.block, turn)).collect()
     }
 
+    /// The highest rates that searches found, by repeat.
+    pub(crate) fn searches_of(&self, subject: Subject) -> BTreeMap<usize, f64> {
+        let is_own = |of: &&SearchRecord| (of.program, of.row) == (subject.program, subject.row);
+        self.searches.iter().filter(is_own).map(|of| (of.repeat, of.rate)).collect()
+    }
+
     pub(crate) fn rows(&self) -> &[StudyRow] {
         &self.study.rows
     }
@@ -142,9 +207,10 @@ impl StudyRecord {
         self.turns.retain(|turn| turn.block < complete);
     }
 
-    /// Whether blocks are missing.
+    /// Whether blocks are missing that were to be measured.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.complete_blocks() < self.blocks
+        let is_decided = self.looks.as_ref().is_some_and(|looks| looks.decided);
+        !is_decided && self.complete_blocks() < self.blocks
     }
 }
 

@@ -9,7 +9,7 @@ use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
 use crate::profile::{ProfileRecord, parsers};
 use crate::record::{FORMAT, MachineRecord, ProgramRecord, StudyRecord, TurnRecord};
-use crate::study::Study;
+use crate::study::{Study, StudyRow};
 
 const STUDY: &str = r#"
 title = "A <study>"
@@ -72,6 +72,9 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         profiles: Vec::new(),
         left_out: Vec::new(),
         remarks: Vec::new(),
+        searches: Vec::new(),
+        looks: None,
+        baseline: None,
         turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
     }
 }
@@ -95,6 +98,28 @@ pub(crate) fn add_program(record: &mut StudyRecord, name: &str) {
     let turns = record.turns.iter().filter(|turn| turn.program == 0).cloned();
     let turns = turns.map(|turn| TurnRecord { program: record.programs.len() - 1, ..turn });
     record.turns.extend(turns.collect::<Vec<_>>());
+}
+
+/// A record of 8 blocks whose rows have the numbers for levels; all turns of a row are equal.
+pub(crate) fn scaling_record(numbers: &[f64], rate: fn(f64) -> f64) -> StudyRecord {
+    let mut record = record(8);
+    record.study.scaling = Some("a".to_owned());
+    let factor = record.study.factors.get_mut("a").expect("a factor");
+    factor.levels = numbers[1..].iter().map(f64::to_string).collect();
+    let row = |at: usize| StudyRow {
+        name: if at == 0 { "one".to_owned() } else { format!("{}", numbers[at]) },
+        set: (at > 0).then(|| ("a".to_owned(), numbers[at].to_string())).into_iter().collect(),
+        ..StudyRow::default()
+    };
+    record.study.rows = (0..numbers.len()).map(row).collect();
+    let first = record.turns[0].clone();
+    let turn = |block: usize, row: usize| {
+        let measured = MeasuredRun { rate: rate(numbers[row]), ..first.measured.clone() };
+        TurnRecord { block, row, measured, ..first.clone() }
+    };
+    let turns = (0..8).flat_map(|block| (0..numbers.len()).map(move |row| (block, row)));
+    record.turns = turns.map(|(block, row)| turn(block, row)).collect();
+    record
 }
 
 /// The tree of a text, read as `/etc/nginx/nginx.conf`.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::results::{Results, doubts};
+use crate::results::{Judged, Results, amounts, doubts};
 use crate::settings::Goal;
 
 /// The ratio of the lowest failed rate to the highest one that held, at which the search ends.
@@ -102,6 +102,18 @@ impl Goal {
             StepVerdict::Fails("too few replies a second")
         } else {
             StepVerdict::Fails("too slow")
+        }
+    }
+
+    /// The verdict on a step, for the file of results.
+    pub(crate) fn judged(&self, results: &Results, verdict: &StepVerdict) -> Judged {
+        let measured = self.reached(results).as_micros() as f64;
+        let below = amounts::time_us(self.below.as_micros() as f64);
+        Judged {
+            expectation: format!("p{}<{below}", self.percentile),
+            kept: *verdict == StepVerdict::Holds,
+            measured: (results.tally.replies > 0).then_some(measured),
+            shown: amounts::time_us(measured),
         }
     }
 

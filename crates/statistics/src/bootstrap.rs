@@ -9,10 +9,13 @@
 //! inventing one.
 
 use crate::order::of_sorted;
-use crate::student::t_95;
+use crate::student::t_two_sided;
 use crate::{Interval, SplitMix, median};
 
 const SAMPLES: usize = 2000;
+
+/// The usual probability that an interval is wrong.
+const ERROR: f64 = 0.05;
 
 /// Minimum number of values for an interval.
 const VALUES_MIN: usize = 3;
@@ -20,20 +23,23 @@ const VALUES_MIN: usize = 3;
 /// The median with its 95 % bootstrap interval; `None` for fewer than three values, or if one is
 /// not finite. Deterministic for the same values and seed.
 pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
+    median_interval_at(values, seed, ERROR)
+}
+
+/// The same for another probability that the interval is wrong.
+pub fn median_interval_at(values: &[f64], seed: u64, error: f64) -> Option<Interval> {
     if values.len() < VALUES_MIN || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let medians = medians_of_samples(values, &mut SplitMix::new(seed));
-    let Interval { value, low, high } = interval_of_samples(median(values), medians, values.len());
-    let exact = exact_interval(values);
+    let Interval { value, low, high } = around(median(values), medians, values.len(), error);
+    let exact = exact_interval(values, error);
     Some(Interval { value, low: low.min(exact.0), high: high.max(exact.1) })
 }
 
 /// The interval of an estimate from `count` values, made of the estimates of bootstrap samples.
-pub fn interval_of_samples(value: f64, mut samples: Vec<f64>, count: usize) -> Interval {
-    samples.sort_by(f64::total_cmp);
-    let tail = tail(count);
-    Interval { value, low: of_sorted(&samples, tail), high: of_sorted(&samples, 1.0 - tail) }
+pub fn interval_of_samples(value: f64, samples: Vec<f64>, count: usize) -> Interval {
+    around(value, samples, count, ERROR)
 }
 
 /// The places of the values of each bootstrap sample.
@@ -42,10 +48,16 @@ pub fn resampled(count: usize, samples: usize, seed: u64) -> impl Iterator<Item 
     (0..samples).map(move |_| (0..count).map(|_| random.below(count)).collect())
 }
 
+fn around(value: f64, mut samples: Vec<f64>, count: usize, error: f64) -> Interval {
+    samples.sort_by(f64::total_cmp);
+    let tail = tail(count, error);
+    Interval { value, low: of_sorted(&samples, tail), high: of_sorted(&samples, 1.0 - tail) }
+}
+
 /// The innermost two ordered values, at equal distance from both ends, that enclose the median with
-/// a probability of at least 95 %: each value is equally likely above it and below. For fewer than
-/// six values, the outermost.
-fn exact_interval(values: &[f64]) -> (f64, f64) {
+/// a probability of at least `1 - error`: each value is equally likely above it and below. For too
+/// few values (fewer than six for 95 %), the outermost.
+fn exact_interval(values: &[f64], error: f64) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
@@ -53,7 +65,7 @@ fn exact_interval(values: &[f64]) -> (f64, f64) {
     // median.
     let mut exactly = 0.5f64.powi(count as i32);
     let (mut at_most, mut below) = (exactly, 0);
-    while at_most * 2.0 <= 0.05 {
+    while at_most * 2.0 <= error {
         exactly *= (count - below) as f64 / (below + 1) as f64;
         at_most += exactly;
         below += 1;
@@ -75,9 +87,9 @@ fn medians_of_samples(values: &[f64], random: &mut SplitMix) -> Vec<f64> {
 }
 
 /// The proportion of estimates beyond each end of the interval.
-fn tail(count: usize) -> f64 {
+fn tail(count: usize, error: f64) -> f64 {
     let count = count as f64;
-    normal_tail((count / (count - 1.0)).sqrt() * t_95(count - 1.0))
+    normal_tail((count / (count - 1.0)).sqrt() * t_two_sided(error, count - 1.0))
 }
 
 /// The proportion of the normal distribution beyond `z`, which is positive (Abramowitz and Stegun,
@@ -114,7 +126,7 @@ mod tests {
         for (count, first) in [(3, 1.0), (8, 1.0), (10, 2.0), (20, 6.0), (40, 14.0)] {
             let values: Vec<f64> = (1..=count).map(f64::from).collect();
             let last = f64::from(count) + 1.0 - first;
-            assert_eq!(exact_interval(&values), (first, last), "{count}");
+            assert_eq!(exact_interval(&values, 0.05), (first, last), "{count}");
         }
     }
 

@@ -8,10 +8,14 @@ mod bootstrap;
 mod interval;
 mod order;
 mod random;
+mod scaling_law;
+mod sequential;
 mod student;
 
-pub use bootstrap::{interval_of_samples, median_interval, resampled};
+pub use bootstrap::{interval_of_samples, median_interval, median_interval_at, resampled};
 pub use interval::Interval;
 pub use order::{median, quantile};
 pub use random::SplitMix;
-pub use student::{geometric_mean, ratio_of_means, t_95};
+pub use scaling_law::ScalingLaw;
+pub use sequential::error_of_a_look;
+pub use student::{geometric_mean, ratio_of_means, t_95, t_two_sided};

@@ -73,6 +73,41 @@ pub fn t_95(freedom: f64) -> f64 {
     T_95.get(whole as usize - 1).copied().unwrap_or(1.96 + 2.4 / whole)
 }
 
+/// The value that the absolute value of Student's t exceeds with this probability; degrees of
+/// freedom are rounded down. Exact to 1e-9 (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+pub fn t_two_sided(error: f64, freedom: f64) -> f64 {
+    let freedom = freedom.clamp(1.0, FREEDOM_MAX).floor();
+    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    while high - low > 1e-12 {
+        let middle = (low + high) / 2.0;
+        match 1.0 - within(middle, freedom as u32) > error {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    freedom.sqrt() * low.tan()
+}
+
+/// With more degrees of freedom, t is normal for all our purposes.
+const FREEDOM_MAX: f64 = 10_000.0;
+
+/// The probability that t is at most `tan(angle)` times the square root of the degrees of freedom,
+/// in absolute value.
+fn within(angle: f64, freedom: u32) -> f64 {
+    let (sine, cosine) = angle.sin_cos();
+    let is_odd = freedom % 2 == 1;
+    let (mut term, mut sum) = (if is_odd { cosine } else { 1.0 }, 0.0);
+    let first = if is_odd { 3 } else { 2 };
+    for above in (first..=freedom).step_by(2) {
+        sum += term;
+        term *= f64::from(above - 1) / f64::from(above) * cosine * cosine;
+    }
+    match is_odd {
+        true => (angle + sine * sum) * std::f64::consts::FRAC_2_PI,
+        false => sine * sum,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +158,22 @@ mod tests {
         for (freedom, t) in [(1.0, 12.706), (1.99, 12.706), (30.0, 2.042), (60.0, 2.0), (1e9, 1.96)]
         {
             assert!(near(t_95(freedom), t), "{freedom}");
+        }
+    }
+
+    /// From tables of Student's t, and of the normal distribution.
+    #[test]
+    fn other_quantiles_of_t_are_exact() {
+        for (error, freedom, t) in [
+            (0.05, 1.0, 12.706),
+            (0.01, 2.0, 9.925),
+            (0.05, 7.9, 2.3646),
+            (0.001, 10.0, 4.587),
+            (0.05, 30.0, 2.0423),
+            (0.01, 1e9, 2.576),
+        ] {
+            let found = t_two_sided(error, freedom);
+            assert!(near(found, t), "{error} {freedom}: {found}");
         }
     }
 

@@ -37,6 +37,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         let images = images(&charts::side_by_side(record));
         text.push_str(&format!("\n## Side by side\n\n{images}{}", rows(&cells)));
     }
+    if let Some(cells) = table::baseline(record) {
+        text.push_str(&format!("\n## Compared with an earlier run\n\n{}", rows(&cells)));
+    }
     text.push_str("\n## How\n\n");
     let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
     for line in lines.iter().flatten() {

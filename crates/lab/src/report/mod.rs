@@ -1,6 +1,7 @@
 //! Reports of a study's results: in a terminal, as Markdown with a file for each chart, and as one
 //! HTML page.
 
+mod capacity;
 pub(crate) mod charts;
 mod date;
 pub(crate) mod html;

@@ -1,10 +1,11 @@
 //! The tables and lines of a report, independent of its format.
 
-use super::{date, latency, why};
+use super::{capacity, date, latency, why};
+use crate::capacity::searched;
 use crate::distribution::{LatencyEffects, QUANTILES};
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
-use crate::figures::{CPU, RATE, StudyColumn, columns};
+use crate::figures::{CAPACITY, CPU, P99, RATE, StudyColumn, columns};
 use crate::record::{ALL_CALLS, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
@@ -12,14 +13,18 @@ pub(super) type Cells = Vec<Vec<String>>;
 
 /// The figures of each row of a program, and their changes compared with the row's baseline.
 pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
-    let mut columns = columns(&record.study.columns);
+    let mut columns = columns(&record.study.columns, record.study.search.is_some());
     if record.rows().iter().all(|row| row.found.is_none()) {
         columns.retain(|column| !matches!(column, StudyColumn::Found));
     }
     let head = columns.iter().map(|column| match column {
         StudyColumn::Level(measure) => measure.name.to_owned(),
-        StudyColumn::Effect(_) => "effect".to_owned(),
+        StudyColumn::Effect(_) | StudyColumn::CapacityEffect => "effect".to_owned(),
         StudyColumn::Overall(_) => format!("to {}", record.study.label(0)),
+        StudyColumn::Capacity => match &record.study.search {
+            Some(search) => format!("requests/s at {}", search.told()),
+            None => CAPACITY.to_owned(),
+        },
         StudyColumn::Found => "source".to_owned(),
     });
     let mut cells = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
@@ -37,6 +42,14 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
             StudyColumn::Overall(measure) => {
                 told(ratio(record, subject, Subject { program, row: 0 }, *measure))
             }
+            StudyColumn::Capacity => searched::told(record, subject),
+            StudyColumn::CapacityEffect => {
+                let base = Subject { row: record.study.baseline_of(row), ..subject };
+                match base == subject {
+                    true => "baseline".to_owned(),
+                    false => searched::told_effect(record, subject, base),
+                }
+            }
             StudyColumn::Found => of.found.clone().unwrap_or_default(),
         };
         let name = record.study.label(row);
@@ -50,6 +63,7 @@ pub(super) fn further(record: &StudyRecord, program: usize) -> Vec<Cells> {
     let tables = [
         latency::of_program(record, program),
         factors(record, program),
+        capacity::scaling(record, program),
         calls(record, program),
         why::counts(record, program),
     ];
@@ -88,6 +102,7 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     let mut head = vec![format!("{} to {}", first.name, second.name)];
     head.extend([RATE.name, CPU.name].map(str::to_owned));
     head.extend(latency::COMPARED.map(|at| QUANTILES[at].name.to_owned()));
+    head.extend(record.study.search.as_ref().map(|search| format!("at {}", search.told())));
     let subjects: Vec<Subject> = record.subjects().collect();
     let latencies = LatencyEffects::of(record, &subjects);
     let mut cells = vec![head];
@@ -99,7 +114,30 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
         let effect = |measure| told(ratio(record, own, other, measure));
         let mut line = vec![of.name.clone(), effect(RATE), effect(CPU)];
         line.extend(latency::COMPARED.map(|at| latency::told(&latencies, own, other, at)));
+        let searched = |_| searched::told_effect(record, own, other);
+        line.extend(record.study.search.as_ref().map(searched));
         cells.push(line);
+    }
+    Some(cells)
+}
+
+/// Each row compared with an earlier run.
+pub(super) fn baseline(record: &StudyRecord) -> Option<Cells> {
+    let baseline = record.baseline.as_ref()?;
+    let mut keys = [RATE, CPU, P99].map(|measure| (measure.key, measure.name.to_owned())).to_vec();
+    let searched = record.study.search.as_ref();
+    keys.extend(searched.map(|search| (CAPACITY, format!("at {}", search.told()))));
+    let name = record.programs.first().map_or("", |program| &program.name);
+    let head = format!("{name} to the earlier run");
+    let mut cells =
+        vec![std::iter::once(head).chain(keys.iter().map(|key| key.1.clone())).collect::<Vec<_>>()];
+    for subject in record.subjects().filter(|subject| subject.program == 0) {
+        let effect = |key: &(&str, String)| match baseline.effect(subject.row, key.0) {
+            None => "too few starts".to_owned(),
+            effect => told(effect),
+        };
+        let name = record.rows()[subject.row].name.clone();
+        cells.push(std::iter::once(name).chain(keys.iter().map(effect)).collect());
     }
     Some(cells)
 }
@@ -107,7 +145,8 @@ pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
 /// The first line of the report of an interrupted run.
 pub(super) fn interruption(record: &StudyRecord) -> Option<String> {
     let (complete, blocks) = (record.complete_blocks(), record.blocks);
-    (complete < blocks)
+    record
+        .is_interrupted()
         .then(|| format!("Interrupted after {complete} of {blocks} blocks; --resume goes on."))
 }
 
@@ -156,6 +195,8 @@ fn failures(record: &StudyRecord) -> Vec<String> {
     counts.into_iter().map(line).collect()
 }
 
+const UNPAIRED: &str = "what else differs between both days is part of the effects";
+
 /// The conditions of the measurement: load, hosts, machine and programs.
 pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     let load = &record.study.load;
@@ -173,21 +214,32 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     if record.study.factors.values().any(|factor| factor.sets.is_of_the_load()) {
         connections.push_str(" unless a row says otherwise");
     }
-    let mut lines = vec![
-        format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms),
+    let looks = record.looks.as_ref().map(|looks| looks.told(record.complete_blocks()));
+    let baseline = record.baseline.as_ref().map(|of| {
+        let (version, date) = (&of.program.version, date::utc(of.began_unix_s));
+        format!("compared with {} ({version}, began {date}): {UNPAIRED}", of.file)
+    });
+    let searches = record.study.search.as_ref().map(|search| {
+        let count = record.searches.iter().map(|of| of.repeat + 1).max().unwrap_or_default();
+        format!("{count} searches of each row, in steps of {} ms", search.step_ms)
+    });
+    let mut lines =
+        vec![format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms)];
+    lines.extend(latency::explanation(record));
+    lines.extend([looks, baseline, searches].into_iter().flatten());
+    lines.extend([
         connections,
         placed.to_owned(),
         record.hosts.clone(),
         format!("{}, {} processors, {}", machine.processor, machine.processors, machine.system),
         programs.collect::<Vec<_>>().join("; "),
-    ];
+    ]);
     lines.extend(left_out(record));
     lines.extend_from_slice(&record.remarks);
     lines.extend([
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
     ]);
-    lines.splice(1..1, latency::explanation(record));
     lines
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn of(record: &StudyRecord) -> String {
             let _ = write!(text, "\n{}", aligned(&cells));
         }
     }
-    if let Some(cells) = table::programs(record) {
+    for cells in [table::programs(record), table::baseline(record)].into_iter().flatten() {
         text.push('\n');
         text.push_str(&aligned(&cells));
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::gate::GateRule;
-use crate::study::{BLOCKS_MIN, StudyBlocks};
+use crate::record::StudyLooks;
+use crate::study::{BLOCKS_MIN, Study, StudyBlocks, StudySearch};
 
 /// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
@@ -23,9 +24,14 @@ Options:
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --row NAME      only this row, the first, and those that it refers to (repeatable)
   --resume        go on with the blocks that are missing in that folder
+  --search BOUND  also search the highest rate of each row whose latency keeps a bound: p99=10ms
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
                   that is not certain; with --against, the effect is that of the other server, and
                   otherwise of each row on its baseline (repeatable)
+  --baseline PATH compare with the results of an earlier run, a folder or its record.json, where
+                  the old server cannot be run again; weaker than --against
+  --stop-early    stop after 8, 16, 24 ... blocks if all limits are decided; the intervals are then
+                  wider, so that all looks together are wrong in 5 of 100 cases at most
   --profile       also sample each row's server with perf(1), for flame graphs and their
                   differences in the report; needs root
   --junit FILE    write the results of --fail-if for CI systems
@@ -53,7 +59,13 @@ pub struct RunArguments {
     pub(super) profile: bool,
     pub(super) anyway: bool,
     pub(super) out: Option<PathBuf>,
+    /// A bound on latency, for the search of the highest rate.
+    pub(super) search: Option<String>,
     pub(super) fail_if: Vec<GateRule>,
+    /// The record of an earlier run.
+    pub(super) baseline: Option<PathBuf>,
+    /// Whether to stop when all limits are decided.
+    pub(super) stop_early: bool,
     pub(super) junit: Option<PathBuf>,
     /// How long to wait while the machine is busy.
     pub(super) wait_idle: Option<Duration>,
@@ -80,6 +92,9 @@ impl RunArguments {
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),
                 "--fail-if" => arguments.fail_if.push(GateRule::parse(&value()?)?),
+                "--baseline" => arguments.baseline = Some(value()?.into()),
+                "--stop-early" => arguments.stop_early = true,
+                "--search" => arguments.search = Some(value()?),
                 "--junit" => arguments.junit = Some(value()?.into()),
                 "--out" => arguments.out = Some(value()?.into()),
                 option if option.starts_with("--wait-idle") => {
@@ -92,6 +107,18 @@ impl RunArguments {
         }
         if arguments.junit.is_some() && arguments.fail_if.is_empty() {
             return Err("--junit requires --fail-if".to_owned());
+        }
+        if arguments.baseline.is_some() && (against.is_some() || arguments.stop_early) {
+            return Err("--baseline cannot be combined with --against or --stop-early".to_owned());
+        }
+        if arguments.stop_early && arguments.fail_if.is_empty() {
+            return Err("--stop-early requires --fail-if".to_owned());
+        }
+        let of_search = arguments.fail_if.iter().find(|rule| rule.is_of_capacity());
+        if let Some(rule) = of_search.filter(|_| arguments.stop_early) {
+            return Err(format!(
+                "--stop-early cannot be combined with --fail-if {rule}: searches follow the blocks"
+            ));
         }
         if arguments.study.is_empty() && !arguments.help {
             return Err("a study is required".to_owned());
@@ -107,6 +134,29 @@ impl RunArguments {
     /// The number of blocks to measure.
     pub(super) fn blocks_of(&self, of: &StudyBlocks) -> usize {
         self.blocks.unwrap_or(if self.quick { of.quick } else { of.full })
+    }
+
+    /// The looks at a study that may stop early.
+    pub(super) fn looks(&self, blocks: usize) -> Option<StudyLooks> {
+        self.stop_early.then(|| StudyLooks::new(blocks))
+    }
+
+    /// Adds `--search` to a study, or replaces the bound of its search.
+    pub(super) fn add_search(&self, study: &mut Study) -> Result<(), String> {
+        if let Some(bound) = &self.search {
+            let mut search = study.search.take().unwrap_or_else(|| StudySearch::new(String::new()));
+            search.bound.clone_from(bound);
+            if let Some(problem) = search.problem() {
+                return Err(problem);
+            }
+            study.search = Some(search);
+        }
+        match self.fail_if.iter().find(|rule| rule.is_of_capacity()) {
+            Some(rule) if study.search.is_none() => {
+                Err(format!("--fail-if {rule} needs a search: add --search p99=10ms"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -152,6 +152,9 @@ pub(super) struct StudyFolder {
     resume: bool,
 }
 
+const LOOKS: &str = "how often it is looked at (--stop-early, --quick) must not change, because \
+                     errors would add up; name another folder with --out";
+
 /// The file with all turns.
 const RECORD: &str = "record.json";
 
@@ -195,6 +198,10 @@ impl StudyFolder {
         }
         let mut record: StudyRecord =
             serde_json::from_value(old).map_err(|error| of_file(error.to_string()))?;
+        let most = |record: &StudyRecord| record.looks.as_ref().map(|looks| looks.most);
+        if most(&record) != most(new) {
+            return Err(of_file(LOOKS.to_owned()));
+        }
         record.blocks = record.blocks.max(new.blocks);
         record.keep_complete_blocks();
         Ok(Some(record))

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
+use crate::study::StudySearch;
 
 /// The parameters of the generator's turns.
 #[derive(Clone, Debug)]
@@ -66,6 +67,20 @@ impl GeneratorTurn {
     /// Whether replies have a status; datagrams have none.
     pub(super) fn has_statuses(&self) -> bool {
         self.url.starts_with("http")
+    }
+
+    /// Searches the highest rate at which latency keeps a bound; also returns the number of rates
+    /// tried. The rate is 0 if none keeps it.
+    pub(super) fn search(&self, weir: &Path, search: &StudySearch) -> Result<(f64, usize), String> {
+        let extent = [format!("-c{}", self.connections), format!("-d{}ms", search.step_ms)];
+        let output = ["--search", &search.bound, "--json", "-"].map(str::to_owned);
+        let words = self.words(weir, &extent, &output);
+        let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
+        highest(&output.stdout).ok_or_else(|| {
+            let message = String::from_utf8_lossy(&output.stderr);
+            format!("{}\nfound nothing: {}", words.join(" "), message.trim_end())
+        })
     }
 
     /// The path of the requests.
@@ -140,6 +155,21 @@ fn status(json: &[u8]) -> Option<String> {
     run["status_codes"].as_object()?.keys().next().cloned()
 }
 
+/// The highest rate of a search's steps that kept the bound, and the number of steps.
+fn highest(json: &[u8]) -> Option<(f64, usize)> {
+    let steps: Value = serde_json::from_slice(json).ok()?;
+    // One step is no list.
+    let steps = steps.as_array().cloned().unwrap_or_else(|| vec![steps]);
+    let mut highest = 0.0;
+    for step in &steps {
+        let rate = step["pace"]["from"].as_f64()?;
+        if step["expectations"][0]["kept"].as_bool()? {
+            highest = rate.max(highest);
+        }
+    }
+    (!steps.is_empty()).then_some((highest, steps.len()))
+}
+
 /// The figures of a turn; docs/load-json.md explains the fields of its run. A turn without replies
 /// has figures too: its rate is 0.
 fn read(turn: &Value) -> Option<MeasuredRun> {
@@ -206,6 +236,20 @@ mod tests {
         };
         assert_eq!(turn("https://127.0.0.1:80/a/b?c").path(), "/a/b?c");
         assert_eq!(turn("http://127.0.0.1:80").path(), "/");
+    }
+
+    #[test]
+    fn the_highest_rate_that_kept_the_bound_is_found() {
+        let step = |rate: f64, kept: bool| {
+            format!(r#"{{"pace": {{"from": {rate}}}, "expectations": [{{"kept": {kept}}}]}}"#)
+        };
+        let steps =
+            format!("[{}, {}, {}]", step(500.0, true), step(1000.5, true), step(2e3, false));
+        assert_eq!(highest(steps.as_bytes()), Some((1000.5, 3)));
+        assert_eq!(highest(step(8.0, false).as_bytes()), Some((0.0, 1)));
+        for wrong in ["", "[]", "{}", r#"[{"pace": "closed"}]"#] {
+            assert_eq!(highest(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) mod generator;
 mod idle;
 mod measure;
 pub(crate) mod program;
+mod searches;
 mod subject;
 mod turn_generator;
 mod turns;
@@ -30,11 +31,12 @@ use processes::topology::ProcessorMap;
 use program::ServerProgram;
 use turns::TurnSettings;
 
+use crate::baseline::StoredBaseline;
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
 use crate::profile;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
-use crate::study::{BUILT_IN, Study};
+use crate::study::{BUILT_IN, Study, StudySearch};
 use crate::{progress, report};
 
 /// The names and titles of the built-in studies.
@@ -69,6 +71,7 @@ pub fn run(
     if let Some(lacking) = lacking.as_ref().filter(|_| !arguments.anyway) {
         return Err(format!("{lacking}; --anyway runs it on this one"));
     }
+    arguments.add_search(&mut study)?;
     let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
     if arguments.profile {
         profile::check()?;
@@ -79,6 +82,7 @@ pub fn run(
     }
     let left_out = foreign::left_out(&study, programs.len())?;
     let folder = StudyFolder::open(arguments)?;
+    let blocks = arguments.blocks_of(&study.blocks);
     let new = StudyRecord {
         format: FORMAT.to_owned(),
         name: arguments.study.clone(),
@@ -86,35 +90,56 @@ pub fn run(
         machine: machine(),
         hosts: [network.told()].into_iter().chain(lacking).collect::<Vec<_>>().join("; "),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
-        blocks: arguments.blocks_of(&study.blocks),
+        blocks,
         turns: Vec::new(),
         calls: Vec::new(),
         profiles: Vec::new(),
+        searches: Vec::new(),
+        looks: arguments.looks(blocks),
+        baseline: None,
         left_out,
         remarks: foreign::versions(&study)?,
         study,
     };
+    let stored = arguments.baseline.as_deref().map(StoredBaseline::read).transpose()?;
+    stored.iter().try_for_each(|stored| stored.check(&new))?;
     let mut record = folder.continued(&new)?.unwrap_or(new);
+    let of_search = |search: &StudySearch| if arguments.quick { search.quick } else { search.full };
+    let searches = record.study.search.as_ref().map_or(0, of_search);
     let with = TurnSettings {
         weir,
         wait_idle: arguments.wait_idle,
         profile: arguments.profile,
         interrupted,
+        fail_if: &arguments.fail_if,
+        searches,
     };
-    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))
+    let keep = &mut |record: &StudyRecord| folder.keep(record);
+    turns::take(&mut record, &programs, &network, &with, keep)
+        .and_then(|()| searches::take(&mut record, &programs, &network, &with, keep))
         .or_else(|why| if was_interrupted(interrupted) { Ok(()) } else { Err(why) })?;
     progress::show("");
     record.keep_complete_blocks();
     if record.turns.is_empty() {
         return Err("interrupted before the first block was complete".to_owned());
     }
+    record.baseline = stored.and_then(|stored| stored.compare(&record));
     folder.write_reports(&record)?;
-    let results = gate::judge(&record, &arguments.fail_if);
+    report(&record, arguments, &folder)
+}
+
+/// The report for the terminal, with the results of all limits.
+fn report(
+    record: &StudyRecord,
+    arguments: &RunArguments,
+    folder: &StudyFolder,
+) -> Result<RunReport, String> {
+    let results = gate::results(record, &arguments.fail_if);
     if let Some(file) = &arguments.junit {
         let junit = gate::junit(&record.name, &results);
         fs::write(file, junit).map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    let (report, limits) = (report::text::of(&record), gate::text(&results));
+    let (report, limits) = (report::text::of(record), gate::text(&results));
     let text = format!("{report}\n{limits}All results: {}\n", folder.path().display());
     let verdict = results.iter().map(|result| result.verdict).max();
     let verdict = verdict.or_else(|| (!record.is_interrupted()).then_some(GateVerdict::Passes));

@@ -32,6 +32,16 @@ fn arguments_are_parsed() {
         ("same --out", "--out requires a value"),
         ("same --against weir", "--against names weir as well"),
         ("same --junit f", "--junit requires --fail-if"),
+        ("same --stop-early", "--stop-early requires --fail-if"),
+        (
+            "same --search p99=1ms --fail-if capacity<0% --stop-early",
+            "--stop-early cannot be combined with --fail-if capacity<0%: searches follow",
+        ),
+        ("same --baseline f --against nginx", "--baseline cannot be combined with --against"),
+        (
+            "same --baseline f --stop-early --fail-if rate<0%",
+            "--baseline cannot be combined with --against or --stop-early",
+        ),
         ("same --fail-if fast", "--fail-if fast: expected a limit"),
         ("same --wait-idleness", "unknown option --wait-idleness"),
         ("same --wait-idle=soon", "--wait-idle=soon is no time such as 10m"),
@@ -48,6 +58,21 @@ fn studies_are_found_or_named() {
     let unknown = read("sam").err().unwrap_or_default();
     assert!(unknown.contains("there is no study \"sam\"") && unknown.contains("same"));
     assert!(read("/none.toml").is_err_and(|told| told.starts_with("/none.toml: ")));
+}
+
+#[test]
+fn a_search_is_added_to_a_study() {
+    let searched = |words: &str| {
+        let mut study = read("same").unwrap();
+        let added = parse(words).and_then(|arguments| arguments.add_search(&mut study));
+        added.map(|()| study.search.map(|search| (search.bound, search.full)))
+    };
+    assert_eq!(searched("same").unwrap(), None);
+    assert_eq!(searched("same --search p99=5ms").unwrap(), Some(("p99=5ms".to_owned(), 8)));
+    let error = searched("same --search fast").err().unwrap_or_default();
+    assert_eq!(error, "search.bound \"fast\" is not of the form p99=10ms");
+    let error = searched("same --fail-if capacity<-5%").err().unwrap_or_default();
+    assert_eq!(error, "--fail-if capacity<-5% needs a search: add --search p99=10ms");
 }
 
 #[test]

@@ -14,17 +14,16 @@ use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
+use crate::gate::GateRule;
 use crate::hosts::StudyNetwork;
 use crate::profile::{self, ProfileRecord};
 use crate::progress;
-use crate::record::{LeftOutRecord, StudyRecord, Subject, TurnRecord};
+use crate::record::{BLOCKS_OF_A_START, LeftOutRecord, StudyRecord, Subject, TurnRecord};
+use crate::sequential;
+use crate::study::Study;
 
 /// The most repeats of a disturbed turn.
 const REPEATS_MAX: usize = 2;
-
-/// Blocks after which all servers are restarted, so that intervals include differences between
-/// starts, such as the layout of memory and the distribution of connections.
-const BLOCKS_OF_A_START: usize = 8;
 
 /// What turns are taken with.
 pub(super) struct TurnSettings<'t> {
@@ -36,11 +35,15 @@ pub(super) struct TurnSettings<'t> {
     pub(super) profile: bool,
     /// Set by Ctrl-C.
     pub(super) interrupted: &'t AtomicBool,
+    /// The limits that a study which may stop early looks at.
+    pub(super) fail_if: &'t [GateRule],
+    /// The number of searches of each row.
+    pub(super) searches: usize,
 }
 
 impl TurnSettings<'_> {
     /// An error after Ctrl-C.
-    fn go_on(&self) -> Result<(), String> {
+    pub(super) fn go_on(&self) -> Result<(), String> {
         match self.interrupted.load(Ordering::Relaxed) {
             true => Err("interrupted".to_owned()),
             false => Ok(()),
@@ -58,12 +61,13 @@ pub(super) fn take(
 ) -> Result<(), String> {
     let first = record.complete_blocks();
     let profiles = with.profile && record.profiles.is_empty();
-    if first == record.blocks && !profiles {
+    let is_over = first == record.blocks || sequential::is_decided(record, with.fail_if);
+    if is_over && !profiles {
         return Ok(());
     }
-    let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
+    let (study, cores) = (record.study.clone(), cores(&record.study)?);
     let cores = cores.as_ref();
-    let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
+    let ground = SubjectGround { study: &study, network, weir: with.weir, cores };
     let mut subjects = start(&ground, programs, record, with)?;
     if !record.study.load.errors {
         probe(record, &subjects, with.weir)?;
@@ -74,8 +78,9 @@ pub(super) fn take(
     let left_out = open_idle(record, &mut subjects, with.weir)?;
     record.left_out.extend(left_out);
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
-    for block in first..record.blocks {
-        if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
+    let end = if is_over { first } else { record.blocks };
+    for block in first..end {
+        if block > first && block.is_multiple_of(BLOCKS_OF_A_START) {
             let closed = closed_idle(record, &mut subjects)?;
             record.remarks.extend(closed);
             subjects.clear();
@@ -98,7 +103,11 @@ pub(super) fn take(
                 TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
         }
+        let is_decided = sequential::is_decided(record, with.fail_if);
         keep(record)?;
+        if is_decided {
+            break;
+        }
         let done = (block + 1 - first) as f64;
         let left = begun.elapsed().as_secs_f64() / done * (record.blocks - block - 1) as f64;
         let (block, blocks) = (block + 1, record.blocks);
@@ -110,12 +119,18 @@ pub(super) fn take(
     record.calls = calls::count(&mut subjects, || with.go_on().is_ok());
     if profiles {
         keep(record)?;
-        let subjects = subjects.iter_mut().take_while(|_| with.go_on().is_ok());
-        let profiles = subjects.map(profiled).collect();
-        with.go_on()?;
-        record.profiles = profiles;
+        record.profiles = take_profiles(&mut subjects, with)?;
     }
     Ok(())
+}
+
+fn take_profiles(
+    subjects: &mut [RunningSubject],
+    with: &TurnSettings<'_>,
+) -> Result<Vec<ProfileRecord>, String> {
+    let subjects = subjects.iter_mut().take_while(|_| with.go_on().is_ok());
+    let profiles = subjects.map(profiled).collect();
+    with.go_on().map(|()| profiles)
 }
 
 fn profiled(running: &mut RunningSubject) -> ProfileRecord {
@@ -126,7 +141,12 @@ fn profiled(running: &mut RunningSubject) -> ProfileRecord {
     ProfileRecord { program, row, ..profile }
 }
 
-fn start(
+/// The processors of server and generator if they are pinned.
+pub(super) fn cores(study: &Study) -> Result<Option<Cores>, String> {
+    study.load.pinned.then(Cores::of_this_machine).transpose()
+}
+
+pub(super) fn start(
     ground: &SubjectGround<'_>,
     programs: &[ServerProgram],
     record: &StudyRecord,
@@ -213,7 +233,7 @@ fn closed_idle(
 }
 
 /// A failure with the names of its row and program.
-fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
+pub(super) fn named(record: &StudyRecord, running: &RunningSubject, why: &str) -> String {
     let Subject { program, row } = running.subject;
     format!("row \"{}\" with {}: {why}", record.rows()[row].name, record.programs[program].name)
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::rows::ROWS_MAX;
-use super::{BLOCKS_MIN, BackendAddress, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
+use super::{
+    BLOCKS_MIN, BackendAddress, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow, StudySearch,
+};
 use crate::figures;
 use crate::gate::GateRule;
 
@@ -31,7 +33,8 @@ pub(super) fn problem(study: &Study) -> Option<String> {
     if let Some(option) = study.backend.options.iter().find(|word| LISTENS.contains(&&***word)) {
         return Some(format!("backend.options has {option}, but the lab says where to listen"));
     }
-    study.load.problem().or_else(|| template(study)).or_else(|| factors(study))
+    let search = study.search.as_ref().and_then(StudySearch::problem);
+    study.load.problem().or(search).or_else(|| template(study)).or_else(|| factors(study))
 }
 
 fn template(study: &Study) -> Option<String> {

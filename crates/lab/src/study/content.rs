@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, FactorTarget, StudyLoad, StudyNeeds, StudyRow};
+use super::{Factor, FactorTarget, StudyLoad, StudyNeeds, StudyRow, StudySearch};
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +35,9 @@ pub(crate) struct Study {
     pub(crate) backend: StudyBackends,
     #[serde(default)]
     pub(crate) blocks: StudyBlocks,
+    /// The search for the highest rate of each row; `None` without one.
+    #[serde(default)]
+    pub(crate) search: Option<StudySearch>,
     #[serde(rename = "factor")]
     pub(crate) factors: BTreeMap<String, Factor>,
     #[serde(default, rename = "row")]

@@ -16,6 +16,7 @@ mod options;
 mod route;
 mod row;
 mod rows;
+mod search;
 mod setting;
 
 pub(crate) use builtin::BUILT_IN;
@@ -26,6 +27,7 @@ pub(crate) use generator::GeneratorKind;
 pub(crate) use load::StudyLoad;
 pub(crate) use needs::StudyNeeds;
 pub(crate) use row::StudyRow;
+pub(crate) use search::StudySearch;
 pub(crate) use setting::{BackendAddress, HostNames, RowSetting, StudyPlaces};
 
 impl Study {

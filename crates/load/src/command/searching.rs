@@ -33,9 +33,10 @@ pub(super) fn search(
     let mut is_interrupted = most.results.interrupted;
     while let Some(rate) = search.next().filter(|_| !is_interrupted) {
         let plan = RunPlan { rate: Some(RateSchedule::constant(rate)), ..plan.clone() };
-        let results = run::run(&plan, &mut || Ok(()), &mut |_| {})?.results;
+        let mut results = run::run(&plan, &mut || Ok(()), &mut |_| {})?.results;
         is_interrupted = results.interrupted;
         let verdict = goal.judge(&results, rate);
+        results.judged = vec![goal.judged(&results, &verdict)];
         show(settings, &step(&results, rate, goal, &verdict))?;
         kept.push(results);
         save(settings, kept, is_file)?;

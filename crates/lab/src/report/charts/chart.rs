@@ -4,6 +4,7 @@
 //! it is put into while its text keeps its size.
 
 use super::super::markup::escaped;
+use super::panel::{ChartPanel, PANEL};
 use super::plot::ChartPlot;
 use super::scale::ChartScale;
 
@@ -19,6 +20,7 @@ pub(crate) struct ReportChart {
     ticks: Vec<ChartTick>,
     /// The content of a chart without rows.
     plot: Option<ChartPlot>,
+    panels: Vec<ChartPanel>,
 }
 
 /// A row of a chart.
@@ -71,15 +73,20 @@ impl ReportChart {
             class: if Some(value) == origin { "zero" } else { "grid" },
         };
         let ticks = scale.ticks().into_iter().map(tick).collect();
-        Self { file, caption, rows, ticks, plot: None }
+        Self { file, caption, rows, ticks, plot: None, panels: Vec::new() }
     }
 
     pub(super) fn of_plot(file: String, caption: String, plot: ChartPlot) -> Self {
-        Self { file, caption, rows: Vec::new(), ticks: Vec::new(), plot: Some(plot) }
+        let (rows, ticks, panels) = (Vec::new(), Vec::new(), Vec::new());
+        Self { file, caption, rows, ticks, plot: Some(plot), panels }
+    }
+
+    pub(super) fn of_panels(file: String, caption: String, panels: Vec<ChartPanel>) -> Self {
+        Self { file, caption, rows: Vec::new(), ticks: Vec::new(), plot: None, panels }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.plot.is_none()
+        self.rows.is_empty() && self.plot.is_none() && self.panels.is_empty()
     }
 
     /// The chart as a standalone file with its own background.
@@ -98,15 +105,21 @@ impl ReportChart {
     /// The chart without caption and style; `placed` contains the attributes that place it.
     pub(crate) fn drawing(&self, placed: &str) -> String {
         let rows: String = self.rows.iter().enumerate().map(|(at, row)| row.drawing(at)).collect();
+        let panels = self.panels.iter().enumerate().map(|(at, panel)| panel.drawing(at));
         let content = match &self.plot {
             Some(plot) => plot.drawing(),
+            None if !self.panels.is_empty() => panels.collect(),
             None => self.axis() + &rows,
         };
         format!("<svg {placed} height=\"{}\">\n{content}</svg>\n", self.height())
     }
 
     fn height(&self) -> usize {
-        self.plot.as_ref().map_or(self.rows.len() * ROW + AXIS, ChartPlot::height)
+        match (&self.plot, self.panels.len()) {
+            (Some(plot), _) => plot.height(),
+            (None, 0) => self.rows.len() * ROW + AXIS,
+            (None, panels) => panels * PANEL,
+        }
     }
 
     /// The grid behind the rows, and the values below them.

@@ -5,6 +5,7 @@ mod distribution;
 mod effects;
 mod flame;
 mod flame_panel;
+mod panel;
 mod plot;
 mod scale;
 mod scaling;
@@ -49,7 +50,7 @@ pub(super) fn of_program(record: &StudyRecord, program: usize) -> Vec<ReportChar
         [effects(RATE), effects(CPU)],
     ));
     let charts = charts
-        .chain(scaling::chart(file("scaling"), record, program))
+        .chain(scaling::charts([file("scaling"), file("capacity")], record, program))
         .chain(distribution::chart(file("latency"), record, program));
     charts.filter(|chart| !chart.is_empty()).collect()
 }

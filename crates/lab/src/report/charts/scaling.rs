@@ -1,79 +1,98 @@
-//! How rates scale with a number, such as the number of workers: one row for each combination of
-//! the other factors.
+//! How rates scale with a number, such as the number of workers: a panel with the fitted law for
+//! each combination of the other factors, and a row of dots where there are too few numbers to fit.
 
-use std::collections::BTreeMap;
+use statistics::Interval;
 
 use super::chart::{ChartRow, ReportChart};
+use super::panel::{ChartPanel, PanelPoint};
 use super::scale::ChartScale;
+use crate::capacity::{CapacityFit, ScalingSeries, SeriesFit};
 use crate::effect::level;
 use crate::figures::RATE;
 use crate::record::{StudyRecord, Subject};
-use crate::study::Study;
 
-/// Rows that differ only in the number.
-struct ScalingSeries {
-    name: String,
-    /// The numbers in ascending order, each with its requests per second.
-    points: Vec<(u32, f64)>,
+/// The charts, with these names of files; none if the study names no such factor.
+pub(super) fn charts(
+    [dots, panels]: [String; 2],
+    record: &StudyRecord,
+    program: usize,
+) -> Vec<ReportChart> {
+    let Some(factor) = &record.study.scaling else { return Vec::new() };
+    let all = ScalingSeries::all(record, program);
+    let (mut unfitted, mut fitted) = (Vec::new(), Vec::new());
+    for series in &all {
+        match SeriesFit::of(record, series) {
+            SeriesFit::None(_) => unfitted.push(points(record, series)),
+            SeriesFit::Fit(fit) => fitted.push(panel(&series.name, &fit)),
+        }
+    }
+    let caption = format!(
+        "Requests per second by {factor}: measured, the fitted law with its band (95 %), dashed \
+         beyond what was measured"
+    );
+    vec![chart(dots, factor, &unfitted), ReportChart::of_panels(panels, caption, fitted)]
 }
 
-/// The chart; `None` if the study names no such factor.
-pub(super) fn chart(file: String, record: &StudyRecord, program: usize) -> Option<ReportChart> {
-    let factor = record.study.scaling.as_ref()?;
-    let all = series(record, program, factor);
-    let rates: Vec<f64> = all.iter().flat_map(|of| of.points.iter().map(|point| point.1)).collect();
+fn panel(name: &str, fit: &CapacityFit) -> ChartPanel {
+    let point = |of: &(f64, Interval)| PanelPoint { at: of.0, value: of.1 };
+    // A law that does not fit says nothing about what was not measured.
+    let end = if fit.fits() { fit.end() } else { fit.largest() };
+    let curve = fit.curve.iter().filter(|of| of.0 <= end).map(point).collect();
+    ChartPanel {
+        name: name.to_owned(),
+        value: told(fit),
+        points: fit.measured.iter().map(point).collect(),
+        curve,
+        solid_to: fit.largest(),
+        mark: fit.has_peak().then_some(fit.peak.value),
+    }
+}
+
+/// The parameters: `contention 3.1 %, coherence 0.05 %, peak at 44`.
+fn told(fit: &CapacityFit) -> String {
+    if !fit.fits() {
+        return format!("no law: it misses a rate by {:.0} %", fit.miss * 100.0);
+    }
+    let mut text = format!("contention {:.1} %", fit.contention.value * 100.0);
+    if let Some(coherence) = fit.coherence {
+        text.push_str(&format!(", coherence {:.3} %", coherence.value * 100.0));
+    }
+    if fit.has_peak() {
+        text.push_str(&format!(", peak at {:.0}", fit.peak.value));
+    }
+    text
+}
+
+/// A series without a fit: its name, its numbers in ascending order, and their rates.
+type SeriesPoints<'s> = (&'s str, Vec<(u32, f64)>);
+
+fn points<'s>(record: &StudyRecord, series: &'s ScalingSeries) -> SeriesPoints<'s> {
+    let rate = |row| level(record, Subject { program: series.program, row }, RATE);
+    let points = series.rows.iter().map(|(number, row)| (*number, rate(*row)));
+    (&series.name, points.collect())
+}
+
+fn chart(file: String, factor: &str, all: &[SeriesPoints<'_>]) -> ReportChart {
+    let rates: Vec<f64> = all.iter().flat_map(|of| of.1.iter().map(|point| point.1)).collect();
     let scale = ChartScale::logarithmic(&rates);
-    let rows = all.iter().map(|of| of.row(&scale)).collect();
+    let rows = all.iter().map(|of| row(of, &scale)).collect();
     let caption = format!(
         "Requests per second by {factor}: the first large, the others beside it (logarithmic axis)"
     );
-    Some(ReportChart::new(file, caption, &scale, |rate| format!("{rate:.0}"), None, rows))
+    ReportChart::new(file, caption, &scale, |rate| format!("{rate:.0}"), None, rows)
 }
 
-impl ScalingSeries {
-    fn row(&self, scale: &ChartScale) -> ChartRow {
-        let dots: Vec<f64> = self.points.iter().map(|point| scale.at(point.1)).collect();
-        let (low, high) =
-            (dots.iter().copied().fold(100.0, f64::min), dots.iter().copied().fold(0.0, f64::max));
-        ChartRow {
-            name: self.name.clone(),
-            value: value(&self.points),
-            class: "level",
-            line: Some((low, high)),
-            dots,
-        }
+fn row((name, points): &SeriesPoints<'_>, scale: &ChartScale) -> ChartRow {
+    let dots: Vec<f64> = points.iter().map(|point| scale.at(point.1)).collect();
+    let (low, high) =
+        (dots.iter().copied().fold(100.0, f64::min), dots.iter().copied().fold(0.0, f64::max));
+    ChartRow {
+        name: (*name).to_owned(),
+        value: value(points),
+        class: "level",
+        line: Some((low, high)),
+        dots,
     }
-}
-
-fn series(record: &StudyRecord, program: usize, factor: &str) -> Vec<ScalingSeries> {
-    let study = &record.study;
-    let mut groups = BTreeMap::<_, ScalingSeries>::new();
-    for (row, of) in study.rows.iter().enumerate() {
-        let mut levels = study.levels(of);
-        let number = levels.remove(factor).and_then(|number| number.parse().ok());
-        let subject = Subject { program, row };
-        let (Some(number), false) = (number, of.direct || !record.has(subject)) else { continue };
-        let rate = level(record, subject, RATE);
-        let name = || name(study, row, factor);
-        let group = groups.entry(levels.into_iter().collect::<Vec<_>>());
-        let group = group.or_insert_with(|| ScalingSeries { name: name(), points: Vec::new() });
-        group.points.push((number, rate));
-    }
-    let mut all: Vec<_> = groups.into_values().filter(|of| of.points.len() > 1).collect();
-    all.iter_mut().for_each(|of| of.points.sort_by_key(|point| point.0));
-    all
-}
-
-/// The levels of the other factors; if the study lists its rows, the name of the first row.
-fn name(study: &Study, row: usize, factor: &str) -> String {
-    let row = &study.rows[row];
-    if study.factorial.is_empty() {
-        return row.name.clone();
-    }
-    let levels = study.levels(row);
-    let others = study.factorial.iter().filter(|name| *name != factor);
-    let others = others.map(|name| format!("{name} {}", levels[name.as_str()]));
-    others.collect::<Vec<_>>().join(", ")
 }
 
 /// The numbers and the factors by which the rate grew: `2: x 1.85, 4: x 3.5`.
@@ -86,17 +105,35 @@ fn value(points: &[(u32, f64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{record, scaling_record};
+
+    fn drawn(record: &StudyRecord) -> [String; 2] {
+        let charts = charts([String::new(), String::new()], record, 0);
+        let charts: [ReportChart; 2] = charts.try_into().ok().expect("two charts");
+        charts.map(|chart| if chart.is_empty() { String::new() } else { chart.drawing("") })
+    }
 
     #[test]
     fn rows_that_differ_in_the_number_are_one_series() {
-        let mut record = crate::testing::record(8);
-        assert!(chart(String::new(), &record, 0).is_none());
+        let mut record = record(8);
+        assert!(charts([String::new(), String::new()], &record, 0).is_empty());
         record.study.scaling = Some("a".to_owned());
         for turn in record.turns.iter_mut().filter(|turn| turn.row == 1) {
             turn.measured.rate *= 1.5;
         }
-        let drawn = chart(String::new(), &record, 0).expect("a chart").drawing("");
-        let dots = drawn.matches("<circle").count();
-        assert!(drawn.contains("2: \u{d7} 1.50") && dots == 2, "{drawn}");
+        let [dots, panels] = drawn(&record);
+        assert!(dots.contains("2: \u{d7} 1.50") && dots.matches("<circle").count() == 2, "{dots}");
+        assert_eq!(panels, "");
+    }
+
+    #[test]
+    fn a_series_with_a_law_is_a_panel() {
+        let law = |n: f64| 1000.0 * n / (1.0 + 0.03 * (n - 1.0) + 0.001 * n * (n - 1.0));
+        let [dots, panels] = drawn(&scaling_record(&[1.0, 8.0, 16.0, 32.0, 64.0], law));
+        assert_eq!(dots, "");
+        assert!(panels.contains("contention 3.0 %, coherence 0.100 %, peak at 31"), "{panels}");
+        assert_eq!((panels.matches("<circle").count(), panels.matches("<polygon").count()), (5, 1));
+        let knee = drawn(&scaling_record(&[1.0, 8.0, 32.0, 64.0], |n| n.min(8.0)));
+        assert!(knee[1].contains("no law: it misses a rate by "), "{}", knee[1]);
     }
 }

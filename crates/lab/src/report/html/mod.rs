@@ -18,7 +18,7 @@ pub(crate) fn of(record: &StudyRecord) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}{}{}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n{}<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
+         <h1>{title}</h1>\n{}<p>{}</p>\n{}{}{}{}{programs}{}</main>\n</body>\n</html>\n",
         charts::STYLE,
         charts::FLAME_STYLE,
         interruption(record),
@@ -26,6 +26,7 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         source(&study.source),
         warning(record),
         side_by_side(record),
+        baseline(record),
         how(record),
     )
 }
@@ -83,6 +84,12 @@ fn side_by_side(record: &StudyRecord) -> String {
         figures(&charts::side_by_side(record)),
         rows(&cells),
     )
+}
+
+/// The section that compares with an earlier run.
+fn baseline(record: &StudyRecord) -> String {
+    let Some(cells) = table::baseline(record) else { return String::new() };
+    format!("<section>\n<h2>Compared with an earlier run</h2>\n{}</section>\n", rows(&cells))
 }
 
 fn figures(charts: &[ReportChart]) -> String {
