@@ -182,16 +182,8 @@ const MEASURES: &[StudyMeasure] = &[
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 8] = [
-    "errors",
-    "sockets",
-    "established",
-    "time-wait",
-    "switches",
-    "idle-memory",
-    "softirq",
-    "run-delay",
-];
+const COUNTS: [&str; 7] =
+    ["errors", "sockets", "established", "time-wait", "switches", "softirq", "run-delay"];
 
 /// The highest rate that a search found, in the columns of a study and in `--fail-if`.
 pub(crate) const CAPACITY: &str = "capacity";

@@ -130,16 +130,29 @@ pub(crate) fn judge(record: &StudyRecord, rules: &[GateRule]) -> Vec<GateResult>
     };
     let pairs = record.subjects().filter_map(|own| Some((own, pair(own)?)));
     let pairs: Vec<_> = pairs.filter(|(own, to)| own != to && record.has(*to)).collect();
-    let own_rules = |own: Subject| match record.programs.len() {
-        1 => Vec::new(),
-        _ => {
-            let texts = record.rows()[own.row].fail_if.iter();
-            texts.filter_map(|text| GateRule::parse(text).ok()).collect()
-        }
-    };
     let every = rules.iter().flat_map(|rule| pairs.iter().map(|pair| (rule.clone(), *pair)));
-    let own = pairs.iter().flat_map(|pair| own_rules(pair.0).into_iter().map(|rule| (rule, *pair)));
-    every.chain(own).filter_map(|(rule, pair)| judge_one(record, &rule, pair)).collect()
+    every
+        .chain(own_rules(record))
+        .filter_map(|(rule, pair)| judge_one(record, &rule, pair))
+        .collect()
+}
+
+/// The limits of the study's rows: for their effects, and for the comparison of two programs.
+fn own_rules(record: &StudyRecord) -> Vec<(GateRule, (Subject, Subject))> {
+    let mut rules = Vec::new();
+    let mut add = |texts: &[String], pair: (Subject, Subject)| {
+        let is_measured = pair.0 != pair.1 && record.has(pair.1);
+        let read = texts.iter().filter(|_| is_measured);
+        rules.extend(read.filter_map(|text| Some((GateRule::parse(text).ok()?, pair))));
+    };
+    for own in record.subjects() {
+        let row = &record.rows()[own.row];
+        add(&row.fail_if, (own, Subject { row: record.study.baseline_of(own.row), ..own }));
+        if own.program == 0 && record.programs.len() == 2 {
+            add(&row.fail_if_against, (own, Subject { program: 1, ..own }));
+        }
+    }
+    rules
 }
 
 fn judge_one(
@@ -268,9 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rows_own_limit_compares_two_programs() {
+    fn rows_have_limits_for_their_effects_and_for_two_programs() {
         let mut study = record(8);
         study.study.rows[1].fail_if = vec!["rate<-3%".to_owned()];
+        let told = text(&judge(&study, &[]));
+        assert_eq!(told, "passes: two: +0.0 % [+0.0 +0.0], none above 0.0 % (limit: rate<-3%)\n");
+        study.study.rows[1].fail_if_against = std::mem::take(&mut study.study.rows[1].fail_if);
         assert_eq!(text(&judge(&study, &[])), "");
         study.programs.push(study.programs[0].clone());
         let others = study.turns.clone().into_iter().map(|mut turn| {

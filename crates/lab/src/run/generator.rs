@@ -83,6 +83,12 @@ impl GeneratorTurn {
         })
     }
 
+    /// The requests at once on a connection, with HTTP/2.
+    pub(super) fn streams(&self) -> Option<&str> {
+        let place = self.options.iter().position(|word| word == "--streams");
+        place.and_then(|place| self.options.get(place + 1)).map(String::as_str)
+    }
+
     /// The path of the requests.
     pub(super) fn path(&self) -> &str {
         let behind_scheme = self.url.find("://").map_or(0, |at| at + 3);

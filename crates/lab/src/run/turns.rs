@@ -108,10 +108,7 @@ pub(super) fn take(
         if is_decided {
             break;
         }
-        let done = (block + 1 - first) as f64;
-        let left = begun.elapsed().as_secs_f64() / done * (record.blocks - block - 1) as f64;
-        let (block, blocks) = (block + 1, record.blocks);
-        progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
+        show_progress(begun.elapsed(), first, block + 1, end);
     }
     progress::show("");
     let closed = closed_idle(record, &mut subjects)?;
@@ -122,6 +119,13 @@ pub(super) fn take(
         record.profiles = take_profiles(&mut subjects, with)?;
     }
     Ok(())
+}
+
+/// Shows how many blocks are done, and how long the others will take.
+fn show_progress(elapsed: Duration, first: usize, done: usize, end: usize) {
+    let each_s = elapsed.as_secs_f64() / (done - first) as f64;
+    let left_s = each_s * (end - done) as f64;
+    progress::show(&format!("block {done} of {end}, {left_s:.0} s left "));
 }
 
 fn take_profiles(

@@ -131,9 +131,8 @@ fn levels(study: &Study, row: &StudyRow) -> Option<String> {
     if row.direct && study.backend.count == 0 {
         return Some("direct needs a backend".to_owned());
     }
-    if let Some(Err(problem)) =
-        row.fail_if.iter().map(|text| GateRule::parse(text)).find(Result::is_err)
-    {
+    let limits = row.fail_if.iter().chain(&row.fail_if_against);
+    if let Some(problem) = limits.filter_map(|text| GateRule::parse(text).err()).next() {
         return Some(problem);
     }
     for (name, level) in &row.set {

@@ -34,6 +34,15 @@ impl GeneratorKind {
         self != Self::WeirLoad
     }
 
+    /// Whether it knows these options of `weir load`.
+    pub(super) fn takes(self, options: &[String]) -> bool {
+        match options {
+            [] => true,
+            [h2, streams, _] => self == Self::H2load && h2 == "--h2" && streams == "--streams",
+            _ => self == Self::WeirLoad,
+        }
+    }
+
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|kind| kind.name() == text);
         known.ok_or_else(|| {

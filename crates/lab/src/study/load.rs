@@ -114,7 +114,7 @@ impl StudyLoad {
         let kind = self.generator;
         let lacks = [
             (!self.turn_ms.is_multiple_of(1000), "turns of whole seconds"),
-            (!self.options.is_empty(), "no load.options"),
+            (!kind.takes(&self.options), "no load.options, or --h2 --streams N for h2load"),
             (self.udp, "no load.udp"),
             (self.paths().count() > 1, "one path"),
             (kind == GeneratorKind::H2load && self.close, "kept connections"),

@@ -115,11 +115,19 @@ fn rows_differ_by_their_generators() {
     let study = Study::parse("generators", text).unwrap();
     assert!(study.compares_generators());
     let kinds = study.rows.iter().map(|row| RowSetting::of(&study, row).unwrap().load.generator);
-    let names: Vec<_> = kinds.map(GeneratorKind::name).collect();
+    let names: Vec<_> = kinds.map(GeneratorKind::name).take(4).collect();
     assert_eq!(names, ["weir load", "wrk", "ab", "h2load"]);
+    let text = "title = \"\"\nexplanation = \"\"\ntemplate = \"%%listen%%\"\n[load]\n\
+                connections = 1\nturn_ms = 1000\n[factor.g]\nsets = \"generator\"\n\
+                baseline = \"weir load\"\nlevels = [\"wrk\", \"h2load\"]\n[[row]]\nname = \"a\"\n\
+                [[row]]\nname = \"b\"\nset = { g = \"h2load\" }\n\
+                [[row]]\nname = \"c\"\nset = { g = \"wrk\" }";
     for (more, message) in [
-        ("options = [\"--h2\"]", "the generator wrk requires no load.options"),
-        ("path = \"/a /b\"", "the generator wrk requires one path"),
+        (
+            "options = [\"--h2\", \"--streams\", \"2\"]",
+            "the generator wrk requires no load.options, or --h2 --streams N for h2load",
+        ),
+        ("path = \"/a /b\"", "the generator h2load requires one path"),
         ("close = true", "the generator h2load requires kept connections"),
     ] {
         let told = Study::parse("a", &text.replace("[load]", &format!("[load]\n{more}")));

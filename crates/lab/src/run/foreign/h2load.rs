@@ -1,12 +1,13 @@
-//! h2load, with HTTP/1.1.
+//! h2load, with HTTP/1.1 unless the row's options ask for HTTP/2.
 
 use super::text::{after, microseconds, number};
 use crate::figures::MeasuredRun;
 
-pub(super) fn words(connections: u32, seconds: u64) -> Vec<String> {
+/// `streams`: requests at once on a connection, with HTTP/2.
+pub(super) fn words(connections: u32, seconds: u64, streams: Option<&str>) -> Vec<String> {
+    let version = streams.map_or("--h1".to_owned(), |streams| format!("-m{streams}"));
     let numbers = [format!("-c{connections}"), format!("-D{seconds}")];
-    let words = ["h2load", "--h1", "-t1"].map(str::to_owned);
-    words.into_iter().chain(numbers).collect()
+    ["h2load".to_owned(), "-t1".to_owned(), version].into_iter().chain(numbers).collect()
 }
 
 /// Reads the summary. It has no percentiles.

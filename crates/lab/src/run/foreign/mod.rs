@@ -30,7 +30,7 @@ impl ForeignGenerator {
             GeneratorKind::WeirLoad => Vec::new(),
             GeneratorKind::Wrk => wrk::words(connections, seconds, close),
             GeneratorKind::Ab => ab::words(connections, seconds, close),
-            GeneratorKind::H2load => h2load::words(connections, seconds),
+            GeneratorKind::H2load => h2load::words(connections, seconds, turn.streams()),
         });
         words.push(turn.url.clone());
         Self { kind, words }
