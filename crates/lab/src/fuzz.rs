@@ -53,6 +53,14 @@ pub fn tune_tree(input: &[u8]) {
     }
 }
 
+/// A request that an agent would carry out survives writing and reading, and is one line.
+pub fn agent_request(input: &[u8]) {
+    let Ok(line) = std::str::from_utf8(input) else { return };
+    let Some(written) = crate::agent::accepts(line) else { return };
+    assert!(!written.contains('\n'), "{written}");
+    assert_eq!(crate::agent::accepts(&written).as_ref(), Some(&written));
+}
+
 #[cfg(test)]
 mod tests {
     fn seeds_of(target: &str, check: fn(&[u8])) {
@@ -69,5 +77,6 @@ mod tests {
         }
         seeds_of("lab_study", super::lab_study);
         seeds_of("tune_tree", super::tune_tree);
+        seeds_of("agent_request", super::agent_request);
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum StudyNetwork {
     Namespaces,
     /// The reason.
     Loopback(String),
+    /// The machines of agents, and where each part is.
+    Agents(String),
 }
 
 impl StudyNetwork {
@@ -40,6 +42,19 @@ impl StudyNetwork {
             why.push_str(&format!("; left out: {}", left_out.join("; ")));
         }
         Ok(Self::Loopback(why))
+    }
+
+    /// The machines of agents, which are as they are: a row that changes hosts, links or kernel
+    /// settings is an error.
+    pub(crate) fn agents(study: &Study, places: String) -> Result<Self, String> {
+        match Self::demanding(study)?.as_slice() {
+            [] => Ok(Self::Agents(places)),
+            rows => Err(format!(
+                "rows \"{}\" set kernel settings, places or links, which --host cannot: copy the \
+                 study without them, or run it without --host",
+                rows.join("\", \"")
+            )),
+        }
     }
 
     /// The rows that need hosts of their own.
@@ -68,9 +83,12 @@ impl StudyNetwork {
         match self {
             Self::Namespaces => "hosts are network namespaces joined by veth pairs".to_owned(),
             Self::Loopback(why) => format!("all parts share loopback addresses: {why}"),
+            Self::Agents(places) => format!("{places}; {WHOLE}"),
         }
     }
 }
+
+const WHOLE: &str = "a part that has a machine for itself uses all of its processors";
 
 /// `Uid: real effective saved filesystem`
 pub(crate) fn is_root() -> bool {
@@ -113,6 +131,13 @@ set = { a = "2" }
         let names: Vec<&str> = study.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["one", "three"]);
         assert!(network.told().ends_with("left out: two"), "{}", network.told());
+    }
+
+    #[test]
+    fn rows_that_need_hosts_are_an_error_on_the_machines_of_agents() {
+        let study = Study::parse("s", STUDY).expect("a study");
+        let told = StudyNetwork::agents(&study, String::new()).err().unwrap_or_default();
+        assert!(told.starts_with("rows \"two\" set kernel settings"), "{told}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::date;
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
 use crate::figures::{CPU, P99, RATE, StudyColumn, columns};
-use crate::record::{ALL_CALLS, StudyRecord, Subject};
+use crate::record::{ALL_CALLS, AgentRecord, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
 pub(super) type Cells = Vec<Vec<String>>;
@@ -136,7 +136,9 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     let load = &record.study.load;
     let machine = &record.machine;
     let programs = record.programs.iter().map(|program| program.version.as_str());
-    let placed = if load.pinned {
+    let placed = if !record.agents.is_empty() {
+        "latencies and rates are those of the client's clock alone"
+    } else if load.pinned {
         "server and generator on a processor each"
     } else {
         "server and generator share all processors"
@@ -148,14 +150,29 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     if record.study.factors.values().any(|factor| factor.sets.is_of_the_load()) {
         connections.push_str(" unless a row says otherwise");
     }
-    vec![
+    let of = if record.agents.is_empty() { "" } else { "this machine: " };
+    let mut lines = vec![
         format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms),
         connections,
         placed.to_owned(),
         record.hosts.clone(),
-        format!("{}, {} processors, {}", machine.processor, machine.processors, machine.system),
+        format!("{of}{}, {} processors, {}", machine.processor, machine.processors, machine.system),
+    ];
+    lines.extend(record.agents.iter().map(agent));
+    lines.extend([
         programs.collect::<Vec<_>>().join("; "),
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
-    ]
+    ]);
+    lines
+}
+
+fn agent(agent: &AgentRecord) -> String {
+    let AgentRecord { place, processor, processors, system, .. } = agent;
+    let (offset, error) = (agent.clock_offset_us / 1000.0, agent.clock_error_us / 1000.0);
+    format!(
+        "{} on {place}: {processor}, {processors} processors, {system}; its clock is {offset:+.3} ms \
+         ± {error:.3} ms from this machine's",
+        agent.parts.join(" and ")
+    )
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::role_host::RoleHost;
 use crate::gate::GateRule;
 
 /// The text that `--help` prints.
@@ -17,6 +18,9 @@ Options:
   --against NAME  another server beside it, in the same blocks
   --quick         fewer blocks, for a first look; --full (default): all of them
   --out DIR       the folder for all results (default: weir-lab/STUDY)
+  --host PART=AT  the machine of client, server or backend (repeatable): ssh:[USER@]HOST[:WEIR], or
+                  IP:PORT of a weir lab agent; behind a comma, the address for the other parts
+  --token-file F  the secret of agents at IP:PORT
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --resume        go on with the blocks that are missing in that folder
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
@@ -41,6 +45,8 @@ pub struct RunArguments {
     pub(super) resume: bool,
     pub(super) loopback: bool,
     pub(super) out: Option<PathBuf>,
+    pub(super) hosts: Vec<RoleHost>,
+    pub(super) token_file: Option<PathBuf>,
     pub(super) fail_if: Vec<GateRule>,
     pub(super) junit: Option<PathBuf>,
     /// How long to wait while the machine is busy.
@@ -65,6 +71,8 @@ impl RunArguments {
                 "--against" => against = Some(value()?),
                 "--fail-if" => arguments.fail_if.push(GateRule::parse(&value()?)?),
                 "--junit" => arguments.junit = Some(value()?.into()),
+                "--host" => arguments.add_host(&value()?)?,
+                "--token-file" => arguments.token_file = Some(value()?.into()),
                 "--out" => arguments.out = Some(value()?.into()),
                 option if option.starts_with("--wait-idle") => {
                     arguments.wait_idle = Some(wait_idle(option)?);
@@ -77,6 +85,9 @@ impl RunArguments {
         if arguments.junit.is_some() && arguments.fail_if.is_empty() {
             return Err("--junit requires --fail-if".to_owned());
         }
+        if arguments.loopback && !arguments.hosts.is_empty() {
+            return Err("--loopback and --host exclude each other".to_owned());
+        }
         if arguments.study.is_empty() && !arguments.help {
             return Err("a study is required".to_owned());
         }
@@ -86,6 +97,17 @@ impl RunArguments {
         }
         arguments.servers = [Some(server), against].into_iter().flatten().collect();
         Ok(arguments)
+    }
+}
+
+impl RunArguments {
+    fn add_host(&mut self, word: &str) -> Result<(), String> {
+        let host = RoleHost::parse(word)?;
+        if self.hosts.iter().any(|known| known.role == host.role) {
+            return Err(format!("--host names the {} twice", host.role.name()));
+        }
+        self.hosts.push(host);
+        Ok(())
     }
 }
 

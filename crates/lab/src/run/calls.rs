@@ -53,7 +53,7 @@ pub(super) fn count(subjects: &mut [RunningSubject]) -> Vec<CallsRecord> {
 }
 
 fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
-    let perf = attach(running.pid)?;
+    let perf = attach(running.pid?)?;
     // perf does not report when it begins to count; without the pause, counts would be too low.
     sleep(ATTACH);
     let turn = running.generator.turn();

@@ -9,9 +9,10 @@ use processes::certificate;
 use serde_json::Value;
 
 use super::RunArguments;
+use super::part::ServerOrder;
 use crate::record::StudyRecord;
 use crate::report;
-use crate::study::{Study, StudyLoad, StudyPlaces, StudyRow};
+use crate::study::StudyPlaces;
 
 /// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
@@ -54,43 +55,37 @@ impl ServerFolder {
         &self.path
     }
 
-    /// The port that a load uses.
-    pub(super) fn port_of(&self, load: &StudyLoad) -> u16 {
-        if load.tls { self.tls_port } else { self.port }
-    }
-
     pub(crate) fn configuration(&self) -> PathBuf {
         self.path.join("server.conf")
     }
 
-    /// Writes the configuration of a row. The server stays in the foreground, with its own pid file
-    /// and log.
-    pub(super) fn write(
-        &self,
-        study: &Study,
-        row: &StudyRow,
-        front: Ipv4Addr,
-        backends: &[SocketAddrV4],
-    ) -> Result<(), String> {
+    /// Writes a configuration. The server stays in the foreground, with its own pid file and log.
+    pub(super) fn write(&self, order: &ServerOrder) -> Result<(), String> {
         let dir = &self.path.display().to_string();
         let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");
-        let (listen, listen_tls) =
-            (SocketAddrV4::new(front, self.port), SocketAddrV4::new(front, self.tls_port));
-        let text = study.configuration(row, StudyPlaces { listen, listen_tls, dir, backends });
+        let text = self.fill(order);
         if text.contains(CERTIFICATE) {
             certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
         }
         write(&self.configuration(), own + &text)
     }
 
-    /// The generator's options with the folder's name; writes the list of paths if they name it.
-    pub(super) fn options(&self, load: &StudyLoad) -> Result<Vec<String>, String> {
-        if load.options.iter().any(|word| word.ends_with(VARIED)) {
-            let lines = (0..VARIED_PATHS).map(|number| format!("{}?i={number}\n", load.path));
+    /// A configuration with this folder and its ports.
+    pub(crate) fn fill(&self, order: &ServerOrder) -> String {
+        let address = |port| SocketAddrV4::new(order.listen, port);
+        let (listen, listen_tls) = (address(self.port), address(self.tls_port));
+        let dir = &self.path.display().to_string();
+        StudyPlaces { listen, listen_tls, dir, backends: &[] }.fill(&order.text)
+    }
+
+    /// A generator's options with the folder's name; writes the list of paths if they name it.
+    pub(super) fn options(&self, options: &[String], path: &str) -> Result<Vec<String>, String> {
+        if options.iter().any(|word| word.ends_with(VARIED)) {
+            let lines = (0..VARIED_PATHS).map(|number| format!("{path}?i={number}\n"));
             write(&self.path.join(VARIED), lines.collect::<String>())?;
         }
         let dir = self.path.display().to_string();
-        Ok(load.options.iter().map(|word| word.replace("%%dir%%", &dir)).collect())
+        Ok(options.iter().map(|word| word.replace("%%dir%%", &dir)).collect())
     }
 }
 

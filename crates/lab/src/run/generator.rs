@@ -8,14 +8,17 @@ use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::figures::MeasuredRun;
 
 /// The parameters of the generator's turns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct GeneratorTurn {
     /// The words before the command that place it on a host and a processor.
+    #[serde(skip)]
     pub(crate) placed: Vec<String>,
     pub(crate) connections: u32,
     pub(crate) turn_ms: u64,

@@ -1,35 +1,53 @@
 //! One turn of a subject: its results, and the resources it used.
 
-use std::thread;
 use std::time::Duration;
 
 use processes::machine::{MachineShares, MachineTime};
-use processes::procfs::{self, Traffic};
 
+use super::machines::StudyMachines;
+use super::part::{PartAccount, ServingPart};
 use super::subject::RunningSubject;
 use crate::figures::MeasuredRun;
-use crate::hosts;
+use crate::hosts::HostRole;
 
 /// From this share of time on a processor, the generator may limit the rate.
 const GENERATOR_BUSY: f64 = 0.95;
+
 /// Runs a turn and returns all its figures.
-pub(super) fn turn(running: &mut RunningSubject) -> Result<MeasuredRun, String> {
-    let before = Account::now(running)?;
-    let (pid, half) = (running.pid, Duration::from_millis(running.turn.turn_ms / 2));
-    let (mut measured, sockets) = thread::scope(|scope| {
-        let sockets = scope.spawn(|| {
-            thread::sleep(half);
-            procfs::socket_counts(pid).unwrap_or_default()
-        });
-        let turn = running.generator.turn()?;
-        Ok::<_, String>((turn, sockets.join().unwrap_or_default()))
-    })?;
-    let after = Account::now(running)?;
-    measured.sockets = sockets.in_use;
-    measured.time_wait = sockets.time_wait;
-    after.tell_since(&before, &mut measured);
-    measured.memory_bytes = procfs::memory(running.pid)?;
+pub(super) fn turn(
+    running: &mut RunningSubject,
+    machines: &StudyMachines,
+) -> Result<MeasuredRun, String> {
+    machines.keep_alive()?;
+    let middle = Duration::from_millis(running.load.turn.turn_ms / 2);
+    let beside_s = beside_s(running, machines)?;
+    let before = front(running)?.begin_turn(middle)?;
+    let mut measured = running.generator.turn()?;
+    let after = front(running)?.end_turn()?;
+    let own_s = after.cpu_s - before.cpu_s + self::beside_s(running, machines)? - beside_s;
+    tell(&before, &after, own_s, &mut measured);
     Ok(measured)
+}
+
+fn front(running: &mut RunningSubject) -> Result<&mut Box<dyn ServingPart>, String> {
+    running.front().ok_or_else(|| "there is nothing to measure".to_owned())
+}
+
+/// CPU seconds of the parts that share the machine of the measured one.
+fn beside_s(running: &mut RunningSubject, machines: &StudyMachines) -> Result<f64, String> {
+    let measured = running.measured;
+    let mut seconds = 0.0;
+    if machines.share(measured, HostRole::Backend) {
+        // A measured backend is the first.
+        let skipped = usize::from(measured == HostRole::Backend);
+        for backend in running.backends.iter_mut().skip(skipped) {
+            seconds += backend.cpu_s().unwrap_or_default();
+        }
+    }
+    if machines.share(measured, HostRole::Client) {
+        seconds += running.generator.cpu_s()?;
+    }
+    Ok(seconds)
 }
 
 /// The marks of a turn during which the machine disturbed the measurement. Errors of the server are
@@ -44,57 +62,31 @@ pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
     marks.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The resources used so far.
-struct Account {
-    cpu_s: f64,
-    /// CPU time in user space and in the kernel.
-    ticks: (u64, u64),
-    switches: u64,
-    traffic: Traffic,
-    machine: MachineTime,
-    /// CPU seconds of the study's own processes: server, backends, generator.
-    own_s: f64,
-}
-
-impl Account {
-    fn now(running: &RunningSubject) -> Result<Self, String> {
-        let pid = running.pid;
-        let cpu_s = procfs::cpu_s(pid)?;
-        let others = running.backends.iter().filter(|backend| backend.pid() != pid);
-        let backends_s: f64 = others.filter_map(|of| procfs::cpu_s(of.pid()).ok()).sum();
-        Ok(Self {
-            cpu_s,
-            ticks: procfs::ticks(pid),
-            switches: procfs::switches(pid),
-            traffic: procfs::traffic(pid, hosts::counts)?,
-            machine: MachineTime::now(),
-            own_s: cpu_s + backends_s + procfs::cpu_s(running.generator.pid())?,
-        })
-    }
-
-    fn tell_since(&self, before: &Self, measured: &mut MeasuredRun) {
-        // JSON has finite numbers only, so a turn without replies must not divide by zero.
-        let (requests, seconds) = (measured.requests.max(1) as f64, measured.seconds);
-        let cpu_s = (self.cpu_s - before.cpu_s).max(0.0);
-        measured.cpu_us = cpu_s * 1e6 / requests;
-        measured.busy = cpu_s / seconds;
-        // A worker that ended in between takes its ticks with it.
-        let user = self.ticks.0.saturating_sub(before.ticks.0);
-        let system = self.ticks.1.saturating_sub(before.ticks.1);
-        let user_share = user as f64 / (user + system).max(1) as f64;
-        measured.user_us = measured.cpu_us * user_share;
-        measured.system_us = measured.cpu_us - measured.user_us;
-        measured.switches = self.switches.saturating_sub(before.switches) as f64 / requests;
-        let rate = |of: fn(&Traffic) -> u64| {
-            of(&self.traffic).saturating_sub(of(&before.traffic)) as f64 / seconds
-        };
-        measured.packets_in = rate(|traffic| traffic.packets_in);
-        measured.packets_out = rate(|traffic| traffic.packets_out);
-        measured.bytes_in = rate(|traffic| traffic.bytes_in);
-        measured.bytes_out = rate(|traffic| traffic.bytes_out);
-        let shares = self.machine.shares_since(&before.machine, self.own_s - before.own_s);
-        (measured.stolen, measured.others) = (shares.stolen, shares.others);
-    }
+/// Adds the figures of the server's processes and their machine, of whose time the study itself
+/// used `own_s` seconds.
+fn tell(before: &PartAccount, after: &PartAccount, own_s: f64, measured: &mut MeasuredRun) {
+    // JSON has finite numbers only, so a turn without replies must not divide by zero.
+    let (requests, seconds) = (measured.requests.max(1) as f64, measured.seconds);
+    let cpu_s = (after.cpu_s - before.cpu_s).max(0.0);
+    measured.cpu_us = cpu_s * 1e6 / requests;
+    measured.busy = cpu_s / seconds;
+    // A worker that ended in between takes its ticks with it.
+    let user = after.ticks.0.saturating_sub(before.ticks.0);
+    let system = after.ticks.1.saturating_sub(before.ticks.1);
+    let user_share = user as f64 / (user + system).max(1) as f64;
+    measured.user_us = measured.cpu_us * user_share;
+    measured.system_us = measured.cpu_us - measured.user_us;
+    measured.switches = after.switches.saturating_sub(before.switches) as f64 / requests;
+    let rate = |of: fn(&PartAccount) -> u64| of(after).saturating_sub(of(before)) as f64 / seconds;
+    measured.packets_in = rate(|account| account.packets_in);
+    measured.packets_out = rate(|account| account.packets_out);
+    measured.bytes_in = rate(|account| account.bytes_in);
+    measured.bytes_out = rate(|account| account.bytes_out);
+    measured.memory_bytes = after.memory_bytes;
+    (measured.sockets, measured.time_wait) = (after.sockets, after.time_wait);
+    let time = |(all, idle, stolen)| MachineTime { all, idle, stolen };
+    let shares = time(after.machine).shares_since(&time(before.machine), own_s);
+    (measured.stolen, measured.others) = (shares.stolen, shares.others);
 }
 
 #[cfg(test)]

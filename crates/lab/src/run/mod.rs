@@ -8,22 +8,27 @@ mod backend;
 mod calls;
 pub(crate) mod folder;
 pub(crate) mod generator;
+pub(crate) mod here;
+mod machines;
 mod measure;
+pub(crate) mod part;
 pub(crate) mod program;
+mod role_host;
 mod subject;
 mod turns;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::time::SystemTime;
 
 pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
+use machines::StudyMachines;
 use program::ServerProgram;
 use turns::TurnSettings;
 
+use crate::agent::AgentToken;
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
@@ -51,18 +56,24 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
-    let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
-    let programs = ServerProgram::all(arguments, weir)?;
+    let machines = machines(arguments, weir, &study)?;
+    let network = match machines.are_several() {
+        true => StudyNetwork::agents(&study, machines.told())?,
+        false => StudyNetwork::choose(&mut study, arguments.loopback)?,
+    };
+    let servers = machines.servers();
+    let programs = ServerProgram::all(arguments, &*servers)?;
     for program in &programs {
-        program.check(&study)?;
+        program.check(&study, &*servers)?;
     }
     let folder = StudyFolder::open(arguments)?;
     let new = StudyRecord {
         format: FORMAT.to_owned(),
         name: arguments.study.clone(),
         command: command(words),
-        machine: machine(),
+        machine: MachineRecord::of_this_machine(),
         hosts: network.told(),
+        agents: machines.records(),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
         blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
         turns: Vec::new(),
@@ -70,7 +81,7 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    let with = TurnSettings { weir, wait_idle: arguments.wait_idle };
+    let with = TurnSettings { machines: &machines, wait_idle: arguments.wait_idle };
     turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
     folder.write_reports(&record)?;
     let results = gate::judge(&record, &arguments.fail_if);
@@ -82,6 +93,16 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     let text = format!("{report}\n{limits}All results: {}\n", folder.path().display());
     let verdict = results.iter().map(|result| result.verdict).max();
     Ok(RunReport { text, verdict: verdict.unwrap_or(GateVerdict::Passes) })
+}
+
+/// The machines of the study's parts.
+fn machines(arguments: &RunArguments, weir: &Path, study: &Study) -> Result<StudyMachines, String> {
+    let mut machines = StudyMachines::here(weir, study.backend.count > 0);
+    let token = arguments.token_file.as_deref().map(AgentToken::read).transpose()?;
+    let programs = arguments.servers.iter().filter(|name| *name != "weir").cloned();
+    let programs: Vec<String> = programs.collect();
+    machines.connect(&arguments.hosts, token.as_ref(), &programs)?;
+    Ok(machines)
 }
 
 /// A built-in study, or one from a file.
@@ -105,20 +126,6 @@ fn command(words: &[OsString]) -> String {
         .chain(words)
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-fn machine() -> MachineRecord {
-    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let processor = text("/proc/cpuinfo");
-    let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
-    let processor = processor.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    MachineRecord {
-        system: format!("Linux {}", text("/proc/sys/kernel/osrelease").trim()),
-        processor: processor.trim().to_owned(),
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
-        began_unix_s: now.map_or(0, |time| time.as_secs()),
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! A row of a program while it runs: its hosts, its backends and its server.
 
-use std::net::SocketAddrV4;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
-use processes::server::{Cores, MeasuredServer, pinned_to};
-
-use super::backend::StudyBackend;
-use super::folder::ServerFolder;
-use super::generator::{GeneratorTurn, RunningGenerator};
+use super::generator::GeneratorTurn;
+use super::machines::StudyMachines;
+use super::part::{
+    BackendOrder, GeneratingPart, GeneratorOrder, PartPlace, ServerOrder, ServingPart,
+};
 use super::program::ServerProgram;
 use crate::hosts::{HostRole, RowHosts, StudyNetwork};
 use crate::record::Subject;
@@ -17,23 +16,23 @@ use crate::study::{RowSetting, Study, StudyLoad, StudyRow};
 pub(super) struct SubjectGround<'g> {
     pub(super) study: &'g Study,
     pub(super) network: &'g StudyNetwork,
-    pub(super) weir: &'g Path,
-    /// `None` if the system places all processes.
-    pub(super) cores: Option<&'g Cores>,
+    pub(super) machines: &'g StudyMachines,
 }
 
 /// A running server, or a backend that is measured in its place.
 pub(super) struct RunningSubject {
     pub(super) subject: Subject,
-    /// The process whose CPU time counts.
-    pub(super) pid: u32,
-    pub(super) turn: GeneratorTurn,
-    pub(super) generator: RunningGenerator,
+    /// The process whose CPU time counts, if it runs on this machine.
+    pub(super) pid: Option<u32>,
+    pub(super) load: GeneratorOrder,
+    pub(super) generator: Box<dyn GeneratingPart>,
     // Dropped before its backends.
-    _server: Option<(MeasuredServer, ServerFolder)>,
-    pub(super) backends: Vec<StudyBackend>,
+    pub(super) server: Option<Box<dyn ServingPart>>,
+    pub(super) backends: Vec<Box<dyn ServingPart>>,
+    /// The part whose resources count.
+    pub(super) measured: HostRole,
     // Dropped last: all other parts run on these hosts.
-    _hosts: RowHosts,
+    pub(super) hosts: RowHosts,
 }
 
 impl RunningSubject {
@@ -43,67 +42,77 @@ impl RunningSubject {
         program: &ServerProgram,
         row: &StudyRow,
     ) -> Result<Self, String> {
-        let mut setting = RowSetting::of(ground.study, row)?;
-        let hosts = RowHosts::new(ground.network, &setting, row.direct)?;
+        let setting = RowSetting::of(ground.study, row)?;
+        let mut hosts = RowHosts::new(ground.network, &setting, row.direct)?;
+        ground.machines.address(&mut hosts, row.direct)?;
         let backends = ground.backends(&hosts)?;
-        let (pid, address, server) = match backends.first().filter(|_| row.direct) {
-            Some(backend) => (backend.pid(), backend.address, None),
-            None => {
-                let (server, folder) =
-                    ground.server(&hosts, &backends, program, (row, &setting.load))?;
-                setting.load.options = folder.options(&setting.load)?;
-                let port = folder.port_of(&setting.load);
-                let address = SocketAddrV4::new(hosts.front, port);
-                (server.pid(), address, Some((server, folder)))
-            }
+        let server = match row.direct {
+            true => None,
+            false => Some(ground.server(&hosts, &backends, program, (row, &setting.load))?),
         };
-        let turn = turn(&setting.load, address, ground.placed(&hosts, HostRole::Client));
+        let measured = if row.direct { HostRole::Backend } else { HostRole::Server };
+        let front = server.as_deref().or(backends.first().map(|backend| &**backend));
+        let front = front.ok_or("direct needs a backend")?;
+        let (pid, turn) = (front.pid(), turn(&setting.load, front.address()));
+        let load = GeneratorOrder { turn, place: ground.place(HostRole::Client) };
         hosts.wait_for_links()?;
-        let generator = turn.start(ground.weir)?;
-        Ok(Self { subject, pid, turn, generator, backends, _server: server, _hosts: hosts })
+        let generator = ground.machines.of(HostRole::Client, &hosts).generator(&load)?;
+        Ok(Self { subject, pid, load, generator, server, backends, measured, hosts })
+    }
+
+    /// The part whose resources count.
+    pub(super) fn front(&mut self) -> Option<&mut Box<dyn ServingPart>> {
+        self.server.as_mut().or(self.backends.first_mut())
     }
 }
 
 impl SubjectGround<'_> {
-    fn backends(&self, hosts: &RowHosts) -> Result<Vec<StudyBackend>, String> {
-        let placed = self.placed(hosts, HostRole::Backend);
-        let options = &self.study.backend.options;
-        let start = |_| StudyBackend::start(self.weir, &placed, hosts.back, options);
-        (0..self.study.backend.count).map(start).collect()
+    fn backends(&self, hosts: &RowHosts) -> Result<Vec<Box<dyn ServingPart>>, String> {
+        let order = BackendOrder {
+            listen: hosts.back,
+            options: self.study.backend.options.clone(),
+            place: self.place(HostRole::Backend),
+            counted: self.counted(&[hosts.back]),
+        };
+        let machine = self.machines.of(HostRole::Backend, hosts);
+        (0..self.study.backend.count).map(|_| machine.backend(&order)).collect()
     }
 
     fn server(
         &self,
         hosts: &RowHosts,
-        backends: &[StudyBackend],
+        backends: &[Box<dyn ServingPart>],
         program: &ServerProgram,
         (row, load): (&StudyRow, &StudyLoad),
-    ) -> Result<(MeasuredServer, ServerFolder), String> {
-        let folder = ServerFolder::new()?;
-        let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
-        folder.write(self.study, row, hosts.front, &addresses)?;
-        let placed = self.placed(hosts, HostRole::Server);
-        let (file, port) = (folder.configuration(), folder.port_of(load));
-        let server = MeasuredServer::behind(&placed, &program.path, &file, port)?;
-        Ok((server, folder))
+    ) -> Result<Box<dyn ServingPart>, String> {
+        let addresses: Vec<_> = backends.iter().map(|backend| backend.address()).collect();
+        let backs = addresses.iter().map(|address| *address.ip());
+        let order = ServerOrder {
+            program: program.record.path.clone(),
+            text: self.study.text(row, &addresses),
+            listen: hosts.front,
+            tls: load.tls,
+            place: self.place(HostRole::Server),
+            counted: self.counted(&backs.chain([hosts.front]).collect::<Vec<_>>()),
+        };
+        self.machines.of(HostRole::Server, hosts).server(&order)
     }
 
-    /// The words before a command that place it on a host and a processor.
-    fn placed(&self, hosts: &RowHosts, role: HostRole) -> Vec<String> {
-        let mut words = hosts.enter(role);
-        if let Some(cores) = self.cores {
-            let core = if role == HostRole::Server { cores.server } else { cores.load };
-            words.extend(pinned_to(&[core]));
-        }
-        words
+    fn place(&self, role: HostRole) -> PartPlace {
+        self.machines.place(role, self.study.load.pinned)
+    }
+
+    /// The addresses whose interfaces count: a namespace has no other traffic.
+    fn counted(&self, addresses: &[Ipv4Addr]) -> Vec<Ipv4Addr> {
+        if self.machines.are_several() { addresses.to_vec() } else { Vec::new() }
     }
 }
 
-fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> GeneratorTurn {
+fn turn(load: &StudyLoad, address: SocketAddrV4) -> GeneratorTurn {
     let scheme = if load.tls { "https" } else { "http" };
     let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
-        placed,
+        placed: Vec::new(),
         connections: load.connections,
         turn_ms: load.turn_ms,
         options: close.into_iter().chain(load.options.iter().cloned()).collect(),

@@ -1,18 +1,16 @@
 //! Blocks of turns. Each block has one turn of every row of every program, in random order, so that
 //! disturbances of the machine affect all of them alike.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use processes::machine;
-use processes::server::Cores;
 use statistics::SplitMix;
 
+use super::machines::StudyMachines;
 use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
-use crate::hosts::StudyNetwork;
+use crate::hosts::{HostRole, StudyNetwork};
 use crate::progress;
 use crate::record::{StudyRecord, Subject, TurnRecord};
 
@@ -25,8 +23,7 @@ const BLOCKS_OF_A_START: usize = 8;
 
 /// What turns are taken with.
 pub(super) struct TurnSettings<'t> {
-    /// This program, which is also the generator.
-    pub(super) weir: &'t Path,
+    pub(super) machines: &'t StudyMachines,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
 }
@@ -43,29 +40,27 @@ pub(super) fn take(
     if first == record.blocks {
         return Ok(());
     }
-    let cores = if record.study.load.pinned { Some(Cores::of_this_machine()?) } else { None };
-    let cores = cores.as_ref();
-    let ground = SubjectGround { study: &record.study, network, weir: with.weir, cores };
+    let ground = SubjectGround { study: &record.study, network, machines: with.machines };
     let mut subjects = start(&ground, programs)?;
     if !record.study.load.errors {
-        probe(record, &subjects, with.weir)?;
+        probe(record, &subjects, with.machines)?;
     }
-    let pinned = cores.is_some();
-    warm_up(record, &mut subjects)?;
+    let pinned = record.study.load.pinned;
+    warm_up(record, &mut subjects, with.machines)?;
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
         if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
             subjects.clear();
             subjects = start(&ground, programs)?;
-            warm_up(record, &mut subjects)?;
+            warm_up(record, &mut subjects, with.machines)?;
         }
         if let Some(limit) = with.wait_idle {
-            machine::wait_until_quiet(limit, &mut progress::wait)?;
+            with.machines.wait_until_quiet(limit)?;
         }
         random.shuffle(&mut subjects);
         for running in &mut subjects {
-            let taken =
-                TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
+            let taken = TakenTurn::take(running, with.machines, pinned);
+            let taken = taken.map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
         }
         keep(record)?;
@@ -87,6 +82,7 @@ fn start(
     for (program, of) in programs.iter().enumerate() {
         let rows = ground.study.rows.iter().enumerate();
         for (row, said) in rows.filter(|(_, row)| of.record.can_have(row)) {
+            ground.machines.keep_alive()?;
             let started = RunningSubject::start(ground, Subject { program, row }, of, said);
             subjects.push(started.map_err(|why| {
                 format!("row \"{}\" does not start with {}: {why}", said.name, of.record.name)
@@ -97,14 +93,19 @@ fn start(
 }
 
 /// Sends one request to each subject: measuring a server that replies with errors would be useless.
-fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
+fn probe(
+    record: &StudyRecord,
+    subjects: &[RunningSubject],
+    machines: &StudyMachines,
+) -> Result<(), String> {
     let mut wrong = Vec::new();
     for running in subjects {
-        let status = running.turn.probe(weir).map_err(|why| named(record, running, &why))?;
+        let client = machines.of(HostRole::Client, &running.hosts);
+        let status = client.probe(&running.load).map_err(|why| named(record, running, &why))?;
         if !status.starts_with('2') {
             let Subject { program, row } = running.subject;
             let (row, program) = (&record.rows()[row].name, &record.programs[program].name);
-            let path = running.turn.path();
+            let path = running.load.turn.path();
             wrong
                 .push(format!("row \"{row}\": GET {path} was answered with {status} by {program}"));
         }
@@ -118,9 +119,13 @@ fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Resu
 const ERRORS_HINT: &str = "a study that expects this says errors = true below [load]";
 
 /// One turn whose figures are not used: connections, caches and the processor's frequency settle.
-fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), String> {
+fn warm_up(
+    record: &StudyRecord,
+    subjects: &mut [RunningSubject],
+    machines: &StudyMachines,
+) -> Result<(), String> {
     for running in subjects {
-        let turn = TakenTurn::take(running, false);
+        let turn = TakenTurn::take(running, machines, false);
         turn.map_err(|why| named(record, running, &why))?;
     }
     Ok(())
@@ -144,10 +149,14 @@ struct TakenTurn {
 
 impl TakenTurn {
     /// `pinned`: server and generator have a processor each.
-    fn take(running: &mut RunningSubject, pinned: bool) -> Result<Self, String> {
+    fn take(
+        running: &mut RunningSubject,
+        machines: &StudyMachines,
+        pinned: bool,
+    ) -> Result<Self, String> {
         let (mut repeats, mut all_errors) = (0, 0);
         loop {
-            let measured = measure::turn(running)?;
+            let measured = measure::turn(running, machines)?;
             all_errors += measured.errors;
             let marks = measure::marks(&measured, pinned);
             if marks.is_empty() || repeats == REPEATS_MAX {

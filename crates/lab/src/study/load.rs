@@ -72,16 +72,24 @@ impl StudyLoad {
 
     /// The first problem.
     pub(super) fn problem(&self) -> Option<String> {
-        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
-            return Some(format!("load.connections must be from 1 to {CONNECTIONS_MAX}"));
-        }
-        if !TURN_MS.contains(&self.turn_ms) {
-            let (from, to) = (TURN_MS.start(), TURN_MS.end());
-            return Some(format!("load.turn_ms must be from {from} to {to}"));
+        if let Some(problem) = extent_problem(self.connections, self.turn_ms) {
+            return Some(problem);
         }
         if !self.path.starts_with('/') {
             return Some("load.path must begin with a slash".to_owned());
         }
         options::problem(&self.options)
     }
+}
+
+/// The first problem with the size of a load.
+pub(crate) fn extent_problem(connections: u32, turn_ms: u64) -> Option<String> {
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Some(format!("load.connections must be from 1 to {CONNECTIONS_MAX}"));
+    }
+    if !TURN_MS.contains(&turn_ms) {
+        let (from, to) = (TURN_MS.start(), TURN_MS.end());
+        return Some(format!("load.turn_ms must be from {from} to {to}"));
+    }
+    None
 }

@@ -17,7 +17,8 @@ mod setting;
 pub(crate) use builtin::BUILT_IN;
 pub(crate) use content::{BLOCKS_MIN, Study};
 pub(crate) use factor::{Factor, FactorTarget};
-pub(crate) use load::StudyLoad;
+pub(crate) use load::{StudyLoad, extent_problem};
+pub(crate) use options::problem as options_problem;
 pub(crate) use row::StudyRow;
 pub(crate) use setting::{HostNames, RowSetting, StudyPlaces};
 

@@ -95,16 +95,28 @@ fn kernel_settings(text: &str) -> Result<Vec<(String, String)>, String> {
 impl Study {
     /// The configuration of a row.
     pub(crate) fn configuration(&self, row: &StudyRow, places: StudyPlaces<'_>) -> String {
+        places.fill(&self.text(row, places.backends))
+    }
+
+    /// The configuration of a row without the places that only the server's machine knows.
+    pub(crate) fn text(&self, row: &StudyRow, backends: &[SocketAddrV4]) -> String {
         let mut text = self.template.clone();
         for (name, level) in self.levels(row) {
             let level = self.factors.get(name).map_or(level, |factor| factor.text(level));
             text = text.replace(&format!("%%{name}%%"), level);
         }
-        for (backend, number) in places.backends.iter().zip(1..) {
+        for (backend, number) in backends.iter().zip(1..) {
             text = text.replace(&format!("%%backend{number}%%"), &backend.to_string());
         }
-        text.replace("%%listen%%", &places.listen.to_string())
-            .replace("%%listen_tls%%", &places.listen_tls.to_string())
-            .replace("%%dir%%", places.dir)
+        text
+    }
+}
+
+impl StudyPlaces<'_> {
+    /// Fills the blanks of a configuration that its machine fills.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        text.replace("%%listen%%", &self.listen.to_string())
+            .replace("%%listen_tls%%", &self.listen_tls.to_string())
+            .replace("%%dir%%", self.dir)
     }
 }
