@@ -16,7 +16,10 @@ title = "A proxy"
 explanation = "With a log and without."
 template = """
 events { worker_connections 100; }
-http { access_log %%log%%; server { listen %%listen%%; location / { proxy_pass http://%%backend1%%; } } }
+http {
+    access_log %%log%%;
+    server { listen %%listen%%; location / { proxy_pass http://%%backend1%%; } }
+}
 """
 [load]
 connections = 2
@@ -206,7 +209,8 @@ fn a_turn_ends_when_the_controller_leaves() {
     let mut orders = agent.0.stdin.take().unwrap();
     let mut replies = BufReader::new(agent.0.stdout.take().unwrap()).lines();
     let mut ask = |order: String| writeln!(orders, "{order}").unwrap();
-    ask(r#"{"backend":{"listen":"127.0.0.1","options":[],"place":"anywhere","counted":[]}}"#.into());
+    let backend = r#"{"listen":"127.0.0.1","options":[],"place":"anywhere","counted":[]}"#;
+    ask(format!("{{\"backend\":{backend}}}"));
     let reply = replies.next().unwrap().unwrap();
     let address = reply.split('"').find(|word| word.starts_with("127.0.0.1:")).unwrap();
     ask(format!(

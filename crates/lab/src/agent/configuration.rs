@@ -1,7 +1,7 @@
 //! What the configuration of a server on an agent may contain.
 //!
-//! It listens where the agent says, writes in its folder, and brings no code of its own. This bounds
-//! mistakes and what a stolen token is worth; it does not turn a configuration into something
+//! It listens where the agent says, writes in its folder, and brings no code of its own. This
+//! bounds mistakes and what a stolen token is worth; it does not turn a configuration into something
 //! harmless: the server reads what its user may read and connects to what its machine can reach.
 
 use std::net::{Ipv4Addr, SocketAddrV4};

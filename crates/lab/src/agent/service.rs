@@ -64,8 +64,8 @@ impl AgentService {
         }
     }
 
-    /// The process of the generator that runs a turn, or 0: ending it ends the turn. With [`ENDED`] in
-    /// its place, no other turn begins.
+    /// The process of the generator that runs a turn, or 0: ending it ends the turn. With
+    /// [`ENDED`] in its place, no other turn begins.
     pub(super) fn turning(&self) -> Arc<AtomicU32> {
         Arc::clone(&self.turning)
     }

@@ -171,8 +171,8 @@ fn agent(agent: &AgentRecord) -> String {
     let AgentRecord { place, processor, processors, system, .. } = agent;
     let (offset, error) = (agent.clock_offset_us / 1000.0, agent.clock_error_us / 1000.0);
     format!(
-        "{} on {place}: {processor}, {processors} processors, {system}; its clock is {offset:+.3} ms \
-         ± {error:.3} ms from this machine's",
+        "{} on {place}: {processor}, {processors} processors, {system}; its clock is \
+         {offset:+.3} ms ± {error:.3} ms from this machine's",
         agent.parts.join(" and ")
     )
 }

@@ -65,11 +65,12 @@ pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
 /// Adds the figures of the server's processes and their machine, of whose time the study itself
 /// used `own_s` seconds.
 fn tell(before: &PartAccount, after: &PartAccount, own_s: f64, measured: &mut MeasuredRun) {
-    // JSON has finite numbers only, so a turn without replies must not divide by zero.
-    let (requests, seconds) = (measured.requests.max(1) as f64, measured.seconds);
+    // JSON has finite numbers only, so a turn without replies or length must not divide by zero.
+    let requests = measured.requests.max(1) as f64;
+    let per_second = if measured.seconds > 0.0 { 1.0 / measured.seconds } else { 0.0 };
     let cpu_s = (after.cpu_s - before.cpu_s).max(0.0);
     measured.cpu_us = cpu_s * 1e6 / requests;
-    measured.busy = cpu_s / seconds;
+    measured.busy = cpu_s * per_second;
     // A worker that ended in between takes its ticks with it.
     let user = after.ticks.0.saturating_sub(before.ticks.0);
     let system = after.ticks.1.saturating_sub(before.ticks.1);
@@ -77,7 +78,8 @@ fn tell(before: &PartAccount, after: &PartAccount, own_s: f64, measured: &mut Me
     measured.user_us = measured.cpu_us * user_share;
     measured.system_us = measured.cpu_us - measured.user_us;
     measured.switches = after.switches.saturating_sub(before.switches) as f64 / requests;
-    let rate = |of: fn(&PartAccount) -> u64| of(after).saturating_sub(of(before)) as f64 / seconds;
+    let rate =
+        |of: fn(&PartAccount) -> u64| of(after).saturating_sub(of(before)) as f64 * per_second;
     measured.packets_in = rate(|account| account.packets_in);
     measured.packets_out = rate(|account| account.packets_out);
     measured.bytes_in = rate(|account| account.bytes_in);
@@ -92,6 +94,16 @@ fn tell(before: &PartAccount, after: &PartAccount, own_s: f64, measured: &mut Me
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_without_replies_has_finite_figures() {
+        let mut measured = MeasuredRun::default();
+        let after = PartAccount { cpu_s: 0.1, packets_in: 5, ..PartAccount::default() };
+        tell(&PartAccount::default(), &after, 0.1, &mut measured);
+        let json = serde_json::to_string(&measured).unwrap();
+        assert!(!json.contains("null"), "{json}");
+        assert!((measured.cpu_us - 100_000.0).abs() < 1e-6 && measured.busy == 0.0);
+    }
 
     #[test]
     fn a_turn_is_marked_for_disturbances_by_the_machine() {

@@ -1,7 +1,7 @@
 //! The parts of a row (server, backends, generator) and the machines that they run on.
 //!
-//! A machine is this one (`here`) or that of an agent (`crate::agent`). Orders and accounts are data,
-//! so that both do the same with them.
+//! A machine is this one (`here`) or that of an agent (`crate::agent`). Orders and accounts are
+//! data, so that both do the same with them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
