@@ -6,6 +6,7 @@
 mod folder;
 mod generator;
 mod handshakes;
+mod intervals;
 mod latency;
 mod limit;
 mod names;
@@ -88,6 +89,13 @@ names       Many names with a P-256 certificate and key each: the time to check 
   --reloads N      (12)
   --nginx PATH     an nginx to compare with
 
+intervals   Whether the intervals of `weir lab run` contain the truth on this machine: one long run
+            of the study `same` is cut into studies of 12, 40 and 160 blocks. Its rows are equal as
+            measured, and 5 % apart once the figures of one are multiplied. Fails when more of the
+            studies miss the truth than 5 of 100 and chance explain.
+  --blocks N       of the long run (1200; 15 minutes)
+  --disturb        beside a process that uses half a core
+
 soak        Attackers that once stopped a worker, all at once for an hour, with a reload every 15
             seconds: HTTP/2 header blocks that never end, replies in pieces of one byte, standard
             error of FastCGI without end. Fails when a request of others is not answered, when their
@@ -110,6 +118,7 @@ const PROOFS: &[Proof] = &[
     Proof { name: "stream", run: stream::run },
     Proof { name: "handshakes", run: handshakes::run },
     Proof { name: "names", run: names::run },
+    Proof { name: "intervals", run: intervals::run },
     Proof { name: "soak", run: soak::run },
 ];
 

@@ -41,6 +41,12 @@ pub(crate) struct MeasuredRun {
     /// loopback addresses, the sockets of all parts.
     pub(crate) sockets: usize,
     pub(crate) time_wait: usize,
+    /// The established ones among them.
+    #[serde(default)]
+    pub(crate) established: usize,
+    /// Bytes of a reply with its head, as the generator received them.
+    #[serde(default)]
+    pub(crate) reply_bytes: f64,
 }
 
 /// A figure, with its name and format in tables.
@@ -69,7 +75,7 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-const MEASURES: [StudyMeasure; 19] = [
+const MEASURES: [StudyMeasure; 21] = [
     RATE,
     CPU,
     StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
@@ -114,10 +120,22 @@ const MEASURES: [StudyMeasure; 19] = [
         of: |run| run.time_wait as f64,
         text: whole,
     },
+    StudyMeasure {
+        key: "established",
+        name: "ESTABLISHED",
+        of: |run| run.established as f64,
+        text: whole,
+    },
+    StudyMeasure {
+        key: "reply-bytes",
+        name: "bytes/reply",
+        of: |run| run.reply_bytes,
+        text: whole,
+    },
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 4] = ["errors", "sockets", "time-wait", "switches"];
+const COUNTS: [&str; 5] = ["errors", "sockets", "established", "time-wait", "switches"];
 
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
@@ -127,6 +145,8 @@ const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "fo
 pub(crate) enum StudyColumn {
     Level(StudyMeasure),
     Effect(StudyMeasure),
+    /// The effect compared with the first row, also where `compared_with` names another.
+    Overall(StudyMeasure),
     /// The finding of the study's source.
     Found,
 }
@@ -139,15 +159,17 @@ pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
     }
 }
 
-/// The column of a name: `rate`, `rate effect`, `found`.
+/// The column of a name: `rate`, `rate effect`, `rate overall`, `found`.
 pub(crate) fn column(name: &str) -> Option<StudyColumn> {
     let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
-    match (name, name.strip_suffix(" effect")) {
-        ("found", _) => Some(StudyColumn::Found),
-        // Figures that may be 0 have no ratio.
-        (_, Some(key)) if !COUNTS.contains(&key) => measure(key).map(StudyColumn::Effect),
-        (_, Some(_)) => None,
-        (key, None) => measure(key).map(StudyColumn::Level),
+    // Figures that may be 0 have no ratio.
+    let ratio = |key: &str| measure(key).filter(|_| !COUNTS.contains(&key));
+    match name.split_once(' ') {
+        None if name == "found" => Some(StudyColumn::Found),
+        None => measure(name).map(StudyColumn::Level),
+        Some((key, "effect")) => ratio(key).map(StudyColumn::Effect),
+        Some((key, "overall")) => ratio(key).map(StudyColumn::Overall),
+        Some(_) => None,
     }
 }
 
@@ -155,7 +177,8 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
 pub(crate) fn column_names() -> String {
     let keys = MEASURES.map(|measure| measure.key).join(", ");
     let counts = COUNTS.join(", ");
-    format!("it must be found, or one of {keys}, alone or (not {counts}) with \" effect\"")
+    let ratios = format!("alone or (not {counts}) with \" effect\" or \" overall\"");
+    format!("it must be found, or one of {keys}, {ratios}")
 }
 
 fn whole(number: f64) -> String {
@@ -168,4 +191,20 @@ fn microseconds(us: f64) -> String {
 
 fn latency(us: f64) -> String {
     format!("{:.2} ms", us / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_levels_effects_or_findings() {
+        assert!(matches!(column("rate"), Some(StudyColumn::Level(_))));
+        assert!(matches!(column("rate effect"), Some(StudyColumn::Effect(_))));
+        assert!(matches!(column("reply-bytes overall"), Some(StudyColumn::Overall(_))));
+        assert!(matches!(column("found"), Some(StudyColumn::Found)));
+        for name in ["found effect", "rate total", "established effect", "errors overall", "x"] {
+            assert!(column(name).is_none(), "{name}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use conf::MemoryFiles;
 use sandbox::EditableTree;
 
-use crate::study::{RowSetting, Study, StudyPlaces};
+use crate::study::{BackendAddress, RowSetting, Study, StudyPlaces};
 use crate::tune::{TunedServer, candidates};
 
 /// Every row of an accepted study has a level for each factor and a complete configuration; a study
@@ -23,8 +23,14 @@ pub fn lab_study(input: &[u8]) {
         let levels = study.levels(row);
         assert_eq!(levels.keys().copied().collect::<BTreeSet<_>>(), factors);
         let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80);
-        let backends = vec![listen; study.backend.count];
-        let places = StudyPlaces { listen, listen_tls: listen, dir: "/srv", backends: &backends };
+        let backends = vec![BackendAddress::of_http(listen); study.backend.count];
+        let places = StudyPlaces {
+            listen,
+            listen_tls: listen,
+            dir: "/srv",
+            backends: &backends,
+            processors: 1,
+        };
         let text = study.configuration(row, places);
         assert!(row.direct || !text.contains("%%"), "{text}");
         RowSetting::of(&study, row).expect("it was checked");

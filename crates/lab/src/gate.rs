@@ -80,8 +80,8 @@ fn measure_of(name: &str) -> Option<StudyMeasure> {
     }
 }
 
-/// Applies all limits. Of two programs, the first is compared with the second, row by row; of one,
-/// each row with its baseline.
+/// Applies all limits. Of two programs, the first is compared with the second, row by row, and rows
+/// may have limits of their own; of one, each row with its baseline.
 pub(crate) fn judge(record: &StudyRecord, rules: &[GateRule]) -> Vec<GateResult> {
     let pair = |own: Subject| match record.programs.len() {
         1 => Some(Subject { row: record.study.baseline_of(own.row), ..own }),
@@ -89,20 +89,30 @@ pub(crate) fn judge(record: &StudyRecord, rules: &[GateRule]) -> Vec<GateResult>
     };
     let pairs = record.subjects().filter_map(|own| Some((own, pair(own)?)));
     let pairs: Vec<_> = pairs.filter(|(own, to)| own != to && record.has(*to)).collect();
-    let mut results = Vec::new();
-    for rule in rules {
-        let Some(measure) = measure_of(&rule.measure) else { continue };
-        for (own, to) in &pairs {
-            let effect = effect::ratio(record, *own, *to, measure);
-            results.push(GateResult {
-                row: record.study.label(own.row).to_string(),
-                rule: rule.text.clone(),
-                effect: effect::told(effect),
-                verdict: rule.verdict(effect),
-            });
+    let own_rules = |own: Subject| match record.programs.len() {
+        1 => Vec::new(),
+        _ => {
+            let texts = record.rows()[own.row].fail_if.iter();
+            texts.filter_map(|text| GateRule::parse(text).ok()).collect()
         }
-    }
-    results
+    };
+    let every = rules.iter().flat_map(|rule| pairs.iter().map(|pair| (rule.clone(), *pair)));
+    let own = pairs.iter().flat_map(|pair| own_rules(pair.0).into_iter().map(|rule| (rule, *pair)));
+    every.chain(own).filter_map(|(rule, pair)| judge_one(record, &rule, pair)).collect()
+}
+
+fn judge_one(
+    record: &StudyRecord,
+    rule: &GateRule,
+    (own, to): (Subject, Subject),
+) -> Option<GateResult> {
+    let effect = effect::ratio(record, own, to, measure_of(&rule.measure)?);
+    Some(GateResult {
+        row: record.study.label(own.row).to_string(),
+        rule: rule.text.clone(),
+        effect: effect::told(effect),
+        verdict: rule.verdict(effect),
+    })
 }
 
 /// The results as lines for the terminal.
@@ -185,6 +195,22 @@ mod tests {
             let error = GateRule::parse(rule).err().unwrap_or_default();
             assert!(error.contains(message), "{rule}: {error}");
         }
+    }
+
+    #[test]
+    fn a_rows_own_limit_compares_two_programs() {
+        let mut study = record(8);
+        study.study.rows[1].fail_if = vec!["rate<-3%".to_owned()];
+        assert_eq!(text(&judge(&study, &[])), "");
+        study.programs.push(study.programs[0].clone());
+        let others = study.turns.clone().into_iter().map(|mut turn| {
+            turn.program = 1;
+            turn.measured.rate *= 2.0;
+            turn
+        });
+        study.turns.extend(others.collect::<Vec<_>>());
+        let told = text(&judge(&study, &[]));
+        assert_eq!(told, "FAILS: two: -50.0 % [-50.0 -50.0] (limit: rate<-3%)\n");
     }
 
     #[test]

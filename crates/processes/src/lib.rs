@@ -6,3 +6,4 @@ pub mod certificate;
 pub mod machine;
 pub mod procfs;
 pub mod server;
+pub mod topology;

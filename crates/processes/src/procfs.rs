@@ -209,6 +209,23 @@ fn counts_in(sockstat: &str) -> SocketCounts {
     SocketCounts { in_use: of("inuse"), time_wait: of("tw") }
 }
 
+/// The established TCP connections in a process's namespace, of IPv4 and IPv6. The kernel counts
+/// those whose other end has closed (CLOSE_WAIT) as well.
+pub fn established(pid: u32) -> Result<usize, String> {
+    let path = format!("/proc/{pid}/net/snmp");
+    let text = fs::read_to_string(&path).map_err(|err| format!("{path}: {err}"))?;
+    Ok(established_in(&text))
+}
+
+/// `Tcp: ... CurrEstab ...`, and a second line with the numbers.
+fn established_in(snmp: &str) -> usize {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, numbers) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let mut pairs = names.split_whitespace().zip(numbers.split_whitespace());
+    let found = pairs.find(|(name, _)| *name == "CurrEstab");
+    found.and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
+}
+
 /// Traffic of the network interfaces in a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -302,6 +319,13 @@ mod tests {
             "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 1\nUDP: inuse 1 mem 0\n";
         assert_eq!(counts_in(text), SocketCounts { in_use: 5, time_wait: 3 });
         assert_eq!(counts_in(""), SocketCounts::default());
+    }
+
+    #[test]
+    fn established_connections_are_read() {
+        let text = "Ip: Forwarding\nIp: 1\nTcp: RtoMin CurrEstab InSegs\nTcp: 200 17 9\n";
+        assert_eq!(established_in(text), 17);
+        assert_eq!(established_in("Tcp: CurrEstab\n"), 0);
     }
 
     #[test]

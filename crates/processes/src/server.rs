@@ -42,7 +42,7 @@ pub fn allowed_cores() -> Result<Vec<usize>, String> {
 }
 
 /// The numbers in a list such as `0-1,4`.
-fn cores(list: &str) -> Vec<usize> {
+pub(crate) fn cores(list: &str) -> Vec<usize> {
     let mut cores = Vec::new();
     for range in list.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

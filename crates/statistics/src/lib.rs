@@ -12,6 +12,6 @@ mod student;
 
 pub use bootstrap::median_interval;
 pub use interval::Interval;
-pub use order::{median, quantile, quartiles};
+pub use order::{median, quantile};
 pub use random::SplitMix;
-pub use student::{geometric_mean, mean_ratio, ratio_of_means, t_95};
+pub use student::{geometric_mean, ratio_of_means, t_95};

@@ -5,11 +5,6 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The first and the third quartile; NaN if there are no values.
-pub fn quartiles(values: &[f64]) -> (f64, f64) {
-    (quantile(values, 0.25), quantile(values, 0.75))
-}
-
 /// The value below which this proportion of the values lies, interpolated linearly (type 7 of
 /// Hyndman and Fan, as in R and NumPy). NaN if there are no values.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
@@ -45,6 +40,5 @@ mod tests {
         assert!(median(&[]).is_nan());
         assert_eq!(median(&[3.0]), 3.0);
         assert_eq!(median(&[3.0, 1.0]), 2.0);
-        assert_eq!(quartiles(&[1.0, 2.0, 3.0, 4.0, 5.0]), (2.0, 4.0));
     }
 }

@@ -13,12 +13,6 @@ pub fn ratio_of_means(a: &[f64], b: &[f64]) -> Option<Interval> {
     Some(exponentiated(b.mean - a.mean, margin(&a, &b)))
 }
 
-/// The geometric mean of ratios that were measured separately; `None` as for [`ratio_of_means`].
-pub fn mean_ratio(ratios: &[f64]) -> Option<Interval> {
-    let Logs { mean, variance, freedom } = Logs::of(ratios)?;
-    Some(exponentiated(mean, t_95(freedom) * variance.sqrt()))
-}
-
 fn exponentiated(log: f64, margin: f64) -> Interval {
     Interval { value: log.exp(), low: (log - margin).exp(), high: (log + margin).exp() }
 }
@@ -99,15 +93,6 @@ mod tests {
         let about = ratio.about(1.0);
         assert!(near(about.low, 0.9628) && near(about.high, 1.0386), "{about:?}");
         assert!(!about.excludes(1.0));
-    }
-
-    /// scipy's `t.interval(0.95, 3, mean(log(r)), sem(log(r)))`, exponentiated.
-    #[test]
-    fn mean_ratios_are_those_of_scipy() {
-        let ratio = mean_ratio(&[1.1, 1.05, 1.12, 1.08]).unwrap();
-        assert!(near(ratio.value, 1.0872), "{ratio:?}");
-        assert!(near(ratio.low, 1.0402) && near(ratio.high, 1.1363), "{ratio:?}");
-        assert_eq!(mean_ratio(&[1.0]), None);
     }
 
     #[test]

@@ -209,7 +209,8 @@ fn a_turn_ends_when_the_controller_leaves() {
     let mut orders = agent.0.stdin.take().unwrap();
     let mut replies = BufReader::new(agent.0.stdout.take().unwrap()).lines();
     let mut ask = |order: String| writeln!(orders, "{order}").unwrap();
-    let backend = r#"{"listen":"127.0.0.1","options":[],"place":"anywhere","counted":[]}"#;
+    let backend =
+        r#"{"listen":"127.0.0.1","options":[],"udp":false,"place":"anywhere","counted":[]}"#;
     ask(format!("{{\"backend\":{backend}}}"));
     let reply = replies.next().unwrap().unwrap();
     let address = reply.split('"').find(|word| word.starts_with("127.0.0.1:")).unwrap();

@@ -6,14 +6,13 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use processes::procfs;
 use processes::server::{Cores, MeasuredServer};
+use processes::{certificate, procfs};
 use statistics::median;
 
 use super::latency::{GeneratorReport, report};
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::{RSA_KEY, make_certificate};
 use crate::packages;
 
 /// How many connections the flood opens at once.
@@ -59,7 +58,7 @@ pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
     args.end()?;
     packages::need(&[("openssl", "openssl")])?;
     let folder = ProofFolder::new("handshakes")?;
-    make_certificate(&folder.0, "rsa", RSA_KEY)?;
+    certificate::make_rsa(&folder.join("rsa.key"), &folder.join("rsa.crt"))?;
     let plan =
         FloodPlan { weir: weir.into(), cores: Cores::of_this_machine()?, folder, rounds, seconds };
     println!("flood  server  handshakes/s   p99, ms    busy  late starts, p99 ms");

@@ -9,12 +9,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use processes::procfs;
 use processes::server::MeasuredServer;
+use processes::{certificate, procfs};
 
 use super::{ProofFolder, ProofVerdict, free_port};
 use crate::args::Args;
-use crate::bench::{ECDSA_KEY, make_certificate};
 use crate::{packages, project};
 
 /// How long a reload may take, old processes included.
@@ -64,7 +63,8 @@ fn make_certificates(folder: &Path, names: usize) -> Result<(), String> {
         let make = |first| {
             (first..names)
                 .step_by(threads)
-                .try_for_each(|name| make_certificate(folder, &format!("n{name}"), ECDSA_KEY))
+                .map(|name| ["key", "crt"].map(|end| folder.join(format!("n{name}.{end}"))))
+                .try_for_each(|[key, certificate]| certificate::make(&key, &certificate))
         };
         let makers: Vec<_> = (0..threads).map(|first| scope.spawn(move || make(first))).collect();
         makers.into_iter().try_for_each(|maker| maker.join().map_err(|_| "a thread panicked")?)

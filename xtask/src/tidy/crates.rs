@@ -56,6 +56,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("load", &["hdrhistogram", "mlua", "serde", "serde_json"], &[]),
     ("lab", &["serde", "serde_json", "toml"], &[]),
     ("weir", &["serde", "serde_json"], &[]),
+    ("xtask", &["serde_json"], &[]),
 ];
 
 /// The system and TLS: named in [`SYSTEM_CRATE`] and nowhere else.

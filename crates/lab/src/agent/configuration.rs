@@ -1,8 +1,8 @@
 //! What the configuration of a server on an agent may contain.
 //!
 //! It listens where the agent says, writes in its folder, and brings no code of its own. This
-//! bounds mistakes and what a stolen token is worth; it does not turn a configuration into something
-//! harmless: the server reads what its user may read and connects to what its machine can reach.
+//! bounds mistakes and what a stolen token is worth. A configuration is not harmless for that: the
+//! server reads what its user may read and connects to what its machine can reach.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,7 @@ pub(super) fn check(order: &ServerOrder) -> Result<(), String> {
         listen_tls: SocketAddrV4::new(STAND_IN, 2),
         dir: &dir,
         backends: &[],
+        processors: 1,
     };
     let file = PathBuf::from(&dir).join("server.conf");
     let mut files = OnlyFile { path: &file, text: places.fill(&order.text) };
@@ -96,7 +97,7 @@ impl Files for OnlyFile<'_> {
 /// All servers listen at the blanks.
 fn listens(tree: &EditableTree) -> Result<(), String> {
     for address in sandbox::addresses(tree, 80)? {
-        let is_blank = matches!(&address, ListenAddress::Tcp(port)
+        let is_blank = matches!(&address, ListenAddress::Tcp(port) | ListenAddress::Udp(port)
             if port.ip() == Some(STAND_IN.into()) && (1..=2).contains(&port.port));
         if !is_blank {
             return Err(format!("to listen on {address}, which is not %%listen%%"));
@@ -157,6 +158,7 @@ mod tests {
             text: format!("worker_processes 1; events {{ }} {http}"),
             listen: Ipv4Addr::LOCALHOST,
             tls: false,
+            processors: 0,
             place: PartPlace::Anywhere,
             counted: Vec::new(),
         };
@@ -168,6 +170,7 @@ mod tests {
         for (name, text) in crate::study::BUILT_IN {
             let study = crate::study::Study::parse(name, text).unwrap();
             let back = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 80);
+            let back = crate::study::BackendAddress::of_http(back);
             for row in study.rows.iter().filter(|row| !row.direct) {
                 let text = study.text(row, &vec![back; study.backend.count]);
                 let order = ServerOrder {
@@ -175,6 +178,7 @@ mod tests {
                     text,
                     listen: Ipv4Addr::LOCALHOST,
                     tls: false,
+                    processors: 0,
                     place: PartPlace::Whole,
                     counted: Vec::new(),
                 };
@@ -223,7 +227,7 @@ mod tests {
             ("include *.conf;", "*.conf"),
             ("http { map $a $b { include x*; } }", "x*"),
             ("http { server { } }", "to listen on *:80"),
-            ("stream { server { listen %%listen%% udp; } }", "to listen on"),
+            ("stream { server { listen 53 udp; } }", "to listen on *:53 udp"),
             ("rtmp { }", "rtmp"),
             ("http {", "unexpected end of file"),
         ] {

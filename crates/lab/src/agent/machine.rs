@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::run::part::{
     BackendOrder, GeneratingPart, GeneratorOrder, PartAccount, PartMachine, ServerOrder,
     ServingPart,
 };
+use crate::study::BackendAddress;
 
 /// Before an agent takes its controller for gone, it is asked something.
 const REST_MAX: Duration = Duration::from_secs(30);
@@ -200,7 +201,7 @@ impl Drop for RemotePart {
 
 struct RemoteServing {
     part: RemotePart,
-    address: SocketAddrV4,
+    address: BackendAddress,
     /// The length of the turn that has begun: the account after it may have to wait for its middle.
     turn: Duration,
 }
@@ -211,7 +212,7 @@ struct RemoteGenerating {
 }
 
 impl ServingPart for RemoteServing {
-    fn address(&self) -> SocketAddrV4 {
+    fn address(&self) -> BackendAddress {
         self.address
     }
 

@@ -1,12 +1,13 @@
 //! Requests and replies between controller and agent: an object of JSON a line.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::run::part::{BackendOrder, GeneratorOrder, ServerOrder};
+use crate::study::BackendAddress;
 
 /// The number of the protocol; it changes with the requests.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -74,7 +75,7 @@ pub(crate) struct AgentHello {
 pub(crate) struct AgentStarted {
     pub(crate) part: u32,
     /// `None` for a generator.
-    pub(crate) address: Option<SocketAddrV4>,
+    pub(crate) address: Option<BackendAddress>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -114,7 +114,8 @@ pub(crate) fn backend(order: &BackendOrder) -> Result<(), String> {
 pub(crate) fn generator(order: &GeneratorOrder) -> Result<(), String> {
     let turn = &order.turn;
     study::extent_problem(turn.connections, turn.turn_ms).map_or(Ok(()), Err)?;
-    let rest = ["http://", "https://"].iter().find_map(|scheme| turn.url.strip_prefix(scheme));
+    let rest =
+        ["http://", "https://", "udp://"].iter().find_map(|scheme| turn.url.strip_prefix(scheme));
     let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     if host.parse::<std::net::SocketAddrV4>().is_err() {
         return Err(format!("{} names no address and port", turn.url));

@@ -141,7 +141,8 @@ fn only_allowed_programs_are_started() {
     assert_eq!(told, "the agent may not start /bin/sh: it needs --allow-program with its path");
     let order = |program: &str| {
         json!({"program": program, "text": "events {} http { server { listen %%listen%%; } }",
-               "listen": "127.0.0.1", "tls": false, "place": "whole", "counted": []})
+               "listen": "127.0.0.1", "tls": false, "processors": 0, "place": "whole",
+               "counted": []})
     };
     assert!(refusal(&json!({"server": order("sh")})).contains("may not start sh"));
     assert!(refusal(&json!({"test": order("/usr/sbin/../bin/sh")})).contains("may not start"));
@@ -155,6 +156,7 @@ fn only_allowed_programs_are_started() {
 fn a_server_listens_at_one_address_of_the_machine() {
     let order = |listen: &str, text: &str| {
         json!({"server": {"program": "weir", "text": text, "listen": listen, "tls": false,
+                          "processors": 0,
                           "place": "anywhere", "counted": []}})
     };
     let told = refusal(&order("0.0.0.0", "events {}"));
@@ -166,7 +168,7 @@ fn a_server_listens_at_one_address_of_the_machine() {
 #[test]
 fn options_that_name_files_or_addresses_are_refused() {
     let backend = |options: &[&str]| {
-        refusal(&json!({"backend": {"listen": "127.0.0.1", "options": options,
+        refusal(&json!({"backend": {"listen": "127.0.0.1", "options": options, "udp": false,
                                     "place": "whole", "counted": []}}))
     };
     for words in [

@@ -92,8 +92,21 @@ impl ExaminedConfig {
 
     /// The groups `upstream {}` of `http {}`.
     pub(super) fn groups(&self) -> Vec<ConfigScope<'_>> {
-        let http = self.main().within("http");
-        http.into_iter().flat_map(|http| http.within("upstream")).collect()
+        self.blocks_of("http", "upstream")
+    }
+
+    /// The groups `upstream {}` of `stream {}`.
+    pub(super) fn stream_groups(&self) -> Vec<ConfigScope<'_>> {
+        self.blocks_of("stream", "upstream")
+    }
+
+    /// The servers of `stream {}`.
+    pub(super) fn stream_servers(&self) -> Vec<ConfigScope<'_>> {
+        self.blocks_of("stream", "server")
+    }
+
+    fn blocks_of(&self, subsystem: &str, name: &str) -> Vec<ConfigScope<'_>> {
+        self.main().within(subsystem).into_iter().flat_map(|of| of.within(name)).collect()
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct MachineLimits {
     pub(super) files: Option<u64>,
     /// The highest number to which it can raise that limit (the hard limit).
     pub(super) files_max: Option<u64>,
+    /// The descriptors that all processes together may open: `fs.file-max`.
+    pub(super) files_of_all: Option<u64>,
     /// Connections that the firewall can track: `net.netfilter.nf_conntrack_max`.
     pub(super) tracked_connections: Option<u64>,
     /// The frequency governor of the first processor.
@@ -45,6 +47,7 @@ impl MachineLimits {
             local_ports: sysctl("net/ipv4/ip_local_port_range").as_deref().and_then(ports),
             files,
             files_max,
+            files_of_all: number("fs/file-max"),
             tracked_connections: number("net/netfilter/nf_conntrack_max"),
             governor: text("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
                 .map(|governor| governor.trim().to_owned()),

@@ -15,6 +15,7 @@ fn good_machine() -> MachineLimits {
         local_ports: Some(64_512),
         files: Some(1_048_576),
         files_max: Some(1_048_576),
+        files_of_all: Some(10_000_000),
         tracked_connections: None,
         governor: Some("performance".to_owned()),
         seconds_since_1970: Some(0),
@@ -83,6 +84,23 @@ fn mistakes_in_configurations_are_found() {
         ("fastcgi-keepalive", "proxy_pass http://app;", "fastcgi_pass 127.0.0.1:9;".to_owned()),
         ("tls-sessions", "listen 80;", "listen 443 ssl; ssl_session_tickets off;".to_owned()),
         ("descriptors", "worker_connections 4096;", "worker_connections 600000;".to_owned()),
+        (
+            "proxy-connect-timeout",
+            "server 127.0.0.1:8001;",
+            "server 127.0.0.1:8001; server 127.0.0.1:8002;".to_owned(),
+        ),
+        (
+            "proxy-connect-timeout",
+            "http {",
+            "stream { proxy_timeout 1m; upstream s { server a:1; server b:1; }
+                      server { listen 81; proxy_pass s; } } http {"
+                .to_owned(),
+        ),
+        (
+            "stream-timeout",
+            "http {",
+            "stream { server { listen 53 udp; proxy_pass 127.0.0.1:54; } } http {".to_owned(),
+        ),
         ("sendfile", "root /srv;", "root /srv; sendfile on; location / { }".to_owned()),
     ] {
         assert_eq!(checks(&with(from, &to)), [check], "{to}");
@@ -108,6 +126,9 @@ fn configurations_without_mistakes_have_no_findings() {
         ("proxy_pass http://app;", "fastcgi_pass app; fastcgi_keep_conn on;"),
         ("listen 80;", "listen 443 ssl; ssl_session_tickets off; ssl_session_cache shared:a:1m;"),
         ("listen 80;", "listen 443 ssl; ssl_session_cache off;"),
+        ("upstream app {", "proxy_connect_timeout 3s; upstream app { server a:1;"),
+        ("http {", "stream { proxy_timeout 1m; server { listen 81; proxy_pass a:1; } } http {"),
+        ("http {", "stream { server { listen 5 udp; proxy_responses 1; proxy_pass a:1; } } http {"),
         // Nothing but the application is reached.
         ("listen 80;", "open_file_cache off; location / { uwsgi_pass app; }"),
     ] {
@@ -132,7 +153,8 @@ fn certificates_that_clients_refuse_are_found() {
 #[test]
 fn mistakes_in_machines_are_found() {
     type Change = fn(&mut MachineLimits);
-    let cases: [(&str, Change); 5] = [
+    let cases: [(&str, Change); 6] = [
+        ("file-max", |machine| machine.files_of_all = Some(4 * 4096 - 1)),
         ("descriptors", |machine| machine.files = Some(1024)),
         ("accept-queue", |machine| machine.somaxconn = Some(128)),
         ("syn-backlog", |machine| {

@@ -13,7 +13,8 @@ use crate::study::{RowSetting, Study};
 
 /// The kind of hosts that this machine can have.
 pub(crate) enum StudyNetwork {
-    Namespaces,
+    /// The congestion control of all hosts.
+    Namespaces(&'static str),
     /// The reason.
     Loopback(String),
     /// The machines of agents, and where each part is.
@@ -47,11 +48,17 @@ impl StudyNetwork {
     /// The machines of agents, which are as they are: a row that changes hosts, links or kernel
     /// settings is an error.
     pub(crate) fn agents(study: &Study, places: String) -> Result<Self, String> {
-        match Self::demanding(study)?.as_slice() {
+        let mut demanding = Self::demanding(study)?;
+        for row in &study.rows {
+            if RowSetting::of(study, row)?.cores.is_some() && !demanding.contains(&row.name) {
+                demanding.push(row.name.clone());
+            }
+        }
+        match demanding.as_slice() {
             [] => Ok(Self::Agents(places)),
             rows => Err(format!(
-                "rows \"{}\" set kernel settings, places or links, which --host cannot: copy the \
-                 study without them, or run it without --host",
+                "rows \"{}\" set kernel settings, processors, hosts, links or routes, which --host \
+                 cannot: copy the study without them, or run it without --host",
                 rows.join("\", \"")
             )),
         }
@@ -73,7 +80,7 @@ impl StudyNetwork {
             return Self::Loopback("network namespaces need root".to_owned());
         }
         match NetworkNamespace::new() {
-            Ok(_) => Self::Namespaces,
+            Ok(probe) => Self::Namespaces(congestion(&probe)),
             Err(why) => Self::Loopback(format!("there are no network namespaces ({why})")),
         }
     }
@@ -81,7 +88,9 @@ impl StudyNetwork {
     /// The line in the report.
     pub(crate) fn told(&self) -> String {
         match self {
-            Self::Namespaces => "hosts are network namespaces joined by veth pairs".to_owned(),
+            Self::Namespaces(congestion) => {
+                format!("hosts are network namespaces joined by veth pairs, with {congestion}")
+            }
             Self::Loopback(why) => format!("all parts share loopback addresses: {why}"),
             Self::Agents(places) => format!("{places}; {WHOLE}"),
         }
@@ -89,6 +98,16 @@ impl StudyNetwork {
 }
 
 const WHOLE: &str = "a part that has a machine for itself uses all of its processors";
+
+/// The setting of the congestion control.
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+
+/// The congestion control of hosts: Linux' default, or reno where a namespace may not choose it.
+/// The machine's own would decide more than most rows. BBR sends large replies by a timer, and to
+/// set one costs a virtual machine more than the reply.
+fn congestion(probe: &NetworkNamespace) -> &'static str {
+    if probe.set_kernel(CONGESTION, "cubic").is_ok() { "cubic" } else { "reno" }
+}
 
 /// `Uid: real effective saved filesystem`
 pub(crate) fn is_root() -> bool {

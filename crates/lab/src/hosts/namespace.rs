@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -84,6 +85,22 @@ impl NetworkNamespace {
         let mut command = vec!["tc", "qdisc", "add", "dev", interface, "root", "netem"];
         command.extend(words.split_whitespace());
         self.run(&command, "").map(drop).map_err(|why| format!("netem {words}: {why}"))
+    }
+
+    /// Sets options of the route to the other end of a link, such as `quickack 1`.
+    pub(super) fn route(
+        &self,
+        interface: &str,
+        own: Ipv4Addr,
+        options: &str,
+    ) -> Result<(), String> {
+        if options.is_empty() {
+            return Ok(());
+        }
+        let [a, b, c, _] = own.octets();
+        let route = format!("{a}.{b}.{c}.0/24 dev {interface} proto kernel scope link src {own}");
+        self.ip(&format!("route replace {route} {options}\n"))
+            .map_err(|why| format!("route {options}: {why}"))
     }
 
     /// Waits until an interface passes packets: the kernel examines new links once a second.

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{NetworkNamespace, StudyNetwork};
+use super::{CONGESTION, NetworkNamespace, StudyNetwork};
 use crate::study::{HostNames, RowSetting};
 
 /// A part of a study, which runs on some host.
@@ -51,20 +51,21 @@ impl RowHosts {
         let names = setting.hosts.clone();
         let (front, back) = (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
         let mut hosts = Self { namespaces: Vec::new(), links: Vec::new(), names, front, back };
-        if let StudyNetwork::Namespaces = network {
-            hosts.make(setting)?;
+        if let StudyNetwork::Namespaces(congestion) = network {
+            hosts.make(setting, congestion)?;
             hosts.join(setting, direct)?;
         }
         Ok(hosts)
     }
 
-    fn make(&mut self, setting: &RowSetting) -> Result<(), String> {
+    fn make(&mut self, setting: &RowSetting, congestion: &str) -> Result<(), String> {
         for role in HostRole::ALL {
             let name = self.names.of(role).to_owned();
             if self.namespaces.iter().any(|(known, _)| *known == name) {
                 continue;
             }
             let namespace = NetworkNamespace::new()?;
+            namespace.set_kernel(CONGESTION, congestion)?;
             for (setting, value) in &setting.kernel {
                 namespace.set_kernel(setting, value)?;
             }
@@ -76,6 +77,9 @@ impl RowHosts {
     fn join(&mut self, setting: &RowSetting, direct: bool) -> Result<(), String> {
         let target = if direct { HostRole::Backend } else { HostRole::Server };
         self.front = self.link(1, HostRole::Client, target, &setting.link)?;
+        if let Some(namespace) = self.namespace(target).filter(|_| !self.front.is_loopback()) {
+            namespace.route(&format!("{INTERFACE}1"), self.front, &setting.route)?;
+        }
         self.back = match direct {
             true => self.front,
             false => self.link(2, HostRole::Server, HostRole::Backend, "")?,

@@ -18,6 +18,7 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     let head = columns.iter().map(|column| match column {
         StudyColumn::Level(measure) => measure.name.to_owned(),
         StudyColumn::Effect(_) => "effect".to_owned(),
+        StudyColumn::Overall(_) => format!("to {}", record.study.label(0)),
         StudyColumn::Found => "source".to_owned(),
     });
     let mut cells = vec![std::iter::once(String::new()).chain(head).collect::<Vec<_>>()];
@@ -30,6 +31,10 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
             StudyColumn::Level(measure) => (measure.text)(level(record, subject, *measure)),
             StudyColumn::Effect(measure) => {
                 effect(record, subject, *measure).map_or_else(|| "baseline".to_owned(), told)
+            }
+            StudyColumn::Overall(_) if row == 0 => "baseline".to_owned(),
+            StudyColumn::Overall(measure) => {
+                told(ratio(record, subject, Subject { program, row: 0 }, *measure))
             }
             StudyColumn::Found => of.found.clone().unwrap_or_default(),
         };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::role_host::RoleHost;
 use crate::gate::GateRule;
+use crate::study::{BLOCKS_MIN, StudyBlocks};
 
 /// The text that `--help` prints.
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
@@ -17,11 +18,14 @@ Options:
   --server NAME   weir (default), nginx, or the path of a program that takes nginx's options
   --against NAME  another server beside it, in the same blocks
   --quick         fewer blocks, for a first look; --full (default): all of them
+  --blocks N      so many blocks; the more, the narrower the intervals
   --out DIR       the folder for all results (default: weir-lab/STUDY)
   --host PART=AT  the machine of client, server or backend (repeatable): ssh:[USER@]HOST[:WEIR], or
                   IP:PORT of a weir lab agent; behind a comma, the address for the other parts
   --token-file F  the secret of agents at IP:PORT
+  --anyway        run a study on a machine that lacks what it needs, as processors or memory nodes
   --loopback      stay on loopback addresses; rows that need hosts are left out
+  --row NAME      only this row, the first, and those that it refers to (repeatable)
   --resume        go on with the blocks that are missing in that folder
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
                   that is not certain; with --against, the effect is that of the other server, and
@@ -41,9 +45,13 @@ pub struct RunArguments {
     pub help: bool,
     pub(super) study: String,
     pub(super) servers: Vec<String>,
+    pub(super) rows: Vec<String>,
     pub(super) quick: bool,
+    /// The number of blocks if it is not the study's.
+    pub(super) blocks: Option<usize>,
     pub(super) resume: bool,
     pub(super) loopback: bool,
+    pub(super) anyway: bool,
     pub(super) out: Option<PathBuf>,
     pub(super) hosts: Vec<RoleHost>,
     pub(super) token_file: Option<PathBuf>,
@@ -65,8 +73,11 @@ impl RunArguments {
                 "--help" | "-h" => arguments.help = true,
                 "--quick" => arguments.quick = true,
                 "--full" => arguments.quick = false,
+                "--blocks" => arguments.blocks = Some(blocks(&value()?)?),
                 "--loopback" => arguments.loopback = true,
+                "--anyway" => arguments.anyway = true,
                 "--resume" => arguments.resume = true,
+                "--row" => arguments.rows.push(value()?),
                 "--server" => server = Some(value()?),
                 "--against" => against = Some(value()?),
                 "--fail-if" => arguments.fail_if.push(GateRule::parse(&value()?)?),
@@ -98,6 +109,16 @@ impl RunArguments {
         arguments.servers = [Some(server), against].into_iter().flatten().collect();
         Ok(arguments)
     }
+
+    /// The number of blocks to measure.
+    pub(super) fn blocks_of(&self, of: &StudyBlocks) -> usize {
+        self.blocks.unwrap_or(if self.quick { of.quick } else { of.full })
+    }
+}
+
+fn blocks(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count >= BLOCKS_MIN);
+    count.ok_or_else(|| format!("--blocks {text}: at least {BLOCKS_MIN} are needed"))
 }
 
 impl RunArguments {

@@ -6,16 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use processes::certificate;
+use processes::topology::ProcessorMap;
 use serde_json::Value;
 
 use super::RunArguments;
 use super::part::ServerOrder;
 use crate::record::StudyRecord;
 use crate::report;
-use crate::study::StudyPlaces;
+use crate::study::{BUILT_IN, StudyPlaces};
 
 /// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
+/// The size of a text to compress: that of the studies, over and over. They are longer than what
+/// gzip looks back at.
+const TEXT_BYTES: usize = 100 * 1024;
 
 /// A server's own folder, with its configuration and files to serve, and two ports that were free.
 /// Dropping it removes the folder.
@@ -43,6 +47,9 @@ impl ServerFolder {
         for kb in FILES_KB {
             fs::write(path.join(format!("{kb}k.bin")), vec![b'x'; kb * 1024]).map_err(failed)?;
         }
+        let texts = BUILT_IN.iter().flat_map(|(_, text)| text.bytes());
+        let text: Vec<u8> = texts.cycle().take(TEXT_BYTES).collect();
+        fs::write(path.join("text.html"), text).map_err(failed)?;
         // Both ports are held until both are known, so that they differ.
         let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
         let listeners = [free()?, free()?];
@@ -63,19 +70,27 @@ impl ServerFolder {
     pub(super) fn write(&self, order: &ServerOrder) -> Result<(), String> {
         let dir = &self.path.display().to_string();
         let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");
-        let text = self.fill(order);
+        let text = self.fill(order)?;
         if text.contains(CERTIFICATE) {
             certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
+        }
+        if text.contains(RSA_CERTIFICATE) {
+            certificate::make_rsa(&self.path.join(RSA_KEY), &self.path.join(RSA_CERTIFICATE))?;
         }
         write(&self.configuration(), own + &text)
     }
 
     /// A configuration with this folder and its ports.
-    pub(crate) fn fill(&self, order: &ServerOrder) -> String {
+    fn fill(&self, order: &ServerOrder) -> Result<String, String> {
         let address = |port| SocketAddrV4::new(order.listen, port);
         let (listen, listen_tls) = (address(self.port), address(self.tls_port));
         let dir = &self.path.display().to_string();
-        StudyPlaces { listen, listen_tls, dir, backends: &[] }.fill(&order.text)
+        let processors = match order.processors {
+            0 => ProcessorMap::of_this_machine()?.count(),
+            some => some,
+        };
+        let places = StudyPlaces { listen, listen_tls, dir, backends: &[], processors };
+        Ok(places.fill(&order.text))
     }
 
     /// A generator's options with the folder's name; writes the list of paths if they name it.
@@ -89,9 +104,12 @@ impl ServerFolder {
     }
 }
 
-/// The certificate and key, which are made if the configuration names the certificate.
+/// Certificates and their keys, which are made if the configuration names the certificate: of
+/// ECDSA P-256, and of RSA 2048.
 const CERTIFICATE: &str = "server.crt";
 const KEY: &str = "server.key";
+const RSA_CERTIFICATE: &str = "server-rsa.crt";
+const RSA_KEY: &str = "server-rsa.key";
 
 /// The list of paths that differ in their queries, for `--list`.
 const VARIED: &str = "vary.list";

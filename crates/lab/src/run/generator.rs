@@ -63,6 +63,11 @@ impl GeneratorTurn {
         })
     }
 
+    /// Whether replies have a status; datagrams have none.
+    pub(super) fn has_statuses(&self) -> bool {
+        self.url.starts_with("http")
+    }
+
     /// The path of the requests.
     pub(super) fn path(&self) -> &str {
         let behind_scheme = self.url.find("://").map_or(0, |at| at + 3);
@@ -147,6 +152,8 @@ fn read(json: &[u8]) -> Option<MeasuredRun> {
         p99_us: latency("p99"),
         p999_us: latency("p99.9"),
         max_us: latency("max"),
+        reply_bytes: run["bytes"].as_f64().unwrap_or_default()
+            / run["replies"].as_u64()?.max(1) as f64,
         generator_busy: run["busiest_thread"].as_f64().unwrap_or_default(),
         ..MeasuredRun::default()
     })
@@ -158,13 +165,14 @@ mod tests {
 
     #[test]
     fn the_generators_json_is_read() {
-        let json = br#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "elapsed_s": 0.31,
-            "busiest_thread": 0.5, "statuses": [0, 0, 590, 0, 10, 0],
+        let json = br#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "bytes": 1200,
+            "elapsed_s": 0.31, "busiest_thread": 0.5, "statuses": [0, 0, 590, 0, 10, 0],
             "errors": {"reset": 2, "timeout": 1},
             "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11}}}"#;
         let run = read(json).unwrap();
         assert_eq!((run.requests, run.errors, run.rate), (600, 13, 2000.0));
         assert_eq!((run.p50_us, run.p999_us, run.generator_busy), (1.0, 10.0, 0.5));
+        assert_eq!(run.reply_bytes, 2.0);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::program::ServerProgram;
 use crate::figures::MeasuredRun;
 use crate::hosts;
 use crate::record::ProgramRecord;
+use crate::study::{BackendAddress, StudyBackends};
 
 /// This machine, or a host on it.
 pub(crate) struct ThisMachine {
@@ -35,11 +36,12 @@ impl ThisMachine {
     }
 
     /// The words before a command that place it on the host and on a processor.
-    fn placed(&self, place: PartPlace) -> Result<Vec<String>, String> {
+    fn placed(&self, place: &PartPlace) -> Result<Vec<String>, String> {
         let mut words = self.enter.clone();
         match place {
             PartPlace::ServerCore => words.extend(pinned_to(&[Cores::of_this_machine()?.server])),
             PartPlace::LoadCore => words.extend(pinned_to(&[Cores::of_this_machine()?.load])),
+            PartPlace::Cores(cores) => words.extend(pinned_to(cores)),
             PartPlace::Anywhere | PartPlace::Whole => {}
         }
         Ok(words)
@@ -51,15 +53,20 @@ impl ThisMachine {
         order: &GeneratorOrder,
     ) -> Result<(GeneratorTurn, Option<ServerFolder>), String> {
         let mut turn = order.turn.clone();
-        turn.placed = self.placed(order.place)?;
+        turn.placed = self.placed(&order.place)?;
         let names_folder = turn.options.iter().any(|word| word.contains("%%dir%%"));
         let folder = if names_folder { Some(ServerFolder::new()?) } else { None };
         if let Some(folder) = &folder {
             turn.options = folder.options(&turn.options, turn.path())?;
         }
-        if order.place == PartPlace::Whole {
-            let processors = thread::available_parallelism().map_or(1, usize::from);
-            turn.options.push(format!("-t{}", processors.min(turn.connections as usize).max(1)));
+        let processors = match &order.place {
+            PartPlace::Whole => Some(thread::available_parallelism().map_or(1, usize::from)),
+            PartPlace::Cores(cores) => Some(cores.len()),
+            _ => None,
+        };
+        if let Some(processors) = processors {
+            let threads = processors.min(turn.connections as usize).max(1);
+            turn.options.push(format!("-t{threads}"));
         }
         Ok((turn, folder))
     }
@@ -80,16 +87,18 @@ impl PartMachine for ThisMachine {
         let folder = ServerFolder::new()?;
         folder.write(order)?;
         let port = if order.tls { folder.tls_port } else { folder.port };
-        let (words, file) = (self.placed(order.place)?, folder.configuration());
+        let (words, file) = (self.placed(&order.place)?, folder.configuration());
         let server = MeasuredServer::behind(&words, Path::new(&order.program), &file, port)?;
         let accounts = ProcessAccounts::new(server.pid(), &order.counted);
-        let address = SocketAddrV4::new(order.listen, port);
+        let address = BackendAddress::of_http(SocketAddrV4::new(order.listen, port));
         Ok(Box::new(ServerHere { address, accounts, _server: server, _folder: folder }))
     }
 
     fn backend(&self, order: &BackendOrder) -> Result<Box<dyn ServingPart>, String> {
-        let placed = self.placed(order.place)?;
-        let backend = StudyBackend::start(&self.weir, &placed, order.listen, &order.options)?;
+        let placed = self.placed(&order.place)?;
+        let (options, udp) = (order.options.clone(), order.udp);
+        let of = StudyBackends { count: 1, options, udp };
+        let backend = StudyBackend::start(&self.weir, &placed, order.listen, &of)?;
         let accounts = ProcessAccounts::new(backend.pid(), &order.counted);
         Ok(Box::new(BackendHere { backend, accounts }))
     }
@@ -107,7 +116,7 @@ impl PartMachine for ThisMachine {
 }
 
 struct ServerHere {
-    address: SocketAddrV4,
+    address: BackendAddress,
     accounts: ProcessAccounts,
     // Dropped before its folder.
     _server: MeasuredServer,
@@ -125,7 +134,7 @@ struct GeneratorHere {
 }
 
 impl ServingPart for ServerHere {
-    fn address(&self) -> SocketAddrV4 {
+    fn address(&self) -> BackendAddress {
         self.address
     }
 
@@ -147,7 +156,7 @@ impl ServingPart for ServerHere {
 }
 
 impl ServingPart for BackendHere {
-    fn address(&self) -> SocketAddrV4 {
+    fn address(&self) -> BackendAddress {
         self.backend.address
     }
 
@@ -188,7 +197,7 @@ struct ProcessAccounts {
     /// The interfaces whose traffic is counted; if empty, all of the study's.
     interfaces: Vec<String>,
     /// Counts sockets in the middle of a turn.
-    count: Option<JoinHandle<SocketCounts>>,
+    count: Option<JoinHandle<(SocketCounts, usize)>>,
 }
 
 impl ProcessAccounts {
@@ -202,16 +211,18 @@ impl ProcessAccounts {
         let account = self.now()?;
         self.count = Some(thread::spawn(move || {
             thread::sleep(middle);
-            procfs::socket_counts(pid).unwrap_or_default()
+            let established = procfs::established(pid).unwrap_or_default();
+            (procfs::socket_counts(pid).unwrap_or_default(), established)
         }));
         Ok(account)
     }
 
     fn end(&mut self) -> Result<PartAccount, String> {
-        let counted = self.count.take().and_then(|count| count.join().ok()).unwrap_or_default();
+        let counted = self.count.take().and_then(|count| count.join().ok());
+        let (counted, established) = counted.unwrap_or_default();
         let memory_bytes = procfs::memory(self.pid)?;
         let (sockets, time_wait) = (counted.in_use, counted.time_wait);
-        Ok(PartAccount { memory_bytes, sockets, time_wait, ..self.now()? })
+        Ok(PartAccount { memory_bytes, sockets, time_wait, established, ..self.now()? })
     }
 
     fn now(&self) -> Result<PartAccount, String> {

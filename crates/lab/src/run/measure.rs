@@ -86,6 +86,7 @@ fn tell(before: &PartAccount, after: &PartAccount, own_s: f64, measured: &mut Me
     measured.bytes_out = rate(|account| account.bytes_out);
     measured.memory_bytes = after.memory_bytes;
     (measured.sockets, measured.time_wait) = (after.sockets, after.time_wait);
+    measured.established = after.established;
     let time = |(all, idle, stolen)| MachineTime { all, idle, stolen };
     let shares = time(after.machine).shares_since(&time(before.machine), own_s);
     (measured.stolen, measured.others) = (shares.stolen, shares.others);

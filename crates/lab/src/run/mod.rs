@@ -25,6 +25,7 @@ pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
 use machines::StudyMachines;
+use processes::topology::ProcessorMap;
 use program::ServerProgram;
 use turns::TurnSettings;
 
@@ -39,7 +40,7 @@ use crate::study::{BUILT_IN, Study};
 pub fn list() -> String {
     let line = |(name, text): &(&str, &str)| {
         Study::parse(name, text)
-            .map_or(String::new(), |study| format!("{name:14}  {}\n", study.title))
+            .map_or(String::new(), |study| format!("{name:18}  {}\n", study.title))
     };
     BUILT_IN.iter().map(line).collect()
 }
@@ -56,6 +57,11 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
+    study.keep_rows(&arguments.rows)?;
+    let lacking = study.needs.lacks(&ProcessorMap::of_this_machine()?);
+    if let Some(lacking) = lacking.as_ref().filter(|_| !arguments.anyway) {
+        return Err(format!("{lacking}; --anyway runs it on this one"));
+    }
     let machines = machines(arguments, weir, &study)?;
     let network = match machines.are_several() {
         true => StudyNetwork::agents(&study, machines.told())?,
@@ -72,10 +78,10 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         name: arguments.study.clone(),
         command: command(words),
         machine: MachineRecord::of_this_machine(),
-        hosts: network.told(),
+        hosts: [network.told()].into_iter().chain(lacking).collect::<Vec<_>>().join("; "),
         agents: machines.records(),
         programs: programs.iter().map(|program| program.record.clone()).collect(),
-        blocks: if arguments.quick { study.blocks.quick } else { study.blocks.full },
+        blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),
         calls: Vec::new(),
         study,

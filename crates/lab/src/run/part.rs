@@ -3,7 +3,7 @@
 //! A machine is this one (`here`) or that of an agent (`crate::agent`). Orders and accounts are
 //! data, so that both do the same with them.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::generator::GeneratorTurn;
 use crate::figures::MeasuredRun;
 use crate::record::ProgramRecord;
+use crate::study::BackendAddress;
 
 /// A machine on which parts run.
 pub(crate) trait PartMachine {
@@ -28,7 +29,7 @@ pub(crate) trait PartMachine {
 
 /// A running server or backend. Dropping it ends its processes.
 pub(crate) trait ServingPart {
-    fn address(&self) -> SocketAddrV4;
+    fn address(&self) -> BackendAddress;
     /// The process, if it runs on this machine.
     fn pid(&self) -> Option<u32>;
     /// CPU time so far, in seconds.
@@ -50,7 +51,7 @@ pub(crate) trait GeneratingPart {
 }
 
 /// The processors of a part.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartPlace {
     /// Wherever the system puts it.
@@ -62,6 +63,8 @@ pub(crate) enum PartPlace {
     LoadCore,
     /// All processors: it has the machine for itself.
     Whole,
+    /// These, which its row chooses.
+    Cores(Vec<usize>),
 }
 
 /// A server to start.
@@ -75,6 +78,8 @@ pub(crate) struct ServerOrder {
     pub(crate) listen: Ipv4Addr,
     /// Whether it is ready when it listens for encrypted connections.
     pub(crate) tls: bool,
+    /// The number of processors that it may use; 0 for all of its machine.
+    pub(crate) processors: usize,
     pub(crate) place: PartPlace,
     /// The addresses whose network interfaces are counted; if empty, all of the study's.
     pub(crate) counted: Vec<Ipv4Addr>,
@@ -87,6 +92,8 @@ pub(crate) struct BackendOrder {
     pub(crate) listen: Ipv4Addr,
     /// Options of `weir backend`.
     pub(crate) options: Vec<String>,
+    /// Whether it also returns datagrams.
+    pub(crate) udp: bool,
     pub(crate) place: PartPlace,
     /// As for a server.
     pub(crate) counted: Vec<Ipv4Addr>,
@@ -116,6 +123,7 @@ pub(crate) struct PartAccount {
     /// TCP sockets in the middle of the turn, only after it.
     pub(crate) sockets: usize,
     pub(crate) time_wait: usize,
+    pub(crate) established: usize,
     /// The machine's time in ticks: all of it, idle, and taken by other machines.
     pub(crate) machine: (u64, u64, u64),
 }

@@ -11,7 +11,7 @@ use super::RunArguments;
 use super::folder::ServerFolder;
 use super::part::{PartMachine, PartPlace, ServerOrder};
 use crate::record::ProgramRecord;
-use crate::study::Study;
+use crate::study::{BackendAddress, Study};
 
 /// A server program.
 pub(crate) struct ServerProgram {
@@ -71,12 +71,13 @@ impl ServerProgram {
         for row in rows {
             // nginx binds the addresses even to test a configuration, so they must exist on this
             // host.
-            let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+            let any = BackendAddress::of_http(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
             let order = ServerOrder {
                 program: self.record.path.clone(),
                 text: study.text(row, &vec![any; study.backend.count]),
                 listen: Ipv4Addr::LOCALHOST,
                 tls: false,
+                processors: 0,
                 place: PartPlace::Anywhere,
                 counted: Vec::new(),
             };

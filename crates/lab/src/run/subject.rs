@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use processes::topology::ProcessorMap;
+
 use super::generator::GeneratorTurn;
 use super::machines::StudyMachines;
 use super::part::{
@@ -10,7 +12,7 @@ use super::part::{
 use super::program::ServerProgram;
 use crate::hosts::{HostRole, RowHosts, StudyNetwork};
 use crate::record::Subject;
-use crate::study::{RowSetting, Study, StudyLoad, StudyRow};
+use crate::study::{PlacedCores, RowSetting, Study, StudyBackends, StudyLoad, StudyRow};
 
 /// The inputs for starting a subject, besides its row.
 pub(super) struct SubjectGround<'g> {
@@ -45,16 +47,21 @@ impl RunningSubject {
         let setting = RowSetting::of(ground.study, row)?;
         let mut hosts = RowHosts::new(ground.network, &setting, row.direct)?;
         ground.machines.address(&mut hosts, row.direct)?;
-        let backends = ground.backends(&hosts)?;
+        let cores = cores(&setting)?;
+        let backends = ground.backends(&hosts, cores.as_ref())?;
         let server = match row.direct {
             true => None,
-            false => Some(ground.server(&hosts, &backends, program, (row, &setting.load))?),
+            false => {
+                let order = ground.order(&hosts, &backends, program, (row, &setting.load));
+                let order = placed(order, ground.place(HostRole::Server, cores.as_ref()));
+                Some(ground.machines.of(HostRole::Server, &hosts).server(&order)?)
+            }
         };
         let measured = if row.direct { HostRole::Backend } else { HostRole::Server };
         let front = server.as_deref().or(backends.first().map(|backend| &**backend));
         let front = front.ok_or("direct needs a backend")?;
-        let (pid, turn) = (front.pid(), turn(&setting.load, front.address()));
-        let load = GeneratorOrder { turn, place: ground.place(HostRole::Client) };
+        let (pid, turn) = (front.pid(), turn(&setting.load, front.address().http));
+        let load = GeneratorOrder { turn, place: ground.place(HostRole::Client, cores.as_ref()) };
         hosts.wait_for_links()?;
         let generator = ground.machines.of(HostRole::Client, &hosts).generator(&load)?;
         Ok(Self { subject, pid, load, generator, server, backends, measured, hosts })
@@ -67,39 +74,51 @@ impl RunningSubject {
 }
 
 impl SubjectGround<'_> {
-    fn backends(&self, hosts: &RowHosts) -> Result<Vec<Box<dyn ServingPart>>, String> {
+    fn backends(
+        &self,
+        hosts: &RowHosts,
+        cores: Option<&PlacedCores>,
+    ) -> Result<Vec<Box<dyn ServingPart>>, String> {
+        let StudyBackends { count, options, udp } = &self.study.backend;
         let order = BackendOrder {
             listen: hosts.back,
-            options: self.study.backend.options.clone(),
-            place: self.place(HostRole::Backend),
+            options: options.clone(),
+            udp: *udp,
+            place: self.place(HostRole::Backend, cores),
             counted: self.counted(&[hosts.back]),
         };
         let machine = self.machines.of(HostRole::Backend, hosts);
-        (0..self.study.backend.count).map(|_| machine.backend(&order)).collect()
+        (0..*count).map(|_| machine.backend(&order)).collect()
     }
 
-    fn server(
+    /// A server on all processors of its machine.
+    fn order(
         &self,
         hosts: &RowHosts,
         backends: &[Box<dyn ServingPart>],
         program: &ServerProgram,
         (row, load): (&StudyRow, &StudyLoad),
-    ) -> Result<Box<dyn ServingPart>, String> {
+    ) -> ServerOrder {
         let addresses: Vec<_> = backends.iter().map(|backend| backend.address()).collect();
-        let backs = addresses.iter().map(|address| *address.ip());
-        let order = ServerOrder {
+        let backs = addresses.iter().map(|address| *address.http.ip());
+        ServerOrder {
             program: program.record.path.clone(),
             text: self.study.text(row, &addresses),
             listen: hosts.front,
             tls: load.tls,
-            place: self.place(HostRole::Server),
+            processors: 0,
+            place: PartPlace::Anywhere,
             counted: self.counted(&backs.chain([hosts.front]).collect::<Vec<_>>()),
-        };
-        self.machines.of(HostRole::Server, hosts).server(&order)
+        }
     }
 
-    fn place(&self, role: HostRole) -> PartPlace {
-        self.machines.place(role, self.study.load.pinned)
+    /// The processors of a part: those that its row chooses, or those of its machine.
+    fn place(&self, role: HostRole, cores: Option<&PlacedCores>) -> PartPlace {
+        match (cores, role) {
+            (Some(cores), HostRole::Server) => PartPlace::Cores(cores.server.clone()),
+            (Some(cores), _) => PartPlace::Cores(cores.load.clone()),
+            (None, _) => self.machines.place(role, self.study.load.pinned),
+        }
     }
 
     /// The addresses whose interfaces count: a namespace has no other traffic.
@@ -108,14 +127,34 @@ impl SubjectGround<'_> {
     }
 }
 
+/// The processors that a row chooses on this machine.
+fn cores(setting: &RowSetting) -> Result<Option<PlacedCores>, String> {
+    match setting.cores {
+        Some(cores) => Ok(Some(cores.place(&ProcessorMap::of_this_machine()?))),
+        None => Ok(None),
+    }
+}
+
+fn placed(order: ServerOrder, place: PartPlace) -> ServerOrder {
+    let processors = match &place {
+        PartPlace::Cores(cores) => cores.len(),
+        _ => 0,
+    };
+    ServerOrder { place, processors, ..order }
+}
+
 fn turn(load: &StudyLoad, address: SocketAddrV4) -> GeneratorTurn {
-    let scheme = if load.tls { "https" } else { "http" };
+    let url = match load.udp {
+        true => format!("udp://{address}"),
+        false if load.tls => format!("https://{address}{}", load.path),
+        false => format!("http://{address}{}", load.path),
+    };
     let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
         placed: Vec::new(),
         connections: load.connections,
         turn_ms: load.turn_ms,
         options: close.into_iter().chain(load.options.iter().cloned()).collect(),
-        url: format!("{scheme}://{address}{}", load.path),
+        url,
     }
 }

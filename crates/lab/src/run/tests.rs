@@ -8,9 +8,15 @@ fn parse(words: &str) -> Result<RunArguments, String> {
 
 #[test]
 fn arguments_are_parsed() {
-    let arguments = parse("same --server nginx --against weir --quick --out d --resume").unwrap();
+    let arguments = parse("same --server nginx --against weir --quick --out d --resume --anyway");
+    let arguments = arguments.unwrap();
     assert_eq!(arguments.servers, ["nginx", "weir"]);
-    assert!(arguments.quick && arguments.resume && arguments.out == Some("d".into()));
+    assert!(
+        arguments.anyway
+            && arguments.quick
+            && arguments.resume
+            && arguments.out == Some("d".into())
+    );
     let defaults = parse("same").unwrap();
     assert_eq!((&defaults.servers[..], defaults.wait_idle), (&["weir".to_owned()][..], None));
     for (words, seconds) in [("same --wait-idle", 600), ("same --wait-idle=30s", 30)] {
@@ -55,4 +61,20 @@ fn errors_are_reported_before_anything_runs() {
     let told = run(&parse("same --server echo").unwrap(), Path::new("/no/weir"), &[]);
     let told = told.err().unwrap_or_default();
     assert!(told.starts_with("row \"one\" does not start with echo: "), "{told}");
+}
+
+#[test]
+fn a_machine_that_lacks_what_a_study_needs_is_refused() {
+    let file = std::env::temp_dir().join(format!("weir-needs-{}.toml", std::process::id()));
+    let (_, same) = BUILT_IN.iter().find(|(name, _)| *name == "same").unwrap();
+    fs::write(&file, same.replace("[load]", "[needs]\nprocessors = 100000\n[load]")).unwrap();
+    let of = |options: &str| {
+        let arguments = parse(&format!("{} --server /no/server {options}", file.display()));
+        run(&arguments.unwrap(), Path::new("/no/weir"), &[]).err().unwrap_or_default()
+    };
+    let (refused, anyway) = (of(""), of("--anyway"));
+    fs::remove_file(&file).unwrap();
+    let begin = "the study needs a machine with 100000 processors and not ";
+    assert!(refused.starts_with(begin) && refused.ends_with("; --anyway runs it on this one"));
+    assert!(anyway.starts_with("/no/server: "), "{anyway}");
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::rows::ROWS_MAX;
-use super::{BLOCKS_MIN, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
+use super::{BLOCKS_MIN, BackendAddress, FactorTarget, RowSetting, Study, StudyPlaces, StudyRow};
 use crate::figures;
+use crate::gate::GateRule;
 
-/// The blanks of a template besides factors and backends: addresses to listen on, and a folder with
-/// files.
-const BLANKS: [&str; 3] = ["listen", "listen_tls", "dir"];
+/// The blanks of a template besides factors and backends: addresses to listen on, a folder with
+/// files, and the number of the server's processors.
+const BLANKS: [&str; 4] = ["listen", "listen_tls", "dir", "server_processors"];
 
 /// The most backends of a study.
 const BACKENDS_MAX: usize = 16;
@@ -36,7 +37,12 @@ pub(super) fn problem(study: &Study) -> Option<String> {
 fn template(study: &Study) -> Option<String> {
     let blanks = blanks(&study.template);
     let is_backend = |name: &str| {
-        let number = name.strip_prefix("backend").and_then(|number| number.parse::<usize>().ok());
+        let number = name.strip_prefix("backend");
+        let number = number.map(|number| match study.backend.udp {
+            true => number.strip_suffix("_udp").unwrap_or(number),
+            false => number,
+        });
+        let number = number.and_then(|number| number.parse::<usize>().ok());
         number.is_some_and(|number| (1..=study.backend.count).contains(&number))
     };
     let is_known =
@@ -122,6 +128,11 @@ fn levels(study: &Study, row: &StudyRow) -> Option<String> {
     if row.direct && study.backend.count == 0 {
         return Some("direct needs a backend".to_owned());
     }
+    if let Some(Err(problem)) =
+        row.fail_if.iter().map(|text| GateRule::parse(text)).find(Result::is_err)
+    {
+        return Some(problem);
+    }
     for (name, level) in &row.set {
         let Some(factor) = study.factors.get(name) else {
             return Some(format!("there is no factor {name}"));
@@ -146,8 +157,9 @@ fn setting(study: &Study, row: &StudyRow) -> Result<(), String> {
         };
     }
     let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
-    let backends = vec![any; study.backend.count];
-    let places = StudyPlaces { listen: any, listen_tls: any, dir: "/", backends: &backends };
+    let backends = vec![BackendAddress::of_http(any); study.backend.count];
+    let places =
+        StudyPlaces { listen: any, listen_tls: any, dir: "/", backends: &backends, processors: 1 };
     let text = study.configuration(row, places);
     if let Some(blank) = blanks(&text).first() {
         return Err(format!("%%{blank}%% is in a level, but nothing fills it"));

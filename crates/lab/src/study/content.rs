@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, StudyLoad, StudyRow};
+use super::{Factor, StudyLoad, StudyNeeds, StudyRow};
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,9 @@ pub(crate) struct Study {
     /// The factor with numeric levels whose scaling a chart shows.
     #[serde(default)]
     pub(crate) scaling: Option<String>,
+    /// The machine that the study is meant for; empty if any will do.
+    #[serde(default)]
+    pub(crate) needs: StudyNeeds,
     pub(crate) load: StudyLoad,
     /// The test backends behind each server; most studies need none.
     #[serde(default)]
@@ -49,6 +52,9 @@ pub(crate) struct StudyBackends {
     /// Options of `weir backend`.
     #[serde(default)]
     pub(crate) options: Vec<String>,
+    /// Whether each also returns datagrams, at an address of its own.
+    #[serde(default)]
+    pub(crate) udp: bool,
 }
 
 /// The fewest blocks whose interval can be right in 95 of 100 studies: with fewer, all ratios are

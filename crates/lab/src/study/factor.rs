@@ -33,6 +33,8 @@ pub(crate) enum FactorTarget {
     Close,
     #[serde(rename = "load.tls")]
     Tls,
+    #[serde(rename = "load.udp")]
+    Udp,
     /// Options of the generator, as words.
     #[serde(rename = "load.options")]
     Options,
@@ -45,12 +47,19 @@ pub(crate) enum FactorTarget {
     /// The behaviour of the client's link, in the words of `tc qdisc add ... netem`.
     #[serde(rename = "link")]
     Link,
+    /// Options of the server's route to the client, in the words of ip-route(8).
+    #[serde(rename = "route")]
+    Route,
+    /// The processors of the server, and after a slash those of the generator and the backends.
+    #[serde(rename = "cores")]
+    Cores,
 }
 
 impl FactorTarget {
     /// Whether it is a part of the load.
     pub(crate) fn is_of_the_load(self) -> bool {
-        matches!(self, Self::Connections | Self::Path | Self::Close | Self::Tls | Self::Options)
+        use FactorTarget::{Close, Connections, Options, Path, Tls, Udp};
+        matches!(self, Connections | Path | Close | Tls | Udp | Options)
     }
 }
 

@@ -17,6 +17,9 @@ pub(crate) struct StudyLoad {
     /// Whether connections are encrypted.
     #[serde(default)]
     pub(crate) tls: bool,
+    /// Whether datagrams are sent, not requests.
+    #[serde(default)]
+    pub(crate) udp: bool,
     /// Further options of `weir load`.
     #[serde(default)]
     pub(crate) options: Vec<String>,
@@ -64,6 +67,7 @@ impl StudyLoad {
             FactorTarget::Path => text.clone_into(&mut self.path),
             FactorTarget::Close => self.close = switch()?,
             FactorTarget::Tls => self.tls = switch()?,
+            FactorTarget::Udp => self.udp = switch()?,
             FactorTarget::Options => self.options.extend(options::words(text)?),
             _ => {}
         }
@@ -77,6 +81,9 @@ impl StudyLoad {
         }
         if !self.path.starts_with('/') {
             return Some("load.path must begin with a slash".to_owned());
+        }
+        if self.udp && (self.tls || self.close) {
+            return Some("load.udp is without load.tls and load.close".to_owned());
         }
         options::problem(&self.options)
     }

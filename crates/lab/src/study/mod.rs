@@ -7,20 +7,25 @@
 mod builtin;
 mod check;
 mod content;
+mod cores;
 mod factor;
 mod load;
+mod needs;
 mod options;
+mod route;
 mod row;
 mod rows;
 mod setting;
 
 pub(crate) use builtin::BUILT_IN;
-pub(crate) use content::{BLOCKS_MIN, Study};
+pub(crate) use content::{BLOCKS_MIN, Study, StudyBackends, StudyBlocks};
+pub(crate) use cores::{PlacedCores, RowCores};
 pub(crate) use factor::{Factor, FactorTarget};
 pub(crate) use load::{StudyLoad, extent_problem};
+pub(crate) use needs::StudyNeeds;
 pub(crate) use options::problem as options_problem;
 pub(crate) use row::StudyRow;
-pub(crate) use setting::{HostNames, RowSetting, StudyPlaces};
+pub(crate) use setting::{BackendAddress, HostNames, RowSetting, StudyPlaces};
 
 impl Study {
     /// Reads and checks a study; `file` is its name in messages.

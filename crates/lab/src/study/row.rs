@@ -23,6 +23,9 @@ pub(crate) struct StudyRow {
     /// The only server that can run it, such as `weir`; `None` for all.
     #[serde(default)]
     pub(crate) only: Option<String>,
+    /// Limits of what differs between the first program and the second, as in `--fail-if`.
+    #[serde(default)]
+    pub(crate) fail_if: Vec<String>,
     /// The source's finding, in its own words.
     #[serde(default)]
     pub(crate) found: Option<String>,

@@ -1,6 +1,6 @@
 //! The rows of a study's table: listed, or all combinations of factors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Study, StudyRow};
 
@@ -57,6 +57,30 @@ impl Study {
         self.rows = rows;
         let unknown = self.found.keys().find(|name| self.row(name).is_none());
         unknown.map(|name| format!("found names {name}, which is no combination"))
+    }
+
+    /// Keeps only the rows of these names, the first row, and those that they refer to.
+    pub(crate) fn keep_rows(&mut self, names: &[String]) -> Result<(), String> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        if !self.factorial.is_empty() {
+            return Err("--row: a factorial study needs all its rows".to_owned());
+        }
+        if let Some(name) = names.iter().find(|name| self.row(name).is_none()) {
+            let known: Vec<&str> = self.rows.iter().map(|row| row.name.as_str()).collect();
+            return Err(format!("--row: there is no row \"{name}\", but {}", known.join(", ")));
+        }
+        let mut kept: BTreeSet<String> = names.iter().cloned().collect();
+        kept.extend(self.rows.first().map(|row| row.name.clone()));
+        // A row refers only to rows above it.
+        for row in self.rows.iter().rev() {
+            if kept.contains(&row.name) {
+                kept.extend([&row.based_on, &row.compared_with].into_iter().flatten().cloned());
+            }
+        }
+        self.rows.retain(|row| kept.contains(&row.name));
+        Ok(())
     }
 
     /// Removes rows; the remaining rows must not refer to them.

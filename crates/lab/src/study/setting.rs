@@ -2,7 +2,9 @@
 
 use std::net::SocketAddrV4;
 
-use super::{FactorTarget, Study, StudyLoad, StudyRow};
+use serde::{Deserialize, Serialize};
+
+use super::{FactorTarget, RowCores, Study, StudyLoad, StudyRow, route};
 
 /// Values that are known only when a server is about to start.
 #[derive(Clone, Copy)]
@@ -10,7 +12,23 @@ pub(crate) struct StudyPlaces<'p> {
     pub(crate) listen: SocketAddrV4,
     pub(crate) listen_tls: SocketAddrV4,
     pub(crate) dir: &'p str,
-    pub(crate) backends: &'p [SocketAddrV4],
+    pub(crate) backends: &'p [BackendAddress],
+    /// The number of processors that the server may use.
+    pub(crate) processors: usize,
+}
+
+/// Where a backend listens; without datagrams both are the same.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct BackendAddress {
+    pub(crate) http: SocketAddrV4,
+    pub(crate) udp: SocketAddrV4,
+}
+
+impl BackendAddress {
+    /// A backend without datagrams.
+    pub(crate) const fn of_http(http: SocketAddrV4) -> Self {
+        Self { http, udp: http }
+    }
 }
 
 /// The values of a row besides its configuration.
@@ -22,6 +40,10 @@ pub(crate) struct RowSetting {
     pub(crate) kernel: Vec<(String, String)>,
     /// The arguments of netem, or nothing.
     pub(crate) link: String,
+    /// Options of the route to the client, or nothing.
+    pub(crate) route: String,
+    /// The processors of server and generator, if the row chooses them.
+    pub(crate) cores: Option<RowCores>,
 }
 
 /// The host of each part; parts with the same name share a host.
@@ -40,7 +62,14 @@ impl RowSetting {
     pub(crate) fn of(study: &Study, row: &StudyRow) -> Result<Self, String> {
         let hosts = HostNames::read(APART)?;
         let load = study.load.clone();
-        let mut setting = Self { load, hosts, kernel: Vec::new(), link: String::new() };
+        let mut setting = Self {
+            load,
+            hosts,
+            kernel: Vec::new(),
+            link: String::new(),
+            route: String::new(),
+            cores: None,
+        };
         for (name, level) in study.levels(row) {
             let Some(factor) = study.factors.get(name) else { continue };
             let text = factor.text(level);
@@ -50,6 +79,8 @@ impl RowSetting {
                 FactorTarget::Hosts if text.is_empty() => {}
                 FactorTarget::Hosts => setting.hosts = HostNames::read(text)?,
                 FactorTarget::Link => text.clone_into(&mut setting.link),
+                FactorTarget::Route => setting.route = route::options(text)?,
+                FactorTarget::Cores => setting.cores = RowCores::parse(text)?,
                 target => setting.load.set(target, text)?,
             }
         }
@@ -59,7 +90,8 @@ impl RowSetting {
     /// Whether it needs more than loopback addresses.
     pub(crate) fn needs_namespaces(&self) -> bool {
         let is_apart = HostNames::read(APART).is_ok_and(|apart| apart == self.hosts);
-        !is_apart || !self.kernel.is_empty() || !self.link.is_empty()
+        let has_own_network = !self.kernel.is_empty() || !self.link.is_empty();
+        !is_apart || has_own_network || !self.route.is_empty()
     }
 }
 
@@ -99,14 +131,16 @@ impl Study {
     }
 
     /// The configuration of a row without the places that only the server's machine knows.
-    pub(crate) fn text(&self, row: &StudyRow, backends: &[SocketAddrV4]) -> String {
+    pub(crate) fn text(&self, row: &StudyRow, backends: &[BackendAddress]) -> String {
         let mut text = self.template.clone();
         for (name, level) in self.levels(row) {
             let level = self.factors.get(name).map_or(level, |factor| factor.text(level));
             text = text.replace(&format!("%%{name}%%"), level);
         }
         for (backend, number) in backends.iter().zip(1..) {
-            text = text.replace(&format!("%%backend{number}%%"), &backend.to_string());
+            text = text
+                .replace(&format!("%%backend{number}%%"), &backend.http.to_string())
+                .replace(&format!("%%backend{number}_udp%%"), &backend.udp.to_string());
         }
         text
     }
@@ -116,6 +150,7 @@ impl StudyPlaces<'_> {
     /// Fills the blanks of a configuration that its machine fills.
     pub(crate) fn fill(&self, text: &str) -> String {
         text.replace("%%listen%%", &self.listen.to_string())
+            .replace("%%server_processors%%", &self.processors.to_string())
             .replace("%%listen_tls%%", &self.listen_tls.to_string())
             .replace("%%dir%%", self.dir)
     }

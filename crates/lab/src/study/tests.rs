@@ -27,13 +27,15 @@ set = { more = "multi_accept on;" }
 "#;
 
 fn places(port: u16, dir: &str) -> StudyPlaces<'_> {
-    const BACKENDS: [SocketAddrV4; 2] = [
-        SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1001),
-        SocketAddrV4::new(Ipv4Addr::new(10, 91, 2, 2), 1002),
-    ];
+    const fn backend(host: Ipv4Addr, port: u16) -> BackendAddress {
+        let [http, udp] = [SocketAddrV4::new(host, port), SocketAddrV4::new(host, port + 1000)];
+        BackendAddress { http, udp }
+    }
+    const BACKENDS: [BackendAddress; 2] =
+        [backend(Ipv4Addr::LOCALHOST, 1001), backend(Ipv4Addr::new(10, 91, 2, 2), 1002)];
     let listen = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
     let listen_tls = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port + 1);
-    StudyPlaces { listen, listen_tls, dir, backends: &BACKENDS }
+    StudyPlaces { listen, listen_tls, dir, backends: &BACKENDS, processors: 3 }
 }
 
 fn with(from: &str, to: &str) -> String {
@@ -78,6 +80,7 @@ fn factors_set_the_load() {
     assert!(of("close", "off", "on").unwrap().load.close);
     let options = of("options", "", "--h2 -H 'A: b'").unwrap().load.options;
     assert_eq!(options, ["--h2", "-H", "A: b"]);
+    assert!(of("udp", "off", "on").unwrap().load.udp);
     let tls = of("tls", "off", "on").unwrap();
     assert!(tls.load.tls && !tls.needs_namespaces());
     for (sets, baseline, level, message) in [
@@ -118,6 +121,26 @@ fn factors_set_kernels_hosts_and_links() {
         let told = of(sets, text).err().unwrap_or_default();
         assert!(told.contains(message), "{told}");
     }
+}
+
+#[test]
+fn factors_set_routes_and_processors() {
+    let of = |sets: &str, text: &str| {
+        let factor =
+            format!("[factor.other]\nsets = \"{sets}\"\nbaseline = \"\"\nlevels = [\"{text}\"]");
+        setting(&factor, text)
+    };
+    let route = of("route", "quickack 1").unwrap();
+    assert!(route.route == "quickack 1" && route.needs_namespaces());
+    let cores = of("cores", "first 1").unwrap();
+    assert!(cores.cores.is_some() && !cores.needs_namespaces());
+    let told = of("route", "quickack").err().unwrap_or_default();
+    assert!(told.contains("row 2 workers: \"quickack\" is no option of a route"), "{told}");
+    let told = of("cores", "all").err().unwrap_or_default();
+    assert!(told.contains("row 2 workers: \"all\" must choose processors"), "{told}");
+    let study =
+        Study::parse("a.toml", &with("%%workers%%", "%%workers%%%%server_processors%%")).unwrap();
+    assert!(study.configuration(&study.rows[0], places(81, "/d")).contains("processes 13;"));
 }
 
 #[test]
@@ -209,4 +232,31 @@ fn the_built_in_studies_are_valid() {
         let written = toml::to_string(&study).unwrap();
         assert_eq!(Study::parse(name, &written).unwrap().rows, study.rows, "{name}");
     }
+}
+
+#[test]
+fn rows_are_kept_with_those_that_they_refer_to() {
+    let rows = |names: &[&str]| {
+        let mut study = Study::parse("a.toml", TEXT).unwrap();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        study.keep_rows(&names)?;
+        Ok::<_, String>(study.rows.into_iter().map(|row| row.name).collect::<Vec<_>>())
+    };
+    let all = ["default", "2 workers", "and multi_accept"];
+    assert_eq!(rows(&[]).unwrap(), all);
+    assert_eq!(rows(&["and multi_accept"]).unwrap(), all);
+    assert_eq!(rows(&["2 workers"]).unwrap(), all[..2]);
+    let told = rows(&["3 workers"]).unwrap_err();
+    assert!(told.ends_with("no row \"3 workers\", but default, 2 workers, and multi_accept"));
+}
+
+#[test]
+fn a_backend_has_an_address_for_datagrams() {
+    let text = with("root %%dir%%;", "proxy_pass %%backend1_udp%%;");
+    let udp = text.replace("[load]", "[backend]\ncount = 1\nudp = true\n[load]");
+    let study = Study::parse("a.toml", &udp).unwrap();
+    let text = study.configuration(&study.rows[0], places(81, "/d"));
+    assert!(text.contains("proxy_pass 127.0.0.1:2001;"), "{text}");
+    let told = Study::parse("a.toml", &udp.replace("udp = true", "")).unwrap_err();
+    assert!(told.contains("%%backend1_udp%%, but there is no such factor"), "{told}");
 }

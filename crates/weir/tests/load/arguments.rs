@@ -80,7 +80,7 @@ const WRONG: &[(&str, &str)] = &[
         "--against http://127.0.0.1:2/ --hlog a http://127.0.0.1:1/",
         "--against cannot be combined with --script ",
     ),
-    ("--against http://LISTENS/ --turn 1s http://LISTENS/", "--against: 3 blocks of four turns "),
+    ("--against http://LISTENS/ --turn 1s http://LISTENS/", "--against: 6 blocks of four turns "),
     ("--against http://127.0.0.1:1/ http://LISTENS/", "unable to connect to 127.0.0.1:1: "),
     ("http://a:%@127.0.0.1:1/", "\"http://a:***@127.0.0.1:1/\" is not a valid URL: invalid escape"),
     ("http://127.0.0.1:1/ http://127.0.0.1:2/", "all URLs must be on the same server"),

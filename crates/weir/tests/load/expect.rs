@@ -132,17 +132,17 @@ fn two_servers_take_turns() {
     let [a, b] = [0, 1].map(|which| format!("http://{}/", backends[which].address(0)));
     let folder = Folder::new();
     let json = folder.join("turns.json").display().to_string();
-    let options = "-d 600ms -c 3 -t 2 --turn 50ms --expect errors<1%";
+    let options = "-d 1200ms -c 3 -t 2 --turn 50ms --expect errors<1%";
     for (pace, unit) in [("", "requests/s  "), ("--rate 500", "500 requests/s by the clock")] {
         let report = load(&format!("{options} {pace} --json {json} --against {a} {b}"));
         // What is expected is expected of B.
         assert_eq!(report.code, Some(3), "{report:#?}");
-        let opening = format!("Two servers in 12 turns of 50.00ms\n  A {a}\n  B {b}\n");
+        let opening = format!("Two servers in 24 turns of 50.00ms\n  A {a}\n  B {b}\n");
         assert!(report.out.starts_with(&opening) && report.out.contains(unit), "{report:#?}");
         // Nothing of one server is counted for the other.
         let failed = "\nfailed                      0.0000 %  100.0000 %\n";
         assert!(report.out.contains(failed), "{report:#?}");
-        let noise = "\nThe noise is that between 3 blocks of four turns.\n";
+        let noise = "\nThe noise is that between 6 blocks of four turns.\n";
         assert!(report.out.contains(noise), "{report:#?}");
         assert!(
             report.err.contains("\nB: Errors, each counted once:\n  status 500 "),
@@ -151,13 +151,13 @@ fn two_servers_take_turns() {
         let text = fs::read_to_string(&json).unwrap();
         assert!(text.starts_with("{\"format\": \"weir load against 1\", "), "{text}");
         // It is null where a server was not asked once in a turn: the machine has other work.
-        for part in ["{\"server\": \"a\", \"block\": 3, ", "\"effect\": {\"rate\": "] {
+        for part in ["{\"server\": \"a\", \"block\": 6, ", "\"effect\": {\"rate\": "] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
-    // One that sees whether it is there, and those of three blocks; twice.
+    // One that sees whether it is there, and those of six blocks; twice.
     let accepted = backends.each_ref().map(|backend| backend.stat("accepted"));
-    assert_eq!(accepted, [2 * (1 + 3 * 3); 2]);
+    assert_eq!(accepted, [2 * (1 + 6 * 3); 2]);
     assert!(load(&format!("compare {json} {json}")).err.contains("weir load against 1"));
 }
 
@@ -166,7 +166,7 @@ fn two_servers_take_turns() {
 fn only_one_server_is_asked_at_a_time() {
     let backend = Backend::start("--listen 0 --sleep 5ms --listen 0");
     let [a, b] = [0, 1].map(|which| format!("http://{}/", backend.address(which)));
-    let report = load(&format!("-q -d 600ms -c 4 -t 1 --turn 50ms --against {a} {b}"));
+    let report = load(&format!("-q -d 1200ms -c 4 -t 1 --turn 50ms --against {a} {b}"));
     assert_eq!(report.code, Some(0), "{report:#?}");
     assert_eq!(backend.stat("highest"), 4, "{}", backend.stats());
 }
@@ -175,7 +175,7 @@ fn only_one_server_is_asked_at_a_time() {
 fn a_server_that_says_nothing_is_named() {
     let [ok, silent] = [Peer::answering(OK), Peer::start(|mut client| client.hold())];
     let urls = format!("--against http://{}/ http://{}/", ok.address, silent.address);
-    let report = load(&format!("-d 150ms -c 2 -t 1 --turn 12ms --timeout 10ms {urls}"));
+    let report = load(&format!("-d 300ms -c 2 -t 1 --turn 12ms --timeout 10ms {urls}"));
     assert_eq!(report.code, Some(1), "{report:#?}");
     let last = report.err.lines().last().unwrap();
     assert!(last.starts_with("weir load: B: no reply to any of "), "{report:#?}");

@@ -5,6 +5,7 @@ mod certificates;
 mod files;
 mod logs;
 mod queues;
+mod timeouts;
 mod tls;
 mod workers;
 
@@ -25,6 +26,7 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "includes", run: files::includes },
     DoctorCheck { name: "workers", run: workers::count },
     DoctorCheck { name: "descriptors", run: workers::descriptors },
+    DoctorCheck { name: "file-max", run: workers::descriptors_of_all },
     DoctorCheck { name: "governor", run: workers::governor },
     DoctorCheck { name: "accept-queue", run: queues::accept_queue },
     DoctorCheck { name: "syn-backlog", run: queues::syn_backlog },
@@ -33,6 +35,8 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "fastcgi-keepalive", run: backends::fastcgi },
     DoctorCheck { name: "backend-version", run: backends::version },
     DoctorCheck { name: "backend-buffering", run: backends::buffering },
+    DoctorCheck { name: "proxy-connect-timeout", run: timeouts::connect },
+    DoctorCheck { name: "stream-timeout", run: timeouts::stream },
     DoctorCheck { name: "local-ports", run: backends::local_ports },
     DoctorCheck { name: "client-keepalive", run: queues::client_keepalive },
     DoctorCheck { name: "access-log", run: logs::unbuffered },

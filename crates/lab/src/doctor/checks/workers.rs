@@ -67,6 +67,40 @@ pub(super) fn descriptors(
     );
 }
 
+/// All workers together take descriptors from one supply.
+pub(super) fn descriptors_of_all(
+    machine: &MachineLimits,
+    conf: &ExaminedConfig,
+    findings: &mut FindingList<'_>,
+) {
+    let (Some(limit), Some(processors)) = (machine.files_of_all, machine.processors) else {
+        return;
+    };
+    let (main, events) = (conf.main(), conf.events());
+    let workers = match main.word("worker_processes").as_deref() {
+        Some("auto") => processors,
+        number => number.and_then(|number| number.parse().ok()).unwrap_or(1),
+    };
+    let connections = events.as_ref().and_then(|events| events.number("worker_connections"));
+    let connections = connections.unwrap_or(CONNECTIONS);
+    let wanted = workers.saturating_mul(connections);
+    if limit >= wanted {
+        return;
+    }
+    let setting = events.iter().filter_map(|events| events.setting("worker_connections"));
+    let settings: Vec<_> = setting.chain(main.setting("worker_processes")).collect();
+    findings.add_at(
+        &settings,
+        format!(
+            "worker_connections is {connections}, and there are {workers} workers, but fs.file-max \
+             is {limit}"
+        ),
+        "it limits the descriptors of all processes together; beyond it, connections are refused \
+         with \"Too many open files in system\", and other programs suffer, too",
+        format!("sysctl -w fs.file-max={}", wanted.saturating_mul(2)),
+    );
+}
+
 /// A processor that saves power replies later.
 pub(super) fn governor(
     machine: &MachineLimits,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::study::{BUILT_IN, Study, StudyPlaces};
+use crate::study::{BUILT_IN, BackendAddress, Study, StudyPlaces};
 use crate::testing::tree;
 
 const OLD: TunedServer = TunedServer::Nginx(1, 22, 1);
@@ -286,9 +286,14 @@ fn the_configurations_of_studies_survive_reading_and_writing() {
     for (name, text) in BUILT_IN {
         let study = Study::parse(name, text).unwrap();
         for row in study.rows.iter().filter(|row| !row.direct) {
-            let backends = &vec![address; study.backend.count];
-            let places =
-                StudyPlaces { listen: address, listen_tls: address, dir: "/srv", backends };
+            let backends = &vec![BackendAddress::of_http(address); study.backend.count];
+            let places = StudyPlaces {
+                listen: address,
+                listen_tls: address,
+                dir: "/srv",
+                backends,
+                processors: 1,
+            };
             let first = tree(&study.configuration(row, places));
             let again = tree(std::str::from_utf8(&first.write()).unwrap());
             assert_eq!(again, first, "{name}, {}", row.name);

@@ -2,11 +2,11 @@
 //!
 //! Each block of four turns gives one ratio per measure, B's two turns to A's two. Changes that are
 //! linear over a block cancel out, and because the order within each block is random, the ratios of
-//! blocks are practically independent. Their logarithms have a t interval, which is correct for few
-//! values as well.
+//! blocks are practically independent. Their median and its interval are the result, as in `weir
+//! lab`: a block in which the machine did something else hardly changes them.
 
 use serde::Serialize;
-use statistics::{Interval, geometric_mean, mean_ratio};
+use statistics::{Interval, geometric_mean, median, median_interval};
 
 use super::super::{ComparedSide, LoadKind, MeasuredTurn, Results, TurnBlock, Turns, notes};
 use super::kinds::doubts_of;
@@ -14,7 +14,10 @@ use super::measures::{MEAN, MEASURES, Measure, P50, P99, RATE};
 use super::row::{ComparisonRow, failures, headline};
 
 /// The least number of blocks for an interval.
-pub const BLOCKS_MIN: usize = 3;
+pub const BLOCKS_MIN: usize = 6;
+
+/// The seed of the bootstrap samples; fixed, so that the same turns have the same interval.
+const SEED: u64 = 1;
 
 /// A measure's value in a turn.
 type TurnMeasure = fn(&MeasuredTurn) -> f64;
@@ -62,7 +65,7 @@ pub fn effects(turns: &Turns) -> Effects {
 
 fn ratio(blocks: &[TurnBlock], value: TurnMeasure) -> Option<Interval> {
     let ratios: Vec<f64> = blocks.iter().filter_map(|block| block_ratio(block, value)).collect();
-    (ratios.len() >= BLOCKS_MIN).then(|| mean_ratio(&ratios))?
+    (ratios.len() >= BLOCKS_MIN).then(|| median_interval(&ratios, SEED))?
 }
 
 fn block_ratio(block: &TurnBlock, value: TurnMeasure) -> Option<f64> {
@@ -100,21 +103,20 @@ pub fn text(turns: &Turns) -> String {
 }
 
 fn row(measure: &'static Measure, blocks: &[TurnBlock], value: TurnMeasure) -> ComparisonRow {
-    let mean = |side| mean(&values(blocks, side, value));
+    let middle = |side| middle(&values(blocks, side, value));
     let interval = ratio(blocks, value);
     ComparisonRow {
         measure,
-        a: mean(ComparedSide::A),
-        b: mean(ComparedSide::B),
+        a: middle(ComparedSide::A),
+        b: middle(ComparedSide::B),
         ratio: interval.map(|ratio| ratio.value),
         interval,
     }
 }
 
-/// The geometric mean, as for the ratios. There is none if a turn had no replies.
-fn mean(values: &[f64]) -> f64 {
-    let sum = values.iter().fold(0.0, |sum, value| sum + value);
-    geometric_mean(values).unwrap_or(sum / values.len().max(1) as f64)
+/// The median; 0 without turns.
+fn middle(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { median(values) }
 }
 
 /// Notes on the table: errors and doubts.
@@ -138,8 +140,7 @@ pub fn notes(turns: &Turns) -> String {
 pub fn line(block: &TurnBlock) -> String {
     let side = |name: &str, side| {
         let of = |(measure, value): (usize, TurnMeasure)| {
-            let mean = mean(&values(std::slice::from_ref(block), side, value));
-            (MEASURES[measure].show)(mean)
+            (MEASURES[measure].show)(middle(&values(std::slice::from_ref(block), side, value)))
         };
         let [rate, _, p50, p99] = COMPARED.map(of);
         format!("{name} {rate:>10} requests/s  p50 {p50:>9}  p99 {p99:>9}")

@@ -158,7 +158,7 @@ fn names_order_and_numbers_stay() {
         TurnBlock { turns }
     };
     let turn = Duration::from_millis(500);
-    let turns =
-        Turns { turn, sides: [results(), run], blocks: [101.5, 102.0, 103.0].map(block).into() };
+    let blocks = [101.5, 102.0, 103.0, 101.5, 102.0, 103.0].map(block).into();
+    let turns = Turns { turn, sides: [results(), run], blocks };
     assert_eq!(write_turns(&turns), include_str!("turns.json"));
 }
