@@ -1,7 +1,7 @@
 //! The yardstick: what requests cost in Weir, compared with nginx.
 //!
-//! It is the study `cost` of `weir lab run`, whose rows, limits and turns are described there
-//! (crates/lab/studies/cost.toml), and `generators`, which compares `weir load` with wrk and h2load.
+//! It is the study `cost` of `weir lab run`, which has the rows and their limits
+//! (crates/lab/studies/cost.toml), and `generators`, which compares `weir load` with others.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

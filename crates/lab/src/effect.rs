@@ -90,13 +90,18 @@ fn percent(ratio: f64) -> f64 {
 /// `+0.2 % [-0.9 +1.1], none above 1.1 %`, `+3.0 % [-18.7 +40.1], inconclusive`.
 pub(crate) fn told(ratio: Option<Interval>) -> String {
     let Some(ratio) = ratio else { return "too few turns".to_owned() };
-    let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(percent);
-    let estimate = format!("{value:+.1} % [{low:+.1} {high:+.1}]");
+    let estimate = estimate(ratio);
     match EffectVerdict::of(ratio) {
         EffectVerdict::Effect => estimate,
         EffectVerdict::NoneAbove(bound) => format!("{estimate}, none above {bound:.1} %"),
         EffectVerdict::Inconclusive => format!("{estimate}, inconclusive"),
     }
+}
+
+/// An effect with its interval: `+12.3 % [+10.1 +14.0]`.
+pub(crate) fn estimate(ratio: Interval) -> String {
+    let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(percent);
+    format!("{value:+.1} % [{low:+.1} {high:+.1}]")
 }
 
 #[cfg(test)]

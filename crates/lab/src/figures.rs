@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::LatencyCounts;
+
 /// The figures of a turn.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct MeasuredRun {
@@ -11,9 +13,16 @@ pub(crate) struct MeasuredRun {
     pub(crate) rate: f64,
     pub(crate) mean_us: f64,
     pub(crate) p50_us: f64,
+    #[serde(default)]
+    pub(crate) p90_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
+    #[serde(default)]
+    pub(crate) p9999_us: f64,
     pub(crate) max_us: f64,
+    /// Old records have none.
+    #[serde(rename = "latency_us", default, skip_serializing_if = "LatencyCounts::is_empty")]
+    pub(crate) latencies: LatencyCounts,
     /// CPU time of the server's processes per request.
     pub(crate) cpu_us: f64,
     /// The shares of it in user space and in the kernel.
@@ -23,10 +32,16 @@ pub(crate) struct MeasuredRun {
     pub(crate) busy: f64,
     /// The memory of the server's processes.
     pub(crate) memory_bytes: f64,
+    /// The memory that the server gained with its idle connections, for each of them.
+    #[serde(default)]
+    pub(crate) idle_memory_bytes: f64,
     /// Context switches per request.
     pub(crate) switches: f64,
     /// The share of time that the generator's busiest thread was on a processor.
     pub(crate) generator_busy: f64,
+    /// CPU time of the generator per request.
+    #[serde(default)]
+    pub(crate) generator_us: f64,
     /// The share of the machine's time that other virtual machines took (steal).
     pub(crate) stolen: f64,
     /// The share of the machine's time that processes outside the study took.
@@ -47,6 +62,12 @@ pub(crate) struct MeasuredRun {
     /// Bytes of a reply with its head, as the generator received them.
     #[serde(default)]
     pub(crate) reply_bytes: f64,
+    /// The share of the time of the server's processors that went to softirqs.
+    #[serde(default)]
+    pub(crate) softirq: f64,
+    /// Time for which the server could run but waited for a processor, per request.
+    #[serde(default)]
+    pub(crate) run_delay_us: f64,
 }
 
 /// A figure, with its name and format in tables.
@@ -75,13 +96,15 @@ pub(crate) const P999: StudyMeasure =
 pub(crate) const MAX: StudyMeasure =
     StudyMeasure { key: "max", name: "max", of: |run| run.max_us, text: latency };
 
-const MEASURES: [StudyMeasure; 21] = [
+const MEASURES: &[StudyMeasure] = &[
     RATE,
     CPU,
     StudyMeasure { key: "mean", name: "mean", of: |run| run.mean_us, text: latency },
     P50,
+    StudyMeasure { key: "p90", name: "p90", of: |run| run.p90_us, text: latency },
     P99,
     P999,
+    StudyMeasure { key: "p9999", name: "p99.99", of: |run| run.p9999_us, text: latency },
     MAX,
     StudyMeasure { key: "user", name: "user/request", of: |run| run.user_us, text: microseconds },
     StudyMeasure {
@@ -97,6 +120,18 @@ const MEASURES: [StudyMeasure; 21] = [
         name: "memory",
         of: |run| run.memory_bytes / 1e6,
         text: |megabytes| format!("{megabytes:.1} MB"),
+    },
+    StudyMeasure {
+        key: "idle-memory",
+        name: "bytes/idle connection",
+        of: |run| run.idle_memory_bytes,
+        text: some_whole,
+    },
+    StudyMeasure {
+        key: "generator-cpu",
+        name: "generator CPU/request",
+        of: |run| run.generator_us,
+        text: microseconds,
     },
     StudyMeasure {
         key: "switches",
@@ -132,10 +167,31 @@ const MEASURES: [StudyMeasure; 21] = [
         of: |run| run.reply_bytes,
         text: whole,
     },
+    StudyMeasure {
+        key: "softirq",
+        name: "softirq",
+        of: |run| run.softirq * 100.0,
+        text: |percent| format!("{percent:.1} %"),
+    },
+    StudyMeasure {
+        key: "run-delay",
+        name: "run delay/request",
+        of: |run| run.run_delay_us,
+        text: microseconds,
+    },
 ];
 
 /// Figures that may be 0, so that they have no ratios.
-const COUNTS: [&str; 5] = ["errors", "sockets", "established", "time-wait", "switches"];
+const COUNTS: [&str; 8] = [
+    "errors",
+    "sockets",
+    "established",
+    "time-wait",
+    "switches",
+    "idle-memory",
+    "softirq",
+    "run-delay",
+];
 
 /// The columns of a study that lists none.
 const USUAL: [&str; 6] = ["rate", "rate effect", "cpu", "cpu effect", "p99", "found"];
@@ -161,7 +217,7 @@ pub(crate) fn columns(names: &[String]) -> Vec<StudyColumn> {
 
 /// The column of a name: `rate`, `rate effect`, `rate overall`, `found`.
 pub(crate) fn column(name: &str) -> Option<StudyColumn> {
-    let measure = |key: &str| MEASURES.into_iter().find(|measure| measure.key == key);
+    let measure = |key: &str| MEASURES.iter().copied().find(|measure| measure.key == key);
     // Figures that may be 0 have no ratio.
     let ratio = |key: &str| measure(key).filter(|_| !COUNTS.contains(&key));
     match name.split_once(' ') {
@@ -175,7 +231,7 @@ pub(crate) fn column(name: &str) -> Option<StudyColumn> {
 
 /// The names allowed in `columns`, as an error message.
 pub(crate) fn column_names() -> String {
-    let keys = MEASURES.map(|measure| measure.key).join(", ");
+    let keys = MEASURES.iter().map(|measure| measure.key).collect::<Vec<_>>().join(", ");
     let counts = COUNTS.join(", ");
     let ratios = format!("alone or (not {counts}) with \" effect\" or \" overall\"");
     format!("it must be found, or one of {keys}, {ratios}")
@@ -185,12 +241,18 @@ fn whole(number: f64) -> String {
     format!("{number:.0}")
 }
 
+/// The same; 0 is no figure.
+fn some_whole(number: f64) -> String {
+    if number == 0.0 { "-".to_owned() } else { whole(number) }
+}
+
 fn microseconds(us: f64) -> String {
     format!("{us:.2} us")
 }
 
 fn latency(us: f64) -> String {
-    format!("{:.2} ms", us / 1000.0)
+    // Some generators print no percentiles.
+    if us == 0.0 { "-".to_owned() } else { format!("{:.2} ms", us / 1000.0) }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use conf::MemoryFiles;
 use sandbox::EditableTree;
 
+use crate::profile::{self, FrameTree, ProfileScale, parsers};
 use crate::study::{BackendAddress, RowSetting, Study, StudyPlaces};
 use crate::tune::{TunedServer, candidates};
 
@@ -67,6 +68,22 @@ pub fn agent_request(input: &[u8]) {
     assert_eq!(crate::agent::accepts(&written).as_ref(), Some(&written));
 }
 
+/// The output of perf(1) is read to profiles that are complete and small enough to be walked.
+pub fn perf_script(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let profile = parsers::stacks(&text);
+    for stack in &profile.stacks {
+        assert!(stack.samples > 0 && !stack.frames.is_empty());
+        assert!(stack.frames.iter().all(|index| *index < profile.functions.len()));
+    }
+    let tree = FrameTree::of(None, &profile);
+    assert_eq!(tree.root.samples, [0, profile.samples()]);
+    let scale = ProfileScale::of(&profile, 1.0);
+    assert!(profile::differing((&profile, scale), (&profile, scale)).is_empty());
+    assert!(parsers::locks(&text).seconds >= 0.0);
+    assert!(parsers::counts(&text).values().all(|count| *count >= 0.0));
+}
+
 #[cfg(test)]
 mod tests {
     fn seeds_of(target: &str, check: fn(&[u8])) {
@@ -84,5 +101,6 @@ mod tests {
         seeds_of("lab_study", super::lab_study);
         seeds_of("tune_tree", super::tune_tree);
         seeds_of("agent_request", super::agent_request);
+        seeds_of("perf_script", super::perf_script);
     }
 }

@@ -80,8 +80,9 @@ fn measure_of(name: &str) -> Option<StudyMeasure> {
     }
 }
 
-/// Applies all limits. Of two programs, the first is compared with the second, row by row, and rows
-/// may have limits of their own; of one, each row with its baseline.
+/// Applies all limits; if the run was interrupted, nothing is certain. Of two programs, the first
+/// is compared with the second, row by row, and rows may have limits of their own; of one, each row
+/// with its baseline.
 pub(crate) fn judge(record: &StudyRecord, rules: &[GateRule]) -> Vec<GateResult> {
     let pair = |own: Subject| match record.programs.len() {
         1 => Some(Subject { row: record.study.baseline_of(own.row), ..own }),
@@ -111,7 +112,10 @@ fn judge_one(
         row: record.study.label(own.row).to_string(),
         rule: rule.text.clone(),
         effect: effect::told(effect),
-        verdict: rule.verdict(effect),
+        verdict: match record.is_interrupted() {
+            true => GateVerdict::Inconclusive,
+            false => rule.verdict(effect),
+        },
     })
 }
 
@@ -180,6 +184,14 @@ mod tests {
         }
         let rule = GateRule::parse("rate<0%").unwrap();
         assert_eq!(rule.verdict(None), GateVerdict::Inconclusive, "too few turns");
+    }
+
+    #[test]
+    fn an_interrupted_run_decides_nothing() {
+        let mut study = record(8);
+        study.blocks = 9;
+        let results = judge(&study, &[GateRule::parse("rate<-3%").unwrap()]);
+        assert!(text(&results).starts_with("inconclusive: two: +0.0 %"), "{results:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! without load. [`agent`] does the part of another machine in a study.
 
 pub mod agent;
+mod distribution;
 pub mod doctor;
 mod effect;
 mod factorial;
@@ -14,6 +15,7 @@ mod figures;
 pub mod fuzz;
 pub mod gate;
 mod hosts;
+mod profile;
 mod progress;
 mod record;
 mod report;

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::MeasuredRun;
+use crate::profile::ProfileRecord;
 use crate::study::{Study, StudyRow};
 
 /// The version of the format; it changes with the meaning of fields.
@@ -32,6 +33,23 @@ pub(crate) struct StudyRecord {
     pub(crate) turns: Vec<TurnRecord>,
     /// System calls per request, counted in one turn of each row whose other figures are not used.
     pub(crate) calls: Vec<CallsRecord>,
+    /// Where the CPU time of each row goes, sampled in extra turns if that was asked for.
+    #[serde(default)]
+    pub(crate) profiles: Vec<ProfileRecord>,
+    /// Rows that were not measured.
+    #[serde(default)]
+    pub(crate) left_out: Vec<LeftOutRecord>,
+    /// Further lines for the report.
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
+}
+
+/// A row that a program does not have, because this machine lacks something for it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct LeftOutRecord {
+    pub(crate) program: usize,
+    pub(crate) row: usize,
+    pub(crate) why: String,
 }
 
 /// The name of the count of all system calls.
@@ -136,7 +154,9 @@ impl StudyRecord {
     /// Whether a program has turns of a row.
     pub(crate) fn has(&self, subject: Subject) -> bool {
         let (program, row) = (&self.programs[subject.program], &self.rows()[subject.row]);
-        program.can_have(row)
+        let is_left_out =
+            |out: &LeftOutRecord| (out.program, out.row) == (subject.program, subject.row);
+        program.can_have(row) && !self.left_out.iter().any(is_left_out)
     }
 
     /// Every row of every program.
@@ -152,6 +172,17 @@ impl StudyRecord {
         let each = self.subjects().count();
         let count = |block: usize| self.turns.iter().filter(|turn| turn.block == block).count();
         (0..self.blocks).take_while(|block| count(*block) == each).count()
+    }
+
+    /// Drops the turns of a block that was interrupted.
+    pub(crate) fn keep_complete_blocks(&mut self) {
+        let complete = self.complete_blocks();
+        self.turns.retain(|turn| turn.block < complete);
+    }
+
+    /// Whether blocks are missing.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.complete_blocks() < self.blocks
     }
 }
 

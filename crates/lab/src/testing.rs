@@ -5,7 +5,9 @@ use std::path::Path;
 use conf::MemoryFiles;
 use sandbox::EditableTree;
 
+use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
+use crate::profile::{ProfileRecord, parsers};
 use crate::record::{FORMAT, MachineRecord, ProgramRecord, StudyRecord, TurnRecord};
 use crate::study::Study;
 
@@ -35,6 +37,7 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         rate: 3333.0,
         cpu_us: 5.0,
         p99_us: 100.0,
+        latencies: LatencyCounts::of([(80, 900), (100, 100)]),
         ..MeasuredRun::default()
     };
     let turn = |block, row| TurnRecord {
@@ -67,8 +70,32 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
         }],
         blocks,
         calls: Vec::new(),
+        profiles: Vec::new(),
+        left_out: Vec::new(),
+        remarks: Vec::new(),
         turns: (0..blocks).flat_map(|block| [turn(block, 0), turn(block, 1)]).collect(),
     }
+}
+
+/// The same record with a profile of each row.
+pub(crate) fn profiled(blocks: usize) -> StudyRecord {
+    let mut record = record(blocks);
+    for row in 0..2 {
+        let sample = format!("cpu-clock:\n\t1 f{row} (/weir)\n\t2 main (/weir)\n\n");
+        let mut profile = ProfileRecord { row, ..parsers::stacks(&sample.repeat(200)) };
+        profile.per_request.insert("lock-waits".to_owned(), 0.5);
+        profile.missing.push("cycles".to_owned());
+        record.profiles.push(profile);
+    }
+    record
+}
+
+/// Adds a program whose turns are those of the first.
+pub(crate) fn add_program(record: &mut StudyRecord, name: &str) {
+    record.programs.push(ProgramRecord { name: name.to_owned(), ..record.programs[0].clone() });
+    let turns = record.turns.iter().filter(|turn| turn.program == 0).cloned();
+    let turns = turns.map(|turn| TurnRecord { program: record.programs.len() - 1, ..turn });
+    record.turns.extend(turns.collect::<Vec<_>>());
 }
 
 /// The tree of a text, read as `/etc/nginx/nginx.conf`.

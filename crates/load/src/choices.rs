@@ -24,6 +24,14 @@ pub(crate) const CHOICES: &[OptionRow] = &[
     choice('n', "requests", "N", "send N requests, then stop"),
     choice('\0', "close", "", "use a new connection for every request"),
     choice('\0', "per-connection", "N", "use a new connection after N requests"),
+    choice('\0', "idle", "N", "keep N more connections open that are silent after one reply"),
+    choice(
+        '\0',
+        "slow",
+        "N[,RATE]",
+        "N more connections that read their replies slowly, each RATE\n\
+         bytes per second (default: 64k); they are not in the results",
+    ),
     choice('\0', "pipeline", "N", "send N requests at once on a connection"),
     choice('\0', "h2", "", "speak HTTP/2: over https://, and without TLS over http://"),
     choice('\0', "streams", "N", "HTTP/2: requests at once on a connection (default: 1)"),

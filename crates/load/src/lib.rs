@@ -9,6 +9,7 @@
 //! afterwards. Deliberately absent: the server's configuration, and sockets (crate `net`).
 
 pub mod backend;
+mod background;
 mod called_as;
 mod choices;
 mod command;

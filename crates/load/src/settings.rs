@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use net::Address;
 
+use crate::background::{BackgroundOptions, local_ports};
 use crate::called_as::CalledAs;
 use crate::choices::CHOICES;
 use crate::expect::Expectation;
@@ -89,6 +90,7 @@ pub(crate) struct LoadSettings {
     tls: TlsOptions,
     is_http2: bool,
     streams: Option<u64>,
+    background: BackgroundOptions,
 }
 
 /// The parts of a run that are printed in addition to wrk's text.
@@ -154,6 +156,8 @@ impl LoadSettings {
             "body-file" => self.common.body = std::fs::read(value).map_err(of(value))?,
             "h2" => self.is_http2 = true,
             "streams" => self.streams = Some(within(value, 1, STREAMS_MAX)?),
+            "idle" => self.background.set_idle(value)?,
+            "slow" => self.background.set_slow(value)?,
             "weights" => self.weights = list(value, units::count)?,
             "list" => self.list = Some(value.into()),
             "from" => self.from = list(value, address)?,
@@ -250,7 +254,7 @@ impl LoadSettings {
                 "udp:// cannot be combined with --close, --per-connection or --pipeline",
             ),
         ];
-        let all = checks.into_iter().chain(self.checks_in_turns());
+        let all = checks.into_iter().chain(self.checks_in_turns()).chain(self.checks_beside());
         match all.into_iter().find(|(wrong, _)| *wrong) {
             Some((_, what)) => Err(what.into()),
             None => Ok(()),
@@ -296,20 +300,28 @@ impl LoadSettings {
         ]
     }
 
+    /// Options that cannot be combined with connections beside the measured load.
+    fn checks_beside(&self) -> Option<(bool, &'static str)> {
+        let is_other = self.is_http2 || self.script.is_some() || self.against.is_some();
+        (self.background.connections() > 0).then_some((
+            is_other || self.targets[0].scheme.is_echo(),
+            "--idle and --slow cannot be combined with --against, --h2, a script, tcp:// or udp://",
+        ))
+    }
+
     /// Checks that the limit of descriptors allows all connections, before any is opened.
     pub(crate) fn check_descriptors(&self, limit: u64) -> Result<(), String> {
         // Connections with few requests each are rarely all open at once.
-        let needed = match self.per_connection {
-            Some(_) => 0,
-            None => {
-                let servers = if self.against.is_some() { 2 } else { 1 };
-                (self.connections + self.threads * THREAD_DESCRIPTORS) * servers + DESCRIPTORS
-            }
-        };
+        let busy = if self.per_connection.is_some() { 0 } else { self.connections };
+        let connections = busy + self.background.connections();
+        if connections == 0 {
+            return Ok(());
+        }
+        let servers = if self.against.is_some() { 2 } else { 1 };
+        let needed = (connections + self.threads * THREAD_DESCRIPTORS) * servers + DESCRIPTORS;
         if needed <= limit {
             return Ok(());
         }
-        let connections = self.connections;
         Err(format!(
             "{connections} connections need {needed} open files, but ulimit -n allows only \
              {limit}; raise it or use fewer connections (-c)"
@@ -349,6 +361,8 @@ impl LoadSettings {
         let target = &self.targets[0];
         let address = target.reachable()?;
         self.can_be_from(&address)?;
+        let sources = self.from.len();
+        self.background.check_ports(&address, self.connections, sources, local_ports())?;
         Ok(RunPlan {
             urls: self.targets.iter().map(|target| target.url.clone()).collect(),
             scheme: target.scheme,
@@ -367,6 +381,11 @@ impl LoadSettings {
             in_turns: false,
             tls: self.tls.transport(target, self.is_http2)?,
             streams: self.is_http2.then(|| self.streams.unwrap_or(1)),
+            background: self.background.plan(self.common.request(
+                target,
+                self.common.method(),
+                &target.path,
+            )),
         })
     }
 
@@ -499,6 +518,7 @@ impl Default for LoadSettings {
             tls: TlsOptions::default(),
             is_http2: false,
             streams: None,
+            background: BackgroundOptions::default(),
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
@@ -86,6 +87,33 @@ pub fn set_default(numbers: &[SignalNumber]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the signal of [`note_once`] has come.
+static NOTED: AtomicBool = AtomicBool::new(false);
+
+/// Notes a signal once instead of ending this process: a second one has the default effect. Child
+/// programs start with the default effect. A signal that the parent process ignores stays ignored.
+///
+/// For programs without an event loop, which cannot read [`Signals`] while they wait for a child.
+pub fn note_once(number: SignalNumber) -> io::Result<&'static AtomicBool> {
+    extern "C" fn note(_: SignalNumber) {
+        NOTED.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: all zeroes are a valid `sigaction`; the handler only stores to an atomic, which is
+    // safe at any time.
+    let done = unsafe {
+        let mut old = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        let mut new = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        new.sa_sigaction = note as extern "C" fn(SignalNumber) as libc::sighandler_t;
+        new.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
+        match libc::sigaction(number, std::ptr::null(), &raw mut old) {
+            0 if old.sa_sigaction == libc::SIG_IGN => 0,
+            0 => libc::sigaction(number, &raw const new, std::ptr::null_mut()),
+            refused => refused,
+        }
+    };
+    if done == 0 { Ok(&NOTED) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Unblocks these signals in this thread.

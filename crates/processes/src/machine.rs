@@ -56,6 +56,41 @@ impl MachineTime {
     }
 }
 
+/// The time of some processors since the machine was started, in ticks.
+pub struct SoftirqTime {
+    pub all: u64,
+    pub softirq: u64,
+}
+
+impl SoftirqTime {
+    pub fn of(cores: &[usize]) -> Self {
+        Self::read(&fs::read_to_string("/proc/stat").unwrap_or_default(), cores)
+    }
+
+    /// Adds up lines such as `cpu0 user nice system idle iowait irq softirq steal ...`.
+    fn read(stat: &str, cores: &[usize]) -> Self {
+        let of_cores = stat.lines().filter_map(|line| {
+            let (core, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
+            cores.contains(&core.parse().ok()?).then_some(ticks)
+        });
+        let mut sum = Self { all: 0, softirq: 0 };
+        for line in of_cores {
+            let words = line.split_whitespace().take(8);
+            let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+            sum.all += ticks.iter().sum::<u64>();
+            sum.softirq += ticks.get(6).copied().unwrap_or_default();
+        }
+        sum
+    }
+
+    /// The share of time since `before` that went to softirqs: the kernel's part of network traffic
+    /// and timers.
+    pub fn share_since(&self, before: &Self) -> f64 {
+        let all = self.all.saturating_sub(before.all).max(1);
+        self.softirq.saturating_sub(before.softirq) as f64 / all as f64
+    }
+}
+
 impl MachineShares {
     /// Looks at the machine while the measurement rests.
     pub fn look() -> Self {
@@ -78,10 +113,10 @@ impl MachineShares {
 }
 
 /// Waits until the machine is quiet, for `limit` at most. `report` is called after each look at a
-/// busy machine.
+/// busy machine, and returns whether to go on waiting.
 pub fn wait_until_quiet(
     limit: Duration,
-    report: &mut dyn FnMut(MachineShares),
+    report: &mut dyn FnMut(MachineShares) -> bool,
 ) -> Result<(), String> {
     wait_until_all_quiet(limit, &mut MachineShares::look, report)
 }
@@ -90,7 +125,7 @@ pub fn wait_until_quiet(
 pub fn wait_until_all_quiet(
     limit: Duration,
     look: &mut dyn FnMut() -> MachineShares,
-    report: &mut dyn FnMut(MachineShares),
+    report: &mut dyn FnMut(MachineShares) -> bool,
 ) -> Result<(), String> {
     let begun = Instant::now();
     wait(look, &mut || begun.elapsed() < limit, report).map_err(|shares| {
@@ -108,7 +143,7 @@ pub fn wait_until_all_quiet(
 fn wait(
     look: &mut dyn FnMut() -> MachineShares,
     has_time: &mut dyn FnMut() -> bool,
-    report: &mut dyn FnMut(MachineShares),
+    report: &mut dyn FnMut(MachineShares) -> bool,
 ) -> Result<(), MachineShares> {
     loop {
         let shares = look();
@@ -118,7 +153,9 @@ fn wait(
         if !has_time() {
             return Err(shares);
         }
-        report(shares);
+        if !report(shares) {
+            return Ok(());
+        }
         thread::sleep(PAUSE);
     }
 }
@@ -126,6 +163,17 @@ fn wait(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn softirqs_of_the_named_processors_are_added_up() {
+        let stat = |ticks: u64| {
+            format!("cpu  9 9 9 9 9 9 9 9\ncpu0 1 0 0 5 0 0 {ticks} 0 7 7\ncpu1 1 0 0 1 0 0 0 8\n")
+        };
+        let of = |ticks, cores: &[usize]| SoftirqTime::read(&stat(ticks), cores);
+        assert_eq!(of(12, &[0]).share_since(&of(4, &[0])), 1.0);
+        assert_eq!((of(4, &[0, 1]).all, of(4, &[0, 1]).softirq), (20, 4));
+        assert_eq!(of(4, &[7]).share_since(&of(4, &[7])), 0.0);
+    }
 
     #[test]
     fn the_machines_time_is_read() {
@@ -144,9 +192,14 @@ mod tests {
         let mut looks = vec![MachineShares::default(), busy];
         let mut reports = 0;
         let mut look = || looks.pop().unwrap_or_default();
-        assert_eq!(wait(&mut look, &mut || true, &mut |_| reports += 1), Ok(()));
+        let mut report = |_| {
+            reports += 1;
+            true
+        };
+        assert_eq!(wait(&mut look, &mut || true, &mut report), Ok(()));
         assert_eq!(reports, 1);
-        let waited = wait(&mut || busy, &mut || false, &mut |_| {});
+        let waited = wait(&mut || busy, &mut || false, &mut |_| true);
         assert_eq!(waited, Err(busy));
+        assert_eq!(wait(&mut || busy, &mut || true, &mut |_| false), Ok(()), "given up");
     }
 }

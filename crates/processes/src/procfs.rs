@@ -38,11 +38,22 @@ pub fn cpu_s(pid: u32) -> Result<f64, String> {
 }
 
 fn cpu_of_one_s(pid: u32) -> io::Result<f64> {
+    scheduled_s(pid, 0)
+}
+
+/// Time for which a process and its descendants could run but waited for a processor so far, in
+/// seconds.
+pub fn run_delay_s(pid: u32) -> f64 {
+    family(pid).into_iter().filter_map(|pid| scheduled_s(pid, 1).ok()).sum()
+}
+
+/// A field of all threads' schedstat: `CPU-NANOSECONDS WAIT-NANOSECONDS SLICES`.
+fn scheduled_s(pid: u32, field: usize) -> io::Result<f64> {
     let mut seconds = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
         // A thread that has ended meanwhile has none either.
         let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        let ns = text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());
+        let ns = text.split_whitespace().nth(field).and_then(|ns| ns.parse::<f64>().ok());
         seconds += ns.unwrap_or_default() / 1e9;
     }
     Ok(seconds)
@@ -374,6 +385,12 @@ mod tests {
         while cpu_s(pid).expect("its own account") <= before {
             assert!(begin.elapsed().as_secs() < 10);
         }
+    }
+
+    #[test]
+    fn waits_for_a_processor_are_read() {
+        // Every process has waited before it ran for the first time.
+        assert!(run_delay_s(std::process::id()) > 0.0);
     }
 
     #[test]

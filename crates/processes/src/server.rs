@@ -37,8 +37,17 @@ impl Cores {
 /// The cores that this process may use.
 pub fn allowed_cores() -> Result<Vec<usize>, String> {
     let status = fs::read_to_string("/proc/self/status").map_err(|err| err.to_string())?;
+    Ok(cores_in(&status))
+}
+
+/// The cores that a process may use.
+pub fn allowed_cores_of(pid: u32) -> Vec<usize> {
+    cores_in(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default())
+}
+
+fn cores_in(status: &str) -> Vec<usize> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    Ok(cores(list.unwrap_or_default()))
+    cores(list.unwrap_or_default())
 }
 
 /// The numbers in a list such as `0-1,4`.
@@ -53,13 +62,18 @@ pub(crate) fn cores(list: &str) -> Vec<usize> {
     cores
 }
 
+/// The system's limit of open files of a process.
+pub fn descriptors_max() -> Result<u64, String> {
+    let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    hard.ok_or_else(|| "/proc/self/limits has no \"Max open files\"".to_owned())
+}
+
 /// Raises the limit of open files of this process and the servers that it starts to the system's
 /// limit.
 pub fn raise_descriptors() -> Result<(), String> {
-    let limits = fs::read_to_string("/proc/self/limits").map_err(|err| err.to_string())?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let hard = line.and_then(|line| line.split_whitespace().nth(1));
-    let hard = hard.ok_or("/proc/self/limits has no \"Max open files\"")?;
+    let hard = descriptors_max()?;
     let mut prlimit = Command::new("prlimit");
     prlimit.arg(format!("--pid={}", std::process::id())).arg(format!("--nofile={hard}:{hard}"));
     match prlimit.status() {

@@ -24,10 +24,22 @@ pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
         return None;
     }
     let medians = medians_of_samples(values, &mut SplitMix::new(seed));
-    let tail = tail(values.len());
-    let (low, high) = (of_sorted(&medians, tail), of_sorted(&medians, 1.0 - tail));
+    let Interval { value, low, high } = interval_of_samples(median(values), medians, values.len());
     let exact = exact_interval(values);
-    Some(Interval { value: median(values), low: low.min(exact.0), high: high.max(exact.1) })
+    Some(Interval { value, low: low.min(exact.0), high: high.max(exact.1) })
+}
+
+/// The interval of an estimate from `count` values, made of the estimates of bootstrap samples.
+pub fn interval_of_samples(value: f64, mut samples: Vec<f64>, count: usize) -> Interval {
+    samples.sort_by(f64::total_cmp);
+    let tail = tail(count);
+    Interval { value, low: of_sorted(&samples, tail), high: of_sorted(&samples, 1.0 - tail) }
+}
+
+/// The places of the values of each bootstrap sample.
+pub fn resampled(count: usize, samples: usize, seed: u64) -> impl Iterator<Item = Vec<usize>> {
+    let mut random = SplitMix::new(seed);
+    (0..samples).map(move |_| (0..count).map(|_| random.below(count)).collect())
 }
 
 /// The innermost two ordered values, at equal distance from both ends, that enclose the median with
@@ -50,7 +62,7 @@ fn exact_interval(values: &[f64]) -> (f64, f64) {
     (sorted[place], sorted[count - 1 - place])
 }
 
-/// The medians of all samples, in ascending order.
+/// The medians of all samples.
 fn medians_of_samples(values: &[f64], random: &mut SplitMix) -> Vec<f64> {
     let mut sample = vec![0.0; values.len()];
     let mut medians = Vec::with_capacity(SAMPLES);
@@ -59,11 +71,10 @@ fn medians_of_samples(values: &[f64], random: &mut SplitMix) -> Vec<f64> {
         sample.sort_by(f64::total_cmp);
         medians.push(of_sorted(&sample, 0.5));
     }
-    medians.sort_by(f64::total_cmp);
     medians
 }
 
-/// The proportion of medians beyond each end of the interval.
+/// The proportion of estimates beyond each end of the interval.
 fn tail(count: usize) -> f64 {
     let count = count as f64;
     normal_tail((count / (count - 1.0)).sqrt() * t_95(count - 1.0))

@@ -10,7 +10,7 @@ mod order;
 mod random;
 mod student;
 
-pub use bootstrap::median_interval;
+pub use bootstrap::{interval_of_samples, median_interval, resampled};
 pub use interval::Interval;
 pub use order::{median, quantile};
 pub use random::SplitMix;

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use testing::Folder;
 
@@ -66,6 +68,36 @@ fn a_study_is_run_kept_and_continued() {
     assert!(text(&again.stderr).contains("add --resume to go on"), "{}", text(&again.stderr));
     let full = lab(&["run", "--loopback", "--resume"], &file, &out);
     assert!(text(&full.stdout).contains("7 blocks of turns"), "{}", text(&full.stderr));
+}
+
+/// As in a terminal, where Ctrl-C reaches the generators and servers as well.
+#[test]
+fn an_interrupted_study_reports_its_complete_blocks() {
+    let folder = Folder::new();
+    let long = STUDY.replace("full = 7", "full = 1000");
+    let file = folder.write("long.toml", long);
+    for (name, limits, code) in
+        [("out", &[][..], 130), ("limited", &["--fail-if", "rate<-99%"][..], 4)]
+    {
+        let out = folder.join(name);
+        let mut run = Command::new(env!("CARGO_BIN_EXE_weir"));
+        run.args(["lab", "run", "--loopback"]).arg(&file).arg("--out").arg(&out).args(limits);
+        run.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut run = run.spawn().unwrap();
+        while !out.join("record.json").exists() && run.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let group = format!("-{}", run.id());
+        assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        let output = run.wait_with_output().unwrap();
+        let report = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{report}{}", text(&output.stderr));
+        let (first, rest) = report.split_once('\n').unwrap();
+        assert!(first.starts_with("Interrupted after ") && first.contains(" of 1000 b"), "{first}");
+        assert!(rest.contains("Two replies"), "{rest}");
+        assert!(fs::read_to_string(out.join("report.md")).unwrap().contains(first), "{report}");
+        assert!(fs::read_to_string(out.join("report.html")).unwrap().contains(first), "{report}");
+    }
 }
 
 #[test]

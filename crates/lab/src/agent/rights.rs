@@ -42,6 +42,8 @@ const BACKEND_ALONE: [&str; 4] = ["--chunked", "--echo", "--upgrade", "--whoami"
 
 /// Options of `weir load` whose value is a file, which must be in the generator's own folder.
 const LOAD_FILES: [&str; 2] = ["--body-file", "--list"];
+/// The most slow connections of a generator, which a study writes without a unit.
+const SLOW_MAX: u32 = 10_000;
 const OWN_FOLDER: &str = "%%dir%%/";
 
 impl AgentRights {
@@ -114,12 +116,10 @@ pub(crate) fn backend(order: &BackendOrder) -> Result<(), String> {
 pub(crate) fn generator(order: &GeneratorOrder) -> Result<(), String> {
     let turn = &order.turn;
     study::extent_problem(turn.connections, turn.turn_ms).map_or(Ok(()), Err)?;
-    let rest =
-        ["http://", "https://", "udp://"].iter().find_map(|scheme| turn.url.strip_prefix(scheme));
-    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    if host.parse::<std::net::SocketAddrV4>().is_err() {
-        return Err(format!("{} names no address and port", turn.url));
+    if order.kind.is_foreign() {
+        return Err(format!("an agent may not start the generator {}", order.kind.name()));
     }
+    [&turn.url].into_iter().chain(&turn.further_urls).try_for_each(|url| target(url))?;
     let close = turn.options.first().is_some_and(|word| word == "--close");
     let options = &turn.options[usize::from(close)..];
     study::options_problem(options).map_or(Ok(()), Err)?;
@@ -127,7 +127,26 @@ pub(crate) fn generator(order: &GeneratorOrder) -> Result<(), String> {
         let own = pair[1].strip_prefix(OWN_FOLDER).filter(|name| is_plain(name));
         own.ok_or_else(|| format!("{} {}: it must be in {OWN_FOLDER}", pair[0], pair[1]))?;
     }
-    Ok(())
+    options.windows(2).filter(|pair| pair[0] == "--slow").try_for_each(|pair| slow(&pair[1]))
+}
+
+/// Checks the target of requests.
+fn target(url: &str) -> Result<(), String> {
+    let rest = ["http://", "https://", "udp://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    match host.parse::<std::net::SocketAddrV4>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("{url} names no address and port")),
+    }
+}
+
+/// Checks the value of `--slow`: connections, and perhaps a rate behind a comma.
+fn slow(value: &str) -> Result<(), String> {
+    let count = value.split(',').next().unwrap_or_default().parse::<u32>();
+    let is_bounded = count.is_ok_and(|count| count <= SLOW_MAX);
+    is_bounded
+        .then_some(())
+        .ok_or_else(|| format!("--slow {value}: at most {SLOW_MAX} connections"))
 }
 
 fn is_plain(name: &str) -> bool {

@@ -195,12 +195,24 @@ fn generators_are_bounded_too() {
         change(&mut turn);
         refusal(&json!({"generator": {"turn": turn, "place": "whole"}}))
     };
+    let turn =
+        json!({"connections": 1, "turn_ms": 1000, "options": [], "url": "http://127.0.0.1:1/"});
+    let wrk = refusal(&json!({"generator": {"kind": "wrk", "turn": turn, "place": "whole"}}));
+    assert_eq!(wrk, "an agent may not start the generator wrk");
     let with = |options: &[&str]| generator(&|turn| turn["options"] = json!(options));
     assert!(with(&["-s", "/tmp/x.lua"]).contains("load.options has -s"));
     assert!(with(&["--json", "/etc/x"]).contains("load.options has --json"));
     let told = with(&["--close", "--list", "/etc/passwd"]);
     assert_eq!(told, "--list /etc/passwd: it must be in %%dir%%/");
     assert!(with(&["--body-file", "%%dir%%/../x"]).contains("must be in %%dir%%/"));
+    assert!(with(&["--idle", "9"]).contains("load.options has --idle"));
+    assert!(with(&["--from", "127.0.0.2"]).contains("load.options has --from"));
+    for slow in ["10001", "1m", "99999999999,1k"] {
+        let told = with(&["--slow", slow]);
+        assert_eq!(told, format!("--slow {slow}: at most 10000 connections"));
+    }
+    let further = generator(&|turn| turn["further_urls"] = json!(["http://localhost/"]));
+    assert_eq!(further, "http://localhost/ names no address and port");
     let url = |url: &str| generator(&|turn| turn["url"] = json!(url));
     assert!(url("http://unix:/var/run/docker.sock:/").contains("names no address"));
     assert!(url("--script=x").contains("names no address"));

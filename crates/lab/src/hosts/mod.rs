@@ -46,19 +46,23 @@ impl StudyNetwork {
     }
 
     /// The machines of agents, which are as they are: a row that changes hosts, links or kernel
-    /// settings is an error.
+    /// settings is an error. So is one with idle connections or another generator, which only this
+    /// machine has.
     pub(crate) fn agents(study: &Study, places: String) -> Result<Self, String> {
         let mut demanding = Self::demanding(study)?;
         for row in &study.rows {
-            if RowSetting::of(study, row)?.cores.is_some() && !demanding.contains(&row.name) {
+            let RowSetting { cores, load, .. } = RowSetting::of(study, row)?;
+            let is_refused = cores.is_some() || load.idle > 0 || load.generator.is_foreign();
+            if is_refused && !demanding.contains(&row.name) {
                 demanding.push(row.name.clone());
             }
         }
         match demanding.as_slice() {
             [] => Ok(Self::Agents(places)),
             rows => Err(format!(
-                "rows \"{}\" set kernel settings, processors, hosts, links or routes, which --host \
-                 cannot: copy the study without them, or run it without --host",
+                "rows \"{}\" set kernel settings, processors, hosts, links, routes, idle \
+                 connections or another generator, which --host cannot: copy the study without \
+                 them, or run it without --host",
                 rows.join("\", \"")
             )),
         }
@@ -157,6 +161,22 @@ set = { a = "2" }
         let study = Study::parse("s", STUDY).expect("a study");
         let told = StudyNetwork::agents(&study, String::new()).err().unwrap_or_default();
         assert!(told.starts_with("rows \"two\" set kernel settings"), "{told}");
+    }
+
+    #[test]
+    fn idle_connections_and_other_generators_are_an_error_on_the_machines_of_agents() {
+        for (sets, baseline, level) in [("load.idle", "0", "9"), ("generator", "weir load", "wrk")]
+        {
+            let of = format!("\"{sets}\"\nbaseline = \"{baseline}\"");
+            let text = STUDY
+                .replace("\"kernel\"\nbaseline = \"\"", &of)
+                .replace("net.core.somaxconn=9", level)
+                .replace("connections = 1", "connections = 1\nturn_ms = 1000");
+            let study = Study::parse("s", &text).expect("a study");
+            let told = StudyNetwork::agents(&study, String::new()).err().unwrap_or_default();
+            assert!(told.starts_with("rows \"two\" set"), "{sets}: {told}");
+            assert!(told.contains("idle connections or another generator"), "{told}");
+        }
     }
 
     #[test]

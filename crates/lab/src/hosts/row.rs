@@ -40,6 +40,8 @@ pub(crate) struct RowHosts {
     pub(crate) front: Ipv4Addr,
     /// The address of the backends.
     pub(crate) back: Ipv4Addr,
+    /// Addresses of the client's host for idle connections.
+    pub(crate) sources: Vec<Ipv4Addr>,
 }
 
 impl RowHosts {
@@ -50,11 +52,13 @@ impl RowHosts {
     ) -> Result<Self, String> {
         let names = setting.hosts.clone();
         let (front, back) = (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
-        let mut hosts = Self { namespaces: Vec::new(), links: Vec::new(), names, front, back };
+        let (namespaces, links, sources) = (Vec::new(), Vec::new(), Vec::new());
+        let mut hosts = Self { namespaces, links, names, front, back, sources };
         if let StudyNetwork::Namespaces(congestion) = network {
             hosts.make(setting, congestion)?;
             hosts.join(setting, direct)?;
         }
+        hosts.add_sources(source_count(setting.load.idle))?;
         Ok(hosts)
     }
 
@@ -85,6 +89,17 @@ impl RowHosts {
             false => self.link(2, HostRole::Server, HostRole::Backend, "")?,
         };
         Ok(())
+    }
+
+    /// Adds addresses to the client's end of its link. Loopback addresses need not be added.
+    fn add_sources(&mut self, count: u8) -> Result<(), String> {
+        let [a, b, c, _] = self.front.octets();
+        let own = if self.front.is_loopback() { 1 } else { LINK_HOSTS };
+        self.sources = (1..=count).map(|number| Ipv4Addr::new(a, b, c, own + number)).collect();
+        let client = self.namespace(HostRole::Client).filter(|_| !self.front.is_loopback());
+        let Some((client, (_, link))) = client.zip(self.links.first()) else { return Ok(()) };
+        let line = |address| format!("addr add {address}/24 dev {link}\n");
+        client.ip(&self.sources.iter().map(line).collect::<String>())
     }
 
     /// Joins two hosts and returns the second's address; the loopback address if both are the same
@@ -140,6 +155,19 @@ impl RowHosts {
     }
 }
 
+/// The idle connections of an address, which has about 28,000 ports.
+const SOURCE_CONNECTIONS: u32 = 15_000;
+
+/// The number of source addresses for idle connections.
+fn source_count(idle: u32) -> u8 {
+    idle.div_ceil(SOURCE_CONNECTIONS).min(u32::from(SOURCES_MAX)) as u8
+}
+
+/// The hosts of a link, which have its first addresses.
+const LINK_HOSTS: u8 = 2;
+/// The most further addresses.
+const SOURCES_MAX: u8 = 200;
+
 /// The prefix of the names of interfaces between hosts; a link's number follows.
 const INTERFACE: &str = "weir";
 
@@ -156,5 +184,13 @@ impl HostNames {
             HostRole::Server => &self.server,
             HostRole::Backend => &self.backend,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn many_idle_connections_need_several_addresses() {
+        assert_eq!([0, 1, 15_000, 50_000, u32::MAX].map(super::source_count), [0, 1, 1, 4, 200]);
     }
 }

@@ -1,7 +1,8 @@
 //! The report as Markdown; its charts are files beside it.
 
-use super::charts::{self, ReportChart};
+use super::charts::{self, FlameChart, ReportChart};
 use super::table;
+use super::why::{self, WhySection};
 use crate::record::StudyRecord;
 
 /// The whole report.
@@ -9,6 +10,9 @@ pub(crate) fn of(record: &StudyRecord) -> String {
     let study = &record.study;
     let mut text =
         format!("# {}\n\n{}\n", escaped(&study.title), escaped(study.explanation.trim()));
+    if let Some(line) = table::interruption(record) {
+        text.push_str(&format!("\n**{line}**\n"));
+    }
     if !study.source.is_empty() {
         text.push_str(&format!("\nSource: {}\n", escaped(&study.source)));
     }
@@ -24,28 +28,44 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         let images = images(&charts::of_program(record, program));
         let cells = rows(&table::effects(record, program));
         text.push_str(&format!("\n## {}\n\n{images}{cells}", of.name));
-        for cells in [table::factors(record, program), table::calls(record, program)] {
-            text.push_str(&cells.map_or_else(String::new, |cells| format!("\n{}", rows(&cells))));
+        for cells in table::further(record, program) {
+            text.push_str(&format!("\n{}", rows(&cells)));
         }
+        text.extend(why::sections(record, program).iter().map(reasons));
     }
     if let Some(cells) = table::programs(record) {
         let images = images(&charts::side_by_side(record));
         text.push_str(&format!("\n## Side by side\n\n{images}{}", rows(&cells)));
     }
     text.push_str("\n## How\n\n");
-    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+    let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
+    for line in lines.iter().flatten() {
         text.push_str(&format!("- {}\n", escaped(line)));
     }
     text.push_str(&format!("\n```nginx\n{}\n```\n", study.template.trim()));
     text
 }
 
+/// Why a row differs from its baseline.
+fn reasons(of: &WhySection<'_>) -> String {
+    let flame = |chart: &FlameChart<'_>| image(&chart.caption, &chart.file);
+    let difference = of.difference.as_ref();
+    let difference = difference.map(|(chart, cells)| format!("{}{}\n", flame(chart), rows(cells)));
+    format!(
+        "\n### {}\n\n{}<details><summary>The row alone</summary>\n\n{}</details>\n",
+        escaped(&of.title),
+        difference.unwrap_or_default(),
+        flame(&of.flame)
+    )
+}
+
 fn images(charts: &[ReportChart]) -> String {
-    let image = |chart: &ReportChart| {
-        let caption = escaped(&chart.caption).replace('[', "\\[").replace(']', "\\]");
-        format!("![{caption}]({})\n\n", chart.file)
-    };
-    charts.iter().map(image).collect()
+    charts.iter().map(|chart| image(&chart.caption, &chart.file)).collect()
+}
+
+fn image(caption: &str, file: &str) -> String {
+    let caption = escaped(caption).replace('[', "\\[").replace(']', "\\]");
+    format!("![{caption}]({file})\n\n")
 }
 
 fn rows(cells: &table::Cells) -> String {
@@ -66,7 +86,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::record;
+    use crate::testing::{add_program, record};
 
     #[test]
     fn a_report_of_doubtful_turns_begins_with_a_warning() {
@@ -81,8 +101,7 @@ mod tests {
     #[test]
     fn each_chart_precedes_the_tables_of_its_section() {
         let mut record = record(8);
-        record.programs.push(record.programs[0].clone());
-        record.programs[1].name = "nginx".to_owned();
+        add_program(&mut record, "nginx");
         record.study.rows[0].name = "a [b".to_owned();
         let text = super::of(&record);
         for chart in super::charts::all(&record) {

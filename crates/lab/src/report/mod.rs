@@ -4,7 +4,9 @@
 pub(crate) mod charts;
 mod date;
 pub(crate) mod html;
+mod latency;
 pub(crate) mod markdown;
 mod markup;
 mod table;
 pub(crate) mod text;
+pub(crate) mod why;

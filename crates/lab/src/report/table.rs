@@ -1,9 +1,10 @@
 //! The tables and lines of a report, independent of its format.
 
-use super::date;
+use super::{date, latency, why};
+use crate::distribution::{LatencyEffects, QUANTILES};
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
-use crate::figures::{CPU, P99, RATE, StudyColumn, columns};
+use crate::figures::{CPU, RATE, StudyColumn, columns};
 use crate::record::{ALL_CALLS, AgentRecord, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
@@ -44,8 +45,19 @@ pub(super) fn effects(record: &StudyRecord, program: usize) -> Cells {
     cells
 }
 
+/// The tables after the first one.
+pub(super) fn further(record: &StudyRecord, program: usize) -> Vec<Cells> {
+    let tables = [
+        latency::of_program(record, program),
+        factors(record, program),
+        calls(record, program),
+        why::counts(record, program),
+    ];
+    tables.into_iter().flatten().collect()
+}
+
 /// The effects of a factorial study's factors, alone and in combination.
-pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
+fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
     if record.study.factorial.is_empty() {
         return None;
     }
@@ -56,7 +68,7 @@ pub(super) fn factors(record: &StudyRecord, program: usize) -> Option<Cells> {
 }
 
 /// System calls per request if they were counted, the most frequent first.
-pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
+fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
     let mut cells = vec![["system calls per request", "all", ""].map(str::to_owned).to_vec()];
     for of in record.calls.iter().filter(|of| of.program == program) {
         let Some(row) = record.rows().get(of.row) else { continue };
@@ -73,22 +85,30 @@ pub(super) fn calls(record: &StudyRecord, program: usize) -> Option<Cells> {
 /// The first program compared with the second, row by row.
 pub(super) fn programs(record: &StudyRecord) -> Option<Cells> {
     let [first, second] = &record.programs[..] else { return None };
-    let head = [
-        format!("{} to {}", first.name, second.name),
-        RATE.name.to_owned(),
-        CPU.name.to_owned(),
-        P99.name.to_owned(),
-    ];
-    let mut cells = vec![head.to_vec()];
+    let mut head = vec![format!("{} to {}", first.name, second.name)];
+    head.extend([RATE.name, CPU.name].map(str::to_owned));
+    head.extend(latency::COMPARED.map(|at| QUANTILES[at].name.to_owned()));
+    let subjects: Vec<Subject> = record.subjects().collect();
+    let latencies = LatencyEffects::of(record, &subjects);
+    let mut cells = vec![head];
     for (row, of) in record.rows().iter().enumerate() {
         let [own, other] = [0, 1].map(|program| Subject { program, row });
         if !record.has(own) || !record.has(other) {
             continue;
         }
         let effect = |measure| told(ratio(record, own, other, measure));
-        cells.push(vec![of.name.clone(), effect(RATE), effect(CPU), effect(P99)]);
+        let mut line = vec![of.name.clone(), effect(RATE), effect(CPU)];
+        line.extend(latency::COMPARED.map(|at| latency::told(&latencies, own, other, at)));
+        cells.push(line);
     }
     Some(cells)
+}
+
+/// The first line of the report of an interrupted run.
+pub(super) fn interruption(record: &StudyRecord) -> Option<String> {
+    let (complete, blocks) = (record.complete_blocks(), record.blocks);
+    (complete < blocks)
+        .then(|| format!("Interrupted after {complete} of {blocks} blocks; --resume goes on."))
 }
 
 /// The warning at the top of the report if most turns were disturbed.
@@ -164,11 +184,14 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         format!("{of}{}, {} processors, {}", machine.processor, machine.processors, machine.system),
     ];
     lines.extend(record.agents.iter().map(agent));
+    lines.push(programs.collect::<Vec<_>>().join("; "));
+    lines.extend(left_out(record));
+    lines.extend_from_slice(&record.remarks);
     lines.extend([
-        programs.collect::<Vec<_>>().join("; "),
         format!("began {}", date::utc(machine.began_unix_s)),
         format!("repeat it: {}", record.command),
     ]);
+    lines.splice(1..1, latency::explanation(record));
     lines
 }
 
@@ -180,4 +203,12 @@ fn agent(agent: &AgentRecord) -> String {
          {offset:+.3} ms ± {error:.3} ms from this machine's",
         agent.parts.join(" and ")
     )
+}
+
+/// The rows that were left out, with reasons.
+fn left_out(record: &StudyRecord) -> impl Iterator<Item = String> {
+    record.left_out.iter().map(|out| {
+        let (row, program) = (&record.rows()[out.row].name, &record.programs[out.program].name);
+        format!("row \"{row}\" with {program} is left out: {}", out.why)
+    })
 }

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::table;
+use super::{table, why};
 use crate::record::StudyRecord;
 
 /// The whole report.
 pub(crate) fn of(record: &StudyRecord) -> String {
-    let mut text = format!("{}\n", record.study.title);
+    let interruption = table::interruption(record).map(|line| line + "\n\n");
+    let mut text = format!("{}{}\n", interruption.unwrap_or_default(), record.study.title);
     for (number, line) in table::warning(record).iter().enumerate() {
         let _ = writeln!(text, "{}{line}", if number == 0 { "\n" } else { "" });
     }
@@ -15,10 +16,8 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", of.name);
         text.push_str(&aligned(&table::effects(record, program)));
-        for cells in [table::factors(record, program), table::calls(record, program)] {
-            text.push_str(
-                &cells.map_or_else(String::new, |cells| format!("\n{}", aligned(&cells))),
-            );
+        for cells in table::further(record, program) {
+            let _ = write!(text, "\n{}", aligned(&cells));
         }
     }
     if let Some(cells) = table::programs(record) {
@@ -26,7 +25,8 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         text.push_str(&aligned(&cells));
     }
     text.push('\n');
-    for line in table::doubts(record).iter().chain(&table::origin(record)) {
+    let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
+    for line in lines.iter().flatten() {
         let _ = writeln!(text, "{line}");
     }
     text
@@ -52,7 +52,9 @@ fn aligned(cells: &table::Cells) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::record;
+    use crate::distribution::LatencyCounts;
+    use crate::record::LeftOutRecord;
+    use crate::testing::{add_program, record};
 
     #[test]
     fn a_report_has_the_results_and_their_conditions() {
@@ -72,9 +74,18 @@ mod tests {
              baseline                              0.10 ms\n\
              two      6666        +100.0 % [+100.0 +100.0]  5.00 us      \
              +0.0 % [+0.0 +0.0], none above 0.0 %  0.10 ms  +92 %\n\n\
+             latency  p50                   p90                   p99                   \
+             p99.9                 p99.99\n\
+             default  80.6 us               81.0 us               101 us                \
+             too few requests (8)  too few requests (0)\n\
+             two      80.6 us               81.0 us               101 us                \
+             too few requests (8)  too few requests (0)\n         \
+             (+0.0 % [+0.0 +0.0])  (+0.0 % [+0.0 +0.0])  (+0.0 % [+0.0 +0.0])\n\n\
              row \"two\" with weir: 3 requests failed\n\
              1 of 16 turns were disturbed by other machines on the same hardware, after repeats\n\
-             8 blocks of turns of 300 ms\n8 connections\nserver and generator on a processor each\n\
+             8 blocks of turns of 300 ms\n\
+             latency: of all requests of all turns together; changes in parentheses may be chance\n\
+             8 connections\nserver and generator on a processor each\n\
              all parts on loopback addresses (as a test)\n\
              a processor, 2 processors, Linux 6.1\nweir 0.1.0\n\
              began 2023-11-14 22:13 UTC\nrepeat it: weir lab run study\n"
@@ -116,6 +127,15 @@ mod tests {
     }
 
     #[test]
+    fn a_report_of_an_interrupted_run_begins_with_that() {
+        let mut record = record(4);
+        record.blocks = 40;
+        let text = super::of(&record);
+        let head = "Interrupted after 4 of 40 blocks; --resume goes on.\n\nA <study>\n";
+        assert!(text.starts_with(head) && text.contains("too few turns"), "{text}");
+    }
+
+    #[test]
     fn a_source_without_findings_has_no_column() {
         let mut record = record(8);
         assert!(super::of(&record).contains("  source\n"));
@@ -126,16 +146,31 @@ mod tests {
     #[test]
     fn two_programs_are_set_side_by_side() {
         let mut record = record(8);
-        let mut other = record.programs[0].clone();
-        other.name = "nginx".to_owned();
-        record.programs.push(other);
-        let slower = record.turns.clone().into_iter().map(|mut turn| {
-            turn.program = 1;
+        add_program(&mut record, "nginx");
+        for turn in record.turns.iter_mut().filter(|turn| turn.program == 1) {
             turn.measured.cpu_us *= 2.0;
-            turn
-        });
-        record.turns.extend(slower.collect::<Vec<_>>());
+            turn.measured.latencies = LatencyCounts::of([(160, 1000)]);
+        }
         let text = super::of(&record);
-        assert!(text.contains("weir to nginx") && text.contains("-50.0 % [-50.0 -50.0]"), "{text}");
+        let (_, compared) = text.split_once("weir to nginx").expect("a table");
+        let mut lines = compared.lines();
+        let columns: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+        assert_eq!(columns, ["requests/s", "CPU/request", "p50", "p99", "p99.9"]);
+        let row = lines.next().unwrap_or_default();
+        let p50 = "-50.0 % [-50.0 -50.0]  -49.8 % [-49.8 -49.8]  -37.3 % [-37.3 -37.3]  too few ";
+        assert!(row.contains(p50), "{text}");
+    }
+
+    #[test]
+    fn rows_that_were_left_out_are_named() {
+        let mut record = record(8);
+        let why = "wrk is not installed".to_owned();
+        record.left_out.push(LeftOutRecord { program: 0, row: 1, why });
+        record.remarks.push("ab 2.3".to_owned());
+        record.turns.retain(|turn| turn.row == 0);
+        let text = super::of(&record);
+        let lines = "row \"two\" with weir is left out: wrk is not installed\nab 2.3\n";
+        assert!(text.contains(lines) && !text.contains("\ntwo "), "{text}");
+        assert_eq!(record.complete_blocks(), 8);
     }
 }

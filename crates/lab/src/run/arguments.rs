@@ -30,12 +30,15 @@ Options:
   --fail-if LIMIT exit with 3 if an effect is beyond it, such as rate<-3% or p99>10%, and with 4 if
                   that is not certain; with --against, the effect is that of the other server, and
                   otherwise of each row on its baseline (repeatable)
+  --profile       also sample each row's server with perf(1), for flame graphs and their
+                  differences in the report; needs root
   --junit FILE    write the results of --fail-if for CI systems
   --wait-idle[=T] wait while the machine is busy, before each block, T (default: 10m) at most
   -h, --help      print this help
 
 As root, client, server and backends are hosts of their own: network namespaces joined by links.
-Without root they share loopback addresses. Ctrl-C keeps the blocks that are complete.
+Without root they share loopback addresses. Ctrl-C ends the run with a report of the blocks that are
+complete (exit code 130, or 4 with --fail-if); a second one ends it at once.
 ";
 
 /// The arguments after `run`.
@@ -51,6 +54,7 @@ pub struct RunArguments {
     pub(super) blocks: Option<usize>,
     pub(super) resume: bool,
     pub(super) loopback: bool,
+    pub(super) profile: bool,
     pub(super) anyway: bool,
     pub(super) out: Option<PathBuf>,
     pub(super) hosts: Vec<RoleHost>,
@@ -73,6 +77,7 @@ impl RunArguments {
                 "--help" | "-h" => arguments.help = true,
                 "--quick" => arguments.quick = true,
                 "--full" => arguments.quick = false,
+                "--profile" => arguments.profile = true,
                 "--blocks" => arguments.blocks = Some(blocks(&value()?)?),
                 "--loopback" => arguments.loopback = true,
                 "--anyway" => arguments.anyway = true,

@@ -4,13 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
-
-use processes::procfs;
 
 use super::subject::RunningSubject;
+use crate::profile::PerfProcess;
 use crate::record::{ALL_CALLS, CallsRecord};
 
 /// The calls that perf counts by name: those that servers make for requests.
@@ -37,50 +33,43 @@ const CALLS: [&str; 21] = [
     "write",
     "writev",
 ];
-/// The time for perf to begin counting.
-const ATTACH: Duration = Duration::from_millis(300);
 const ALL: &str = "raw_syscalls:sys_enter";
 
-/// The calls of each subject; subjects whose calls cannot be counted are left out.
-pub(super) fn count(subjects: &mut [RunningSubject]) -> Vec<CallsRecord> {
+/// The calls of each subject, as long as `goes_on`; subjects whose calls cannot be counted are left
+/// out.
+pub(super) fn count(
+    subjects: &mut [RunningSubject],
+    goes_on: impl Fn() -> bool,
+) -> Vec<CallsRecord> {
     subjects.sort_by_key(|running| (running.subject.program, running.subject.row));
     let record = |running: &mut RunningSubject| {
         let per_request = of_turn(running)?;
         let (program, row) = (running.subject.program, running.subject.row);
         Some(CallsRecord { program, row, per_request })
     };
-    subjects.iter_mut().filter_map(record).collect()
+    subjects.iter_mut().take_while(|_| goes_on()).filter_map(record).collect()
 }
 
 fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
     let perf = attach(running.pid?)?;
-    // perf does not report when it begins to count; without the pause, counts would be too low.
-    sleep(ATTACH);
+    // Without the pause, counts would be too low.
+    PerfProcess::wait_for_begin();
     let turn = running.generator.turn();
-    let interrupt = ["-INT".to_owned(), perf.id().to_string()];
-    let _ = Command::new("kill").args(interrupt).stderr(Stdio::null()).status();
-    let output = perf.wait_with_output().ok()?;
+    let output = perf.stop().ok()?;
     let calls = read(&String::from_utf8_lossy(&output.stderr));
     let requests = turn.ok()?.requests as f64;
     (!calls.is_empty())
         .then(|| calls.into_iter().map(|(name, count)| (name, count / requests)).collect())
 }
 
-fn attach(pid: u32) -> Option<Child> {
+fn attach(pid: u32) -> Option<PerfProcess> {
     // Which calls exist depends on the processor's architecture.
     let is_known = |call: &&&str| {
         Path::new("/sys/kernel/tracing/events/syscalls").join(format!("sys_enter_{call}")).exists()
     };
     let calls = CALLS.iter().filter(is_known).map(|call| format!("syscalls:sys_enter_{call}"));
     let events: Vec<String> = std::iter::once(ALL.to_owned()).chain(calls).collect();
-    let pids = procfs::family(pid).iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    Command::new("perf")
-        .args(["stat", "-x,", "-e", &events.join(","), "-p", &pids])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .ok()
+    PerfProcess::attach(pid, &["stat", "-x,", "-e", &events.join(",")]).ok()
 }
 
 /// The counts by the names of calls, and the count of all calls as `all`, from lines such as

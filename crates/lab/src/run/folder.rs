@@ -187,8 +187,7 @@ impl StudyFolder {
         let mut record: StudyRecord =
             serde_json::from_value(old).map_err(|error| of_file(error.to_string()))?;
         record.blocks = record.blocks.max(new.blocks);
-        let complete = record.complete_blocks();
-        record.turns.retain(|turn| turn.block < complete);
+        record.keep_complete_blocks();
         Ok(Some(record))
     }
 
@@ -210,7 +209,9 @@ impl StudyFolder {
         ];
         let charts = report::charts::all(record);
         let charts = charts.into_iter().map(|chart| (chart.file.clone(), chart.svg_file()));
-        for (name, text) in reports.into_iter().chain(charts) {
+        let flames = report::why::charts(record);
+        let flames = flames.into_iter().map(|chart| (chart.file.clone(), chart.svg_file()));
+        for (name, text) in reports.into_iter().chain(charts).chain(flames) {
             write(&self.path.join(name), text)?;
         }
         Ok(())
@@ -229,7 +230,7 @@ mod tests {
         let path = folder.path().join("study");
         let arguments = RunArguments { out: Some(path.clone()), ..RunArguments::default() };
         let study = StudyFolder::open(&arguments).unwrap();
-        study.write_reports(&crate::testing::record(8)).unwrap();
+        study.write_reports(&crate::testing::profiled(8)).unwrap();
         let names = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
         let names = names.map(|name| name.into_string().unwrap());
         let written: BTreeSet<String> = names.filter(|name| name.ends_with(".svg")).collect();
@@ -237,6 +238,6 @@ mod tests {
         let embedded = text.lines().filter_map(|line| line.strip_prefix("![")?.strip_suffix(')'));
         let embedded = embedded.map(|image| image.rsplit_once("](").unwrap().1.to_owned());
         assert_eq!(embedded.collect::<BTreeSet<_>>(), written);
-        assert_eq!(written.len(), 3);
+        assert_eq!(written.len(), 6);
     }
 }

@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::distribution::LatencyCounts;
 use crate::figures::MeasuredRun;
 
 /// The parameters of the generator's turns.
@@ -25,6 +26,9 @@ pub(crate) struct GeneratorTurn {
     /// Further options of `weir load`.
     pub(crate) options: Vec<String>,
     pub(crate) url: String,
+    /// Further URLs of the same server, requested in turn with it.
+    #[serde(default)]
+    pub(crate) further_urls: Vec<String>,
 }
 
 /// A generator that waits for its next turn. Dropping it ends the process.
@@ -82,6 +86,7 @@ impl GeneratorTurn {
         words.extend_from_slice(&self.options);
         words.extend_from_slice(output);
         words.push(self.url.clone());
+        words.extend_from_slice(&self.further_urls);
         words
     }
 }
@@ -94,12 +99,18 @@ impl RunningGenerator {
 
     /// Runs a turn. The caller adds the figures of the server's processes.
     pub(crate) fn turn(&mut self) -> Result<MeasuredRun, String> {
+        let turn = self.turn_json()?;
+        read(&turn).ok_or_else(|| format!("{}\nprinted no results: {turn}", self.command))
+    }
+
+    /// Runs a turn and returns what the generator prints about it.
+    pub(super) fn turn_json(&mut self) -> Result<Value, String> {
         let begun = self.orders.as_mut().map(|orders| orders.write_all(b"\n"));
         if begun.is_some_and(|begun| begun.is_ok())
             && let Some(Ok(line)) = self.results.next()
         {
-            return read(line.as_bytes())
-                .ok_or_else(|| format!("{}\nprinted no results: {line}", self.command));
+            return serde_json::from_str(&line)
+                .map_err(|_| format!("{}\nprinted no results: {line}", self.command));
         }
         Err(self.failure())
     }
@@ -135,8 +146,7 @@ fn status(json: &[u8]) -> Option<String> {
 
 /// The figures of a turn; docs/load-json.md explains the fields of its run. A turn without replies
 /// has figures too: its rate is 0.
-fn read(json: &[u8]) -> Option<MeasuredRun> {
-    let turn: Value = serde_json::from_slice(json).ok()?;
+fn read(turn: &Value) -> Option<MeasuredRun> {
     let run = &turn["run"];
     let latency = |name: &str| run["latency_us"][name].as_f64().unwrap_or_default();
     let errors = run["errors"].as_object()?.values().filter_map(Value::as_u64).sum::<u64>();
@@ -145,18 +155,26 @@ fn read(json: &[u8]) -> Option<MeasuredRun> {
     Some(MeasuredRun {
         requests: run["replies"].as_u64()?,
         seconds: run["elapsed_s"].as_f64()?,
-        errors: errors + bad,
+        errors: errors + bad + run["slow"]["failed"].as_u64().unwrap_or_default(),
         rate: turn["steady_replies_per_s"].as_f64()?,
         mean_us: latency("mean"),
         p50_us: latency("p50"),
+        p90_us: latency("p90"),
         p99_us: latency("p99"),
         p999_us: latency("p99.9"),
+        p9999_us: latency("p99.99"),
         max_us: latency("max"),
         reply_bytes: run["bytes"].as_f64().unwrap_or_default()
             / run["replies"].as_u64()?.max(1) as f64,
+        latencies: latencies(&run["latency_us"]["counts"]),
         generator_busy: run["busiest_thread"].as_f64().unwrap_or_default(),
         ..MeasuredRun::default()
     })
+}
+
+fn latencies(counts: &Value) -> LatencyCounts {
+    let pairs = counts.as_array().into_iter().flatten();
+    LatencyCounts::of(pairs.filter_map(|pair| Some((pair[0].as_u64()?, pair[1].as_u64()?))))
 }
 
 #[cfg(test)]
@@ -165,14 +183,16 @@ mod tests {
 
     #[test]
     fn the_generators_json_is_read() {
-        let json = br#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "bytes": 1200,
+        let json = r#"{"steady_replies_per_s": 2000, "run": {"replies": 600, "bytes": 1200,
             "elapsed_s": 0.31, "busiest_thread": 0.5, "statuses": [0, 0, 590, 0, 10, 0],
-            "errors": {"reset": 2, "timeout": 1},
-            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11}}}"#;
-        let run = read(json).unwrap();
-        assert_eq!((run.requests, run.errors, run.rate), (600, 13, 2000.0));
+            "errors": {"reset": 2, "timeout": 1}, "slow": {"failed": 4},
+            "latency_us": {"mean": 1.5, "p50": 1, "p99": 9.0, "p99.9": 10, "max": 11,
+                "counts": [[1, 300], [10, 300]]}}}"#;
+        let run = read(&serde_json::from_str(json).unwrap()).unwrap();
+        assert_eq!((run.requests, run.errors, run.rate), (600, 17, 2000.0));
         assert_eq!((run.p50_us, run.p999_us, run.generator_busy), (1.0, 10.0, 0.5));
         assert_eq!(run.reply_bytes, 2.0);
+        assert_eq!(run.latencies, LatencyCounts::of([(1, 300), (10, 300)]));
     }
 
     #[test]
@@ -186,6 +206,7 @@ mod tests {
             turn_ms: 50,
             options: Vec::new(),
             url: url.to_owned(),
+            further_urls: Vec::new(),
         };
         assert_eq!(turn("https://127.0.0.1:80/a/b?c").path(), "/a/b?c");
         assert_eq!(turn("http://127.0.0.1:80").path(), "/");
@@ -193,10 +214,10 @@ mod tests {
 
     #[test]
     fn a_turn_without_replies_has_a_rate_of_0() {
-        assert!(read(b"").is_none() && read(b"{}").is_none());
-        let json = br#"{"steady_replies_per_s": 0, "run":
+        assert!(read(&Value::Null).is_none());
+        let json = r#"{"steady_replies_per_s": 0, "run":
             {"replies": 0, "elapsed_s": 0.3, "statuses": [], "errors": {"timeout": 4}}}"#;
-        let run = read(json).unwrap();
+        let run = read(&serde_json::from_str(json).unwrap()).unwrap();
         assert_eq!((run.requests, run.errors, run.rate), (0, 4, 0.0));
     }
 
@@ -208,6 +229,7 @@ mod tests {
             turn_ms: 50,
             options: Vec::new(),
             url: "http://127.0.0.1:1/".to_owned(),
+            further_urls: Vec::new(),
         };
         let failure = turn.start(Path::new("weir")).unwrap().turn().unwrap_err();
         assert!(failure.ends_with("\nended: no"), "{failure}");

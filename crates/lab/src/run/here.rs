@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use processes::machine::MachineTime;
+use processes::machine::{MachineTime, SoftirqTime};
 use processes::procfs::{self, SocketCounts};
-use processes::server::{Cores, MeasuredServer, pinned_to};
+use processes::server::{Cores, MeasuredServer, allowed_cores_of, pinned_to};
 
 use super::backend::StudyBackend;
 use super::folder::ServerFolder;
+use super::foreign::ForeignGenerator;
 use super::generator::{GeneratorTurn, RunningGenerator};
 use super::part::{
     BackendOrder, GeneratingPart, GeneratorOrder, PartAccount, PartMachine, PartPlace, ServerOrder,
@@ -47,13 +48,17 @@ impl ThisMachine {
         Ok(words)
     }
 
+    /// A generator's turn, placed on this machine.
+    pub(super) fn placed_turn(&self, order: &GeneratorOrder) -> Result<GeneratorTurn, String> {
+        Ok(GeneratorTurn { placed: self.placed(&order.place)?, ..order.turn.clone() })
+    }
+
     /// A generator's turn on this machine, and the folder that its options name.
     fn turn(
         &self,
         order: &GeneratorOrder,
     ) -> Result<(GeneratorTurn, Option<ServerFolder>), String> {
-        let mut turn = order.turn.clone();
-        turn.placed = self.placed(&order.place)?;
+        let mut turn = self.placed_turn(order)?;
         let names_folder = turn.options.iter().any(|word| word.contains("%%dir%%"));
         let folder = if names_folder { Some(ServerFolder::new()?) } else { None };
         if let Some(folder) = &folder {
@@ -105,6 +110,9 @@ impl PartMachine for ThisMachine {
 
     fn generator(&self, order: &GeneratorOrder) -> Result<Box<dyn GeneratingPart>, String> {
         let (turn, folder) = self.turn(order)?;
+        if order.kind.is_foreign() {
+            return Ok(Box::new(ForeignGenerator::new(order.kind, &turn)));
+        }
         let generator = turn.start(&self.weir)?;
         Ok(Box::new(GeneratorHere { generator, _folder: folder }))
     }
@@ -232,6 +240,7 @@ impl ProcessAccounts {
         };
         let traffic = procfs::traffic(self.pid, is_counted)?;
         let machine = MachineTime::now();
+        let softirq = SoftirqTime::of(&allowed_cores_of(self.pid));
         Ok(PartAccount {
             cpu_s: procfs::cpu_s(self.pid)?,
             ticks: procfs::ticks(self.pid),
@@ -241,6 +250,8 @@ impl ProcessAccounts {
             bytes_out: traffic.bytes_out,
             packets_out: traffic.packets_out,
             machine: (machine.all, machine.idle, machine.stolen),
+            softirq: (softirq.all, softirq.softirq),
+            run_delay_s: procfs::run_delay_s(self.pid),
             ..PartAccount::default()
         })
     }

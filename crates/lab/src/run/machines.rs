@@ -11,7 +11,6 @@ use super::part::{PartMachine, PartPlace};
 use super::role_host::RoleHost;
 use crate::agent::{AgentMachine, AgentPlace, AgentToken};
 use crate::hosts::{HostRole, RowHosts};
-use crate::progress;
 use crate::record::AgentRecord;
 
 /// The machine of each part.
@@ -69,8 +68,13 @@ impl StudyMachines {
     pub(super) fn of(&self, role: HostRole, hosts: &RowHosts) -> Box<dyn PartMachine> {
         match self.agent(role) {
             Some((_, machine)) => Box::new(machine.clone()),
-            None => Box::new(ThisMachine { weir: self.weir.clone(), enter: hosts.enter(role) }),
+            None => Box::new(self.this_machine(role, hosts)),
         }
+    }
+
+    /// This one for a part in a row.
+    pub(super) fn this_machine(&self, role: HostRole, hosts: &RowHosts) -> ThisMachine {
+        ThisMachine { weir: self.weir.clone(), enter: hosts.enter(role) }
     }
 
     /// The machine of servers, outside of any row.
@@ -84,6 +88,16 @@ impl StudyMachines {
     /// Whether there are others than this one.
     pub(super) fn are_several(&self) -> bool {
         !self.agents.is_empty()
+    }
+
+    /// Refuses profiles of servers on another machine.
+    pub(super) fn check_profile(&self) -> Result<(), String> {
+        match self.agent(HostRole::Server) {
+            Some((place, _)) => {
+                Err(format!("--profile needs the servers on this machine, not on {place}"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether two parts are on the same machine.
@@ -147,8 +161,12 @@ impl StudyMachines {
         self.agents.iter().try_for_each(|(_, machine)| machine.keep_alive())
     }
 
-    /// Waits until all machines are quiet.
-    pub(super) fn wait_until_quiet(&self, limit: Duration) -> Result<(), String> {
+    /// Waits until all machines are quiet; `report` as in [`machine::wait_until_quiet`].
+    pub(super) fn wait_until_quiet(
+        &self,
+        limit: Duration,
+        report: &mut dyn FnMut(MachineShares) -> bool,
+    ) -> Result<(), String> {
         let mut failure = None;
         let mut look = || {
             self.look().unwrap_or_else(|why| {
@@ -156,7 +174,7 @@ impl StudyMachines {
                 MachineShares::default()
             })
         };
-        let waited = machine::wait_until_all_quiet(limit, &mut look, &mut progress::wait);
+        let waited = machine::wait_until_all_quiet(limit, &mut look, report);
         failure.map_or(waited, Err)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use processes::machine::{MachineShares, MachineTime};
+use processes::machine::{MachineShares, MachineTime, SoftirqTime};
 
 use super::machines::StudyMachines;
 use super::part::{PartAccount, ServingPart};
@@ -20,12 +20,15 @@ pub(super) fn turn(
 ) -> Result<MeasuredRun, String> {
     machines.keep_alive()?;
     let middle = Duration::from_millis(running.load.turn.turn_ms / 2);
-    let beside_s = beside_s(running, machines)?;
+    let beside = BesideTime::now(running, machines)?;
     let before = front(running)?.begin_turn(middle)?;
     let mut measured = running.generator.turn()?;
     let after = front(running)?.end_turn()?;
-    let own_s = after.cpu_s - before.cpu_s + self::beside_s(running, machines)? - beside_s;
-    tell(&before, &after, own_s, &mut measured);
+    let beside = BesideTime::now(running, machines)?.since(&beside);
+    tell_generator(beside.generator_s, &mut measured);
+    tell(&before, &after, after.cpu_s - before.cpu_s + beside.shared_s, &mut measured);
+    let idle = running.idle.as_ref();
+    measured.idle_memory_bytes = idle.map_or(0.0, |idle| idle.bytes_each(measured.memory_bytes));
     Ok(measured)
 }
 
@@ -33,21 +36,37 @@ fn front(running: &mut RunningSubject) -> Result<&mut Box<dyn ServingPart>, Stri
     running.front().ok_or_else(|| "there is nothing to measure".to_owned())
 }
 
-/// CPU seconds of the parts that share the machine of the measured one.
-fn beside_s(running: &mut RunningSubject, machines: &StudyMachines) -> Result<f64, String> {
-    let measured = running.measured;
-    let mut seconds = 0.0;
-    if machines.share(measured, HostRole::Backend) {
-        // A measured backend is the first.
-        let skipped = usize::from(measured == HostRole::Backend);
-        for backend in running.backends.iter_mut().skip(skipped) {
-            seconds += backend.cpu_s().unwrap_or_default();
+/// CPU seconds of the parts that are not measured.
+struct BesideTime {
+    generator_s: f64,
+    /// Of those on the machine of the measured one.
+    shared_s: f64,
+}
+
+impl BesideTime {
+    fn now(running: &mut RunningSubject, machines: &StudyMachines) -> Result<Self, String> {
+        let measured = running.measured;
+        let generator_s = running.generator.cpu_s()?;
+        let mut shared_s = 0.0;
+        if machines.share(measured, HostRole::Backend) {
+            // A measured backend is the first.
+            let skipped = usize::from(measured == HostRole::Backend);
+            for backend in running.backends.iter_mut().skip(skipped) {
+                shared_s += backend.cpu_s().unwrap_or_default();
+            }
+        }
+        if machines.share(measured, HostRole::Client) {
+            shared_s += generator_s;
+        }
+        Ok(Self { generator_s, shared_s })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            generator_s: self.generator_s - before.generator_s,
+            shared_s: self.shared_s - before.shared_s,
         }
     }
-    if machines.share(measured, HostRole::Client) {
-        seconds += running.generator.cpu_s()?;
-    }
-    Ok(seconds)
 }
 
 /// The marks of a turn during which the machine disturbed the measurement. Errors of the server are
@@ -60,6 +79,15 @@ pub(super) fn marks(measured: &MeasuredRun, pinned: bool) -> Vec<String> {
         ("others", shares.has_others()),
     ];
     marks.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Adds the figures of the generator's process, which used `generator_s` seconds.
+fn tell_generator(generator_s: f64, measured: &mut MeasuredRun) {
+    measured.generator_us = generator_s * 1e6 / measured.requests.max(1) as f64;
+    if measured.generator_busy == 0.0 && measured.seconds > 0.0 {
+        // Another generator does not tell; it has one thread.
+        measured.generator_busy = (generator_s / measured.seconds).min(1.0);
+    }
 }
 
 /// Adds the figures of the server's processes and their machine, of whose time the study itself
@@ -78,6 +106,10 @@ fn tell(before: &PartAccount, after: &PartAccount, own_s: f64, measured: &mut Me
     measured.user_us = measured.cpu_us * user_share;
     measured.system_us = measured.cpu_us - measured.user_us;
     measured.switches = after.switches.saturating_sub(before.switches) as f64 / requests;
+    // A worker that ended in between takes its waits with it, too.
+    measured.run_delay_us = (after.run_delay_s - before.run_delay_s).max(0.0) * 1e6 / requests;
+    let softirq = |(all, softirq)| SoftirqTime { all, softirq };
+    measured.softirq = softirq(after.softirq).share_since(&softirq(before.softirq));
     let rate =
         |of: fn(&PartAccount) -> u64| of(after).saturating_sub(of(before)) as f64 * per_second;
     measured.packets_in = rate(|account| account.packets_in);
@@ -100,10 +132,25 @@ mod tests {
     fn a_turn_without_replies_has_finite_figures() {
         let mut measured = MeasuredRun::default();
         let after = PartAccount { cpu_s: 0.1, packets_in: 5, ..PartAccount::default() };
+        tell_generator(0.1, &mut measured);
         tell(&PartAccount::default(), &after, 0.1, &mut measured);
         let json = serde_json::to_string(&measured).unwrap();
         assert!(!json.contains("null"), "{json}");
         assert!((measured.cpu_us - 100_000.0).abs() < 1e-6 && measured.busy == 0.0);
+    }
+
+    #[test]
+    fn waits_and_softirqs_are_those_of_the_turn() {
+        let mut measured = MeasuredRun { requests: 10, seconds: 1.0, ..MeasuredRun::default() };
+        let account =
+            |softirq, run_delay_s| PartAccount { softirq, run_delay_s, ..PartAccount::default() };
+        tell(&account((100, 10), 0.5), &account((300, 60), 0.75), 0.0, &mut measured);
+        assert_eq!((measured.softirq, measured.run_delay_us), (0.25, 25_000.0));
+        tell_generator(0.5, &mut measured);
+        assert_eq!((measured.generator_us, measured.generator_busy), (50_000.0, 0.5));
+        measured.generator_busy = 0.75;
+        tell_generator(0.5, &mut measured);
+        assert_eq!(measured.generator_busy, 0.75, "a generator that tells knows better");
     }
 
     #[test]

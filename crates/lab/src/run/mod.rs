@@ -7,8 +7,10 @@ mod arguments;
 mod backend;
 mod calls;
 pub(crate) mod folder;
+mod foreign;
 pub(crate) mod generator;
 pub(crate) mod here;
+mod idle;
 mod machines;
 mod measure;
 pub(crate) mod part;
@@ -20,6 +22,9 @@ mod turns;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
@@ -32,9 +37,10 @@ use turns::TurnSettings;
 use crate::agent::AgentToken;
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
+use crate::profile;
 use crate::record::{FORMAT, MachineRecord, StudyRecord};
-use crate::report;
 use crate::study::{BUILT_IN, Study};
+use crate::{progress, report};
 
 /// The names and titles of the built-in studies.
 pub fn list() -> String {
@@ -48,12 +54,18 @@ pub fn list() -> String {
 /// The report for the terminal.
 pub struct RunReport {
     pub text: String,
-    /// The worst result of the limits.
-    pub verdict: GateVerdict,
+    /// The worst result of the limits; `None` if the run was interrupted, and there are no limits.
+    pub verdict: Option<GateVerdict>,
 }
 
-/// Runs a study; `weir` is this program.
-pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<RunReport, String> {
+/// Runs a study; `weir` is this program. If `interrupted` becomes true, the report is that of the
+/// complete blocks.
+pub fn run(
+    arguments: &RunArguments,
+    weir: &Path,
+    words: &[OsString],
+    interrupted: &AtomicBool,
+) -> Result<RunReport, String> {
     // nginx inherits the limit.
     processes::server::raise_descriptors()?;
     let mut study = read(&arguments.study)?;
@@ -63,15 +75,17 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         return Err(format!("{lacking}; --anyway runs it on this one"));
     }
     let machines = machines(arguments, weir, &study)?;
-    let network = match machines.are_several() {
-        true => StudyNetwork::agents(&study, machines.told())?,
-        false => StudyNetwork::choose(&mut study, arguments.loopback)?,
-    };
+    let network = network(arguments, &machines, &mut study)?;
+    if arguments.profile {
+        machines.check_profile()?;
+        profile::check()?;
+    }
     let servers = machines.servers();
     let programs = ServerProgram::all(arguments, &*servers)?;
     for program in &programs {
         program.check(&study, &*servers)?;
     }
+    let left_out = foreign::left_out(&study, programs.len())?;
     let folder = StudyFolder::open(arguments)?;
     let new = StudyRecord {
         format: FORMAT.to_owned(),
@@ -84,11 +98,25 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
         blocks: arguments.blocks_of(&study.blocks),
         turns: Vec::new(),
         calls: Vec::new(),
+        profiles: Vec::new(),
+        left_out,
+        remarks: foreign::versions(&study)?,
         study,
     };
     let mut record = folder.continued(&new)?.unwrap_or(new);
-    let with = TurnSettings { machines: &machines, wait_idle: arguments.wait_idle };
-    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))?;
+    let with = TurnSettings {
+        machines: &machines,
+        wait_idle: arguments.wait_idle,
+        profile: arguments.profile,
+        interrupted,
+    };
+    turns::take(&mut record, &programs, &network, &with, &mut |record| folder.keep(record))
+        .or_else(|why| if was_interrupted(interrupted) { Ok(()) } else { Err(why) })?;
+    progress::show("");
+    record.keep_complete_blocks();
+    if record.turns.is_empty() {
+        return Err("interrupted before the first block was complete".to_owned());
+    }
     folder.write_reports(&record)?;
     let results = gate::judge(&record, &arguments.fail_if);
     if let Some(file) = &arguments.junit {
@@ -98,7 +126,21 @@ pub fn run(arguments: &RunArguments, weir: &Path, words: &[OsString]) -> Result<
     let (report, limits) = (report::text::of(&record), gate::text(&results));
     let text = format!("{report}\n{limits}All results: {}\n", folder.path().display());
     let verdict = results.iter().map(|result| result.verdict).max();
-    Ok(RunReport { text, verdict: verdict.unwrap_or(GateVerdict::Passes) })
+    let verdict = verdict.or_else(|| (!record.is_interrupted()).then_some(GateVerdict::Passes));
+    Ok(RunReport { text, verdict })
+}
+
+/// How much later than to the generators and servers a signal to all processes of a terminal may
+/// come to this one.
+const SIGNAL_MAX: Duration = Duration::from_millis(100);
+
+/// Whether a failure is due to Ctrl-C, which ends the generators and servers as well.
+fn was_interrupted(interrupted: &AtomicBool) -> bool {
+    let is_set = || interrupted.load(Ordering::Relaxed);
+    if !is_set() {
+        sleep(SIGNAL_MAX);
+    }
+    is_set()
 }
 
 /// The machines of the study's parts.
@@ -109,6 +151,17 @@ fn machines(arguments: &RunArguments, weir: &Path, study: &Study) -> Result<Stud
     let programs: Vec<String> = programs.collect();
     machines.connect(&arguments.hosts, token.as_ref(), &programs)?;
     Ok(machines)
+}
+
+fn network(
+    arguments: &RunArguments,
+    machines: &StudyMachines,
+    study: &mut Study,
+) -> Result<StudyNetwork, String> {
+    match machines.are_several() {
+        true => StudyNetwork::agents(study, machines.told()),
+        false => StudyNetwork::choose(study, arguments.loopback),
+    }
 }
 
 /// A built-in study, or one from a file.

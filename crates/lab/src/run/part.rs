@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::generator::GeneratorTurn;
 use crate::figures::MeasuredRun;
 use crate::record::ProgramRecord;
-use crate::study::BackendAddress;
+use crate::study::{BackendAddress, GeneratorKind};
 
 /// A machine on which parts run.
 pub(crate) trait PartMachine {
@@ -103,6 +103,8 @@ pub(crate) struct BackendOrder {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GeneratorOrder {
+    #[serde(default)]
+    pub(crate) kind: GeneratorKind,
     pub(crate) turn: GeneratorTurn,
     pub(crate) place: PartPlace,
 }
@@ -126,4 +128,8 @@ pub(crate) struct PartAccount {
     pub(crate) established: usize,
     /// The machine's time in ticks: all of it, idle, and taken by other machines.
     pub(crate) machine: (u64, u64, u64),
+    /// The time of the part's processors in ticks: all of it, and that of softirqs.
+    pub(crate) softirq: (u64, u64),
+    /// How long the part's threads waited for a processor.
+    pub(crate) run_delay_s: f64,
 }

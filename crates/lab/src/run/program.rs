@@ -101,7 +101,7 @@ impl ServerProgram {
     }
 }
 
-/// The path of a program by its name.
+/// The file of a program in PATH.
 pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok())

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use processes::topology::ProcessorMap;
 
 use super::generator::GeneratorTurn;
+use super::idle::IdleHolders;
 use super::machines::StudyMachines;
 use super::part::{
     BackendOrder, GeneratingPart, GeneratorOrder, PartPlace, ServerOrder, ServingPart,
@@ -28,6 +29,10 @@ pub(super) struct RunningSubject {
     pub(super) pid: Option<u32>,
     pub(super) load: GeneratorOrder,
     pub(super) generator: Box<dyn GeneratingPart>,
+    /// The number of idle connections that the row has.
+    idle_count: u32,
+    /// They are opened after the first turn.
+    pub(super) idle: Option<IdleHolders>,
     // Dropped before its backends.
     pub(super) server: Option<Box<dyn ServingPart>>,
     pub(super) backends: Vec<Box<dyn ServingPart>>,
@@ -61,15 +66,41 @@ impl RunningSubject {
         let front = server.as_deref().or(backends.first().map(|backend| &**backend));
         let front = front.ok_or("direct needs a backend")?;
         let (pid, turn) = (front.pid(), turn(&setting.load, front.address().http));
-        let load = GeneratorOrder { turn, place: ground.place(HostRole::Client, cores.as_ref()) };
+        let place = ground.place(HostRole::Client, cores.as_ref());
+        let load = GeneratorOrder { kind: setting.load.generator, turn, place };
         hosts.wait_for_links()?;
         let generator = ground.machines.of(HostRole::Client, &hosts).generator(&load)?;
-        Ok(Self { subject, pid, load, generator, server, backends, measured, hosts })
+        let (idle_count, idle) = (setting.load.idle, None);
+        Ok(Self {
+            subject,
+            pid,
+            load,
+            generator,
+            idle_count,
+            idle,
+            server,
+            backends,
+            measured,
+            hosts,
+        })
     }
 
     /// The part whose resources count.
     pub(super) fn front(&mut self) -> Option<&mut Box<dyn ServingPart>> {
         self.server.as_mut().or(self.backends.first_mut())
+    }
+
+    /// Opens the row's idle connections. The server has been at work by then, so that its memory
+    /// grows for them alone.
+    pub(super) fn open_idle(&mut self, machines: &StudyMachines) -> Result<(), String> {
+        if self.idle_count > 0 {
+            let pid = self.pid.ok_or("idle connections need all parts on this machine")?;
+            let client = machines.this_machine(HostRole::Client, &self.hosts);
+            let turn = client.placed_turn(&self.load)?;
+            let from = (&turn, &self.hosts.sources[..]);
+            self.idle = Some(IdleHolders::open(self.idle_count.into(), from, &client.weir, pid)?);
+        }
+        Ok(())
     }
 }
 
@@ -144,17 +175,19 @@ fn placed(order: ServerOrder, place: PartPlace) -> ServerOrder {
 }
 
 fn turn(load: &StudyLoad, address: SocketAddrV4) -> GeneratorTurn {
-    let url = match load.udp {
+    let url = |path: &str| match load.udp {
         true => format!("udp://{address}"),
-        false if load.tls => format!("https://{address}{}", load.path),
-        false => format!("http://{address}{}", load.path),
+        false if load.tls => format!("https://{address}{path}"),
+        false => format!("http://{address}{path}"),
     };
+    let mut urls = load.paths().map(url);
     let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
         placed: Vec::new(),
         connections: load.connections,
         turn_ms: load.turn_ms,
         options: close.into_iter().chain(load.options.iter().cloned()).collect(),
-        url,
+        url: urls.next().unwrap_or_default(),
+        further_urls: urls.collect(),
     }
 }

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use super::*;
 
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 fn parse(words: &str) -> Result<RunArguments, String> {
     RunArguments::parse(&words.split_whitespace().map(OsString::from).collect::<Vec<_>>())
 }
@@ -18,6 +20,7 @@ fn arguments_are_parsed() {
             && arguments.out == Some("d".into())
     );
     let defaults = parse("same").unwrap();
+    assert!(!defaults.profile && parse("same --profile").unwrap().profile);
     assert_eq!((&defaults.servers[..], defaults.wait_idle), (&["weir".to_owned()][..], None));
     for (words, seconds) in [("same --wait-idle", 600), ("same --wait-idle=30s", 30)] {
         assert_eq!(parse(words).unwrap().wait_idle, Some(Duration::from_secs(seconds)));
@@ -53,12 +56,12 @@ fn studies_are_found_or_named() {
 #[test]
 fn errors_are_reported_before_anything_runs() {
     let arguments = parse("same --server /no/such/server").unwrap();
-    let told = run(&arguments, Path::new("/no/weir"), &[]).err().unwrap_or_default();
+    let told = run(&arguments, Path::new("/no/weir"), &[], &NEVER).err().unwrap_or_default();
     assert!(told.starts_with("/no/such/server: "), "{told}");
-    let told = run(&parse("same --server false").unwrap(), Path::new("/no/weir"), &[]);
+    let told = run(&parse("same --server false").unwrap(), Path::new("/no/weir"), &[], &NEVER);
     assert_eq!(told.err().as_deref(), Some("false is no server: it does not know -v"));
     // `echo` accepts all arguments and starts nothing.
-    let told = run(&parse("same --server echo").unwrap(), Path::new("/no/weir"), &[]);
+    let told = run(&parse("same --server echo").unwrap(), Path::new("/no/weir"), &[], &NEVER);
     let told = told.err().unwrap_or_default();
     assert!(told.starts_with("row \"one\" does not start with echo: "), "{told}");
 }
@@ -70,7 +73,7 @@ fn a_machine_that_lacks_what_a_study_needs_is_refused() {
     fs::write(&file, same.replace("[load]", "[needs]\nprocessors = 100000\n[load]")).unwrap();
     let of = |options: &str| {
         let arguments = parse(&format!("{} --server /no/server {options}", file.display()));
-        run(&arguments.unwrap(), Path::new("/no/weir"), &[]).err().unwrap_or_default()
+        run(&arguments.unwrap(), Path::new("/no/weir"), &[], &NEVER).err().unwrap_or_default()
     };
     let (refused, anyway) = (of(""), of("--anyway"));
     fs::remove_file(&file).unwrap();

@@ -1,18 +1,21 @@
 //! Blocks of turns. Each block has one turn of every row of every program, in random order, so that
 //! disturbances of the machine affect all of them alike.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use statistics::SplitMix;
 
+use super::idle::IdleHolders;
 use super::machines::StudyMachines;
 use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
 use crate::hosts::{HostRole, StudyNetwork};
+use crate::profile::{self, ProfileRecord};
 use crate::progress;
-use crate::record::{StudyRecord, Subject, TurnRecord};
+use crate::record::{LeftOutRecord, StudyRecord, Subject, TurnRecord};
 
 /// The most repeats of a disturbed turn.
 const REPEATS_MAX: usize = 2;
@@ -26,6 +29,20 @@ pub(super) struct TurnSettings<'t> {
     pub(super) machines: &'t StudyMachines,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
+    /// Whether to take profiles, unless the record already has them.
+    pub(super) profile: bool,
+    /// Set by Ctrl-C.
+    pub(super) interrupted: &'t AtomicBool,
+}
+
+impl TurnSettings<'_> {
+    /// An error after Ctrl-C.
+    fn go_on(&self) -> Result<(), String> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err("interrupted".to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Takes the turns that the record lacks, and keeps the record after each block.
@@ -37,28 +54,41 @@ pub(super) fn take(
     keep: &mut dyn FnMut(&StudyRecord) -> Result<(), String>,
 ) -> Result<(), String> {
     let first = record.complete_blocks();
-    if first == record.blocks {
+    let profiles = with.profile && record.profiles.is_empty();
+    if first == record.blocks && !profiles {
         return Ok(());
     }
     let ground = SubjectGround { study: &record.study, network, machines: with.machines };
-    let mut subjects = start(&ground, programs)?;
+    let mut subjects = start(&ground, programs, record, with)?;
     if !record.study.load.errors {
         probe(record, &subjects, with.machines)?;
     }
-    let pinned = record.study.load.pinned;
+    // Generators that are compared are meant to be the limit.
+    let pinned = record.study.load.pinned && !record.study.compares_generators();
     warm_up(record, &mut subjects, with.machines)?;
+    let left_out = open_idle(record, &mut subjects, with.machines)?;
+    record.left_out.extend(left_out);
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     for block in first..record.blocks {
         if block > first && (block - first).is_multiple_of(BLOCKS_OF_A_START) {
+            let closed = closed_idle(record, &mut subjects)?;
+            record.remarks.extend(closed);
             subjects.clear();
-            subjects = start(&ground, programs)?;
+            subjects = start(&ground, programs, record, with)?;
             warm_up(record, &mut subjects, with.machines)?;
+            if let Some(out) = open_idle(record, &mut subjects, with.machines)?.first() {
+                return Err(format!("row \"{}\": {}", record.rows()[out.row].name, out.why));
+            }
         }
         if let Some(limit) = with.wait_idle {
-            with.machines.wait_until_quiet(limit)?;
+            with.machines.wait_until_quiet(limit, &mut |shares| {
+                progress::wait(shares);
+                with.go_on().is_ok()
+            })?;
         }
         random.shuffle(&mut subjects);
         for running in &mut subjects {
+            with.go_on()?;
             let taken = TakenTurn::take(running, with.machines, pinned);
             let taken = taken.map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
@@ -70,18 +100,44 @@ pub(super) fn take(
         progress::show(&format!("block {block} of {blocks}, {left:.0} s left "));
     }
     progress::show("");
-    record.calls = calls::count(&mut subjects);
+    let closed = closed_idle(record, &mut subjects)?;
+    record.remarks.extend(closed);
+    record.calls = calls::count(&mut subjects, || with.go_on().is_ok());
+    if profiles {
+        keep(record)?;
+        let subjects = subjects.iter_mut().take_while(|_| with.go_on().is_ok());
+        let profiles = subjects.map(profiled).collect();
+        with.go_on()?;
+        record.profiles = profiles;
+    }
     Ok(())
+}
+
+fn profiled(running: &mut RunningSubject) -> ProfileRecord {
+    let Subject { program, row } = running.subject;
+    let generator = &mut running.generator;
+    let mut turn = || generator.turn().map(|measured| measured.requests);
+    let profile = match running.pid {
+        Some(pid) => profile::take(pid, running.load.turn.turn_ms, &mut turn),
+        None => ProfileRecord {
+            failure: Some("it runs on another machine".to_owned()),
+            ..ProfileRecord::default()
+        },
+    };
+    ProfileRecord { program, row, ..profile }
 }
 
 fn start(
     ground: &SubjectGround<'_>,
     programs: &[ServerProgram],
+    record: &StudyRecord,
+    with: &TurnSettings<'_>,
 ) -> Result<Vec<RunningSubject>, String> {
     let mut subjects = Vec::new();
     for (program, of) in programs.iter().enumerate() {
         let rows = ground.study.rows.iter().enumerate();
-        for (row, said) in rows.filter(|(_, row)| of.record.can_have(row)) {
+        for (row, said) in rows.filter(|(row, _)| record.has(Subject { program, row: *row })) {
+            with.go_on()?;
             ground.machines.keep_alive()?;
             let started = RunningSubject::start(ground, Subject { program, row }, of, said);
             subjects.push(started.map_err(|why| {
@@ -129,6 +185,42 @@ fn warm_up(
         turn.map_err(|why| named(record, running, &why))?;
     }
     Ok(())
+}
+
+/// Opens the idle connections of all rows. Rows whose servers cannot have them end, and are
+/// returned.
+fn open_idle(
+    record: &StudyRecord,
+    subjects: &mut Vec<RunningSubject>,
+    machines: &StudyMachines,
+) -> Result<Vec<LeftOutRecord>, String> {
+    let (mut open, mut left_out) = (Vec::new(), Vec::new());
+    for mut running in subjects.drain(..) {
+        let Subject { program, row } = running.subject;
+        match running.open_idle(machines) {
+            Ok(()) => open.push(running),
+            Err(why) if row == 0 => return Err(named(record, &running, &why)),
+            Err(why) => left_out.push(LeftOutRecord { program, row, why }),
+        }
+    }
+    *subjects = open;
+    Ok(left_out)
+}
+
+/// The rows whose idle connections were closed, as lines for the report.
+fn closed_idle(
+    record: &StudyRecord,
+    subjects: &mut [RunningSubject],
+) -> Result<Vec<String>, String> {
+    let mut lines = Vec::new();
+    for running in subjects {
+        let closed = running.idle.as_mut().map_or(Ok(0), IdleHolders::closed)?;
+        if closed > 0 {
+            let why = format!("the server closed {closed} idle connections");
+            lines.push(named(record, running, &why));
+        }
+    }
+    Ok(lines)
 }
 
 /// A failure with the names of its row and program.

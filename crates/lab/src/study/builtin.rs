@@ -21,5 +21,7 @@ pub(crate) const BUILT_IN: &[(&str, &str)] = &[
     ("threads-or-cores", include_str!("../../studies/threads-or-cores.toml")),
     ("memory-nodes", include_str!("../../studies/memory-nodes.toml")),
     ("cost", include_str!("../../studies/cost.toml")),
+    ("idle", include_str!("../../studies/idle.toml")),
+    ("generators", include_str!("../../studies/generators.toml")),
     ("same", include_str!("../../studies/same.toml")),
 ];

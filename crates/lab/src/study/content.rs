@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, StudyLoad, StudyNeeds, StudyRow};
+use super::{Factor, FactorTarget, StudyLoad, StudyNeeds, StudyRow};
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +79,11 @@ impl Study {
     /// The row of a name, and its index.
     pub(crate) fn row(&self, name: &str) -> Option<(usize, &StudyRow)> {
         self.rows.iter().enumerate().find(|(_, row)| row.name == name)
+    }
+
+    /// Whether its rows differ by the generator, which is then what it measures.
+    pub(crate) fn compares_generators(&self) -> bool {
+        self.factors.values().any(|factor| factor.sets == FactorTarget::Generator)
     }
 
     /// The row that a row is compared with.

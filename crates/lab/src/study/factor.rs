@@ -38,6 +38,12 @@ pub(crate) enum FactorTarget {
     /// Options of the generator, as words.
     #[serde(rename = "load.options")]
     Options,
+    /// The number of idle connections beside the load.
+    #[serde(rename = "load.idle")]
+    Idle,
+    /// The program that loads the server.
+    #[serde(rename = "generator")]
+    Generator,
     /// Kernel settings of all hosts: `NAME=VALUE`, separated by semicolons.
     #[serde(rename = "kernel")]
     Kernel,
@@ -58,8 +64,8 @@ pub(crate) enum FactorTarget {
 impl FactorTarget {
     /// Whether it is a part of the load.
     pub(crate) fn is_of_the_load(self) -> bool {
-        use FactorTarget::{Close, Connections, Options, Path, Tls, Udp};
-        matches!(self, Connections | Path | Close | Tls | Udp | Options)
+        use FactorTarget::{Close, Connections, Generator, Idle, Options, Path, Tls, Udp};
+        matches!(self, Connections | Path | Close | Tls | Udp | Options | Idle | Generator)
     }
 }
 

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FactorTarget, options};
+use super::{FactorTarget, GeneratorKind, options};
 
 /// The parameters of the generator in one turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyLoad {
     pub(crate) connections: u32,
+    /// Connections besides that are open and silent while the server runs.
+    #[serde(default)]
+    pub(crate) idle: u32,
+    /// The path of the requests, or several, separated by blanks.
     #[serde(default = "root")]
     pub(crate) path: String,
     /// Whether each request uses its own connection.
@@ -20,6 +24,8 @@ pub(crate) struct StudyLoad {
     /// Whether datagrams are sent, not requests.
     #[serde(default)]
     pub(crate) udp: bool,
+    #[serde(default)]
+    pub(crate) generator: GeneratorKind,
     /// Further options of `weir load`.
     #[serde(default)]
     pub(crate) options: Vec<String>,
@@ -36,6 +42,8 @@ pub(crate) struct StudyLoad {
 
 /// The most connections of a generator.
 const CONNECTIONS_MAX: u32 = 10_000;
+/// The most idle connections.
+const IDLE_MAX: u32 = 500_000;
 /// The lengths of a turn in milliseconds: shorter turns are noise, longer ones drift apart.
 const TURN_MS: std::ops::RangeInclusive<u64> = 50..=10_000;
 
@@ -61,17 +69,23 @@ impl StudyLoad {
         };
         match target {
             FactorTarget::Connections => {
-                self.connections =
-                    text.parse().map_err(|_| format!("\"{text}\" is no number of connections"))?;
+                self.connections = connections(text)?;
             }
             FactorTarget::Path => text.clone_into(&mut self.path),
             FactorTarget::Close => self.close = switch()?,
             FactorTarget::Tls => self.tls = switch()?,
             FactorTarget::Udp => self.udp = switch()?,
+            FactorTarget::Idle => self.idle = connections(text)?,
+            FactorTarget::Generator => self.generator = GeneratorKind::parse(text)?,
             FactorTarget::Options => self.options.extend(options::words(text)?),
             _ => {}
         }
         Ok(())
+    }
+
+    /// The paths of the requests.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.path.split_whitespace()
     }
 
     /// The first problem.
@@ -79,13 +93,30 @@ impl StudyLoad {
         if let Some(problem) = extent_problem(self.connections, self.turn_ms) {
             return Some(problem);
         }
-        if !self.path.starts_with('/') {
+        if self.idle > IDLE_MAX {
+            return Some(format!("load.idle must be at most {IDLE_MAX}"));
+        }
+        if self.paths().next().is_none() || !self.paths().all(|path| path.starts_with('/')) {
             return Some("load.path must begin with a slash".to_owned());
         }
         if self.udp && (self.tls || self.close) {
             return Some("load.udp is without load.tls and load.close".to_owned());
         }
-        options::problem(&self.options)
+        options::problem(&self.options).or_else(|| self.foreign_problem())
+    }
+
+    /// The first part that another generator cannot have.
+    fn foreign_problem(&self) -> Option<String> {
+        let kind = self.generator;
+        let lacks = [
+            (!self.turn_ms.is_multiple_of(1000), "turns of whole seconds"),
+            (!self.options.is_empty(), "no load.options"),
+            (self.udp, "no load.udp"),
+            (self.paths().count() > 1, "one path"),
+            (kind == GeneratorKind::H2load && self.close, "kept connections"),
+        ];
+        let lack = lacks.into_iter().find(|(lacks, _)| *lacks).filter(|_| kind.is_foreign());
+        lack.map(|(_, what)| format!("the generator {} requires {what}", kind.name()))
     }
 }
 
@@ -99,4 +130,8 @@ pub(crate) fn extent_problem(connections: u32, turn_ms: u64) -> Option<String> {
         return Some(format!("load.turn_ms must be from {from} to {to}"));
     }
     None
+}
+
+fn connections(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("\"{text}\" is no number of connections"))
 }

@@ -1,7 +1,7 @@
 //! The options of `weir load` that a study may set.
 
 /// Options with a value.
-const WITH_VALUE: [&str; 15] = [
+const WITH_VALUE: [&str; 17] = [
     "-H",
     "-m",
     "-b",
@@ -11,6 +11,8 @@ const WITH_VALUE: [&str; 15] = [
     "--per-connection",
     "--pipeline",
     "--streams",
+    "--slow",
+    "--weights",
     "--timeout",
     "--tls",
     "--ciphers",

@@ -77,6 +77,9 @@ fn factors_set_the_load() {
     };
     assert_eq!(of("connections", "1", "9").unwrap().load.connections, 9);
     assert_eq!(of("path", "/", "/a").unwrap().load.path, "/a");
+    let mixed = of("path", "/", "/a /b").unwrap().load;
+    assert_eq!(mixed.paths().collect::<Vec<_>>(), ["/a", "/b"]);
+    assert_eq!(of("idle", "0", "50000").unwrap().load.idle, 50_000);
     assert!(of("close", "off", "on").unwrap().load.close);
     let options = of("options", "", "--h2 -H 'A: b'").unwrap().load.options;
     assert_eq!(options, ["--h2", "-H", "A: b"]);
@@ -87,11 +90,41 @@ fn factors_set_the_load() {
         ("connections", "1", "none", "row 2 workers: \"none\" is no number of connections"),
         ("connections", "1", "0", "row 2 workers: load.connections must be from 1"),
         ("close", "off", "yes", "row 2 workers: \"yes\" must be on or off"),
+        ("idle", "0", "600000", "row 2 workers: load.idle must be at most 500000"),
+        ("path", "/", "/a b", "row 2 workers: load.path must begin with a slash"),
         ("options", "", "-c9", "row 2 workers: load.options has -c9, but may have --h2"),
         ("colour", "off", "on", "unknown variant `load.colour`"),
     ] {
         let told = of(sets, baseline, level).err().unwrap_or_default();
         assert!(told.contains(message), "{told}");
+    }
+}
+
+#[test]
+fn rows_differ_by_their_generators() {
+    let told = |level: &str| {
+        let factor = "[factor.other]\nsets = \"generator\"\nbaseline = \"weir load\"\nlevels = ";
+        setting(&format!("{factor}[\"{level}\"]"), level).err().unwrap_or_default()
+    };
+    // The turns are of 300 ms.
+    let short = told("wrk");
+    assert!(short.ends_with("the generator wrk requires turns of whole seconds"), "{short}");
+    let told = told("curl");
+    assert!(told.ends_with("\"curl\" is no generator: weir load, wrk, ab, h2load"), "{told}");
+    let text = BUILT_IN.iter().find(|(name, _)| *name == "generators").unwrap().1;
+    let study = Study::parse("generators", text).unwrap();
+    assert!(study.compares_generators());
+    let kinds = study.rows.iter().map(|row| RowSetting::of(&study, row).unwrap().load.generator);
+    let names: Vec<_> = kinds.map(GeneratorKind::name).collect();
+    assert_eq!(names, ["weir load", "wrk", "ab", "h2load"]);
+    for (more, message) in [
+        ("options = [\"--h2\"]", "the generator wrk requires no load.options"),
+        ("path = \"/a /b\"", "the generator wrk requires one path"),
+        ("close = true", "the generator h2load requires kept connections"),
+    ] {
+        let told = Study::parse("a", &text.replace("[load]", &format!("[load]\n{more}")));
+        let told = told.err().unwrap_or_default();
+        assert!(told.ends_with(message), "{told}");
     }
 }
 

@@ -266,6 +266,7 @@ impl<'t> TuneCopies<'t> {
             turn_ms: TURN_MS,
             options,
             url: target.url.clone(),
+            further_urls: Vec::new(),
         }
     }
 

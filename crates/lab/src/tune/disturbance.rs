@@ -49,7 +49,10 @@ impl MachineWatch {
             return Ok(());
         }
         match self.wait_max {
-            Some(limit) => machine::wait_until_quiet(limit, &mut progress::wait)?,
+            Some(limit) => machine::wait_until_quiet(limit, &mut |shares| {
+                progress::wait(shares);
+                true
+            })?,
             None => self.found.note(MachineShares::look()),
         }
         self.last = Some(Instant::now());

@@ -13,7 +13,7 @@ pub(super) fn before(
     has_notes: bool,
 ) -> Result<Option<MachineShares>, String> {
     if let Some(limit) = settings.wait_idle {
-        wait_until_quiet(limit, &mut |_| {})?;
+        wait_until_quiet(limit, &mut |_| true)?;
     }
     Ok(has_notes.then(MachineShares::look))
 }

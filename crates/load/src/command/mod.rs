@@ -60,7 +60,7 @@ fn load(settings: &LoadSettings, called: CalledAs) -> Result<(), CommandError> {
     }
     let plan = settings.plan()?;
     settings.files().try_for_each(try_file)?;
-    descriptors::reserve(plan.connections);
+    descriptors::reserve(plan.all_connections());
     let mut kept = Vec::new();
     let done = match settings.search {
         Some(goal) => {

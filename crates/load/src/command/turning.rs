@@ -53,7 +53,7 @@ pub(super) fn run(settings: &LoadSettings, against: &LoadTarget) -> Result<(), C
 /// while every connection was at work, and all that was counted until the last reply.
 pub(super) fn run_on_demand(settings: &LoadSettings) -> Result<(), CommandError> {
     let plan = settings.plan_on_demand()?;
-    descriptors::reserve(plan.connections);
+    descriptors::reserve(plan.all_connections());
     let order = |orders: MailboxSender<()>| {
         std::io::stdin().lines().map_while(Result::ok).for_each(|_| orders.send(()));
     };

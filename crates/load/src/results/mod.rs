@@ -4,6 +4,7 @@
 //! microseconds, from the intended start of a request to the last byte of its reply.
 
 pub(crate) mod amounts;
+mod background;
 pub mod compare;
 mod doubts;
 mod histogram;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+pub use background::{BackgroundStats, IdleStats, SlowStats};
 pub use doubts::{Doubt, doubts};
 pub use hlog::hlog;
 pub use percentile::Percentile;
@@ -53,6 +55,8 @@ pub struct RunStats {
     pub unsent: u64,
     pub errors: Errors,
     pub tls: TlsStats,
+    /// Connections beside the measured load.
+    pub background: BackgroundStats,
 }
 
 /// Failed requests and connections, each counted once.

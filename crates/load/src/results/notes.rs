@@ -2,7 +2,9 @@
 //!
 //! They are printed for people after wrk's text, and never parsed.
 
-use super::{Doubt, Errors, LoadKind, Results, RunStats, TlsStats, amounts, doubts};
+use super::{
+    BackgroundStats, Doubt, Errors, LoadKind, Results, RunStats, TlsStats, amounts, doubts,
+};
 
 /// The columns of names in a list.
 const NAMES: usize = 34;
@@ -24,6 +26,7 @@ pub fn notes(results: &Results, further: bool) -> String {
     }
     parts.extend(tls(&results.tally.tls));
     parts.extend(statuses(&results.tally));
+    parts.extend(background(&results.tally.background));
     if results.tally.failures() > 0 {
         parts.push(errors(&results.tally));
     }
@@ -152,6 +155,23 @@ fn statuses(tally: &RunStats) -> Option<String> {
     Some(format!("Replies by status:\n{text}"))
 }
 
+/// The connections beside the measured load.
+fn background(stats: &BackgroundStats) -> Option<String> {
+    let BackgroundStats { idle, slow } = stats;
+    let mut text = String::new();
+    if idle.connections > 0 {
+        let closed = format!("{} closed by the server", idle.closed);
+        let counts = format!("{} of {} open, {closed}", idle.open, idle.connections);
+        text += &line("idle connections", &counts);
+    }
+    if slow.connections > 0 {
+        let (replies, failed) = (slow.replies, slow.failed);
+        let counts = format!("{} with {replies} replies, {failed} failures", slow.connections);
+        text += &line("slow clients", &counts);
+    }
+    (!text.is_empty()).then(|| format!("Beside the measured load:\n{text}"))
+}
+
 fn line(name: &str, value: &str) -> String {
     format!("{}\n", format!("  {name:<NAMES$}  {value}").trim_end())
 }
@@ -235,6 +255,20 @@ TLS handshakes:
   1 full, 1 resumed                   TLSv1.3, X25519
   time to connect, with handshake     p50 1.50ms, p99 1.50ms, max 1.50ms
   first failed handshake              alert
+";
+        assert_eq!(notes(&results, false), CLOSED.to_owned() + expected);
+    }
+
+    #[test]
+    fn connections_beside_the_load_are_noted() {
+        let mut results = results();
+        let background = &mut results.tally.background;
+        (background.idle.connections, background.idle.open, background.idle.closed) = (50, 49, 3);
+        (background.slow.connections, background.slow.replies, background.slow.failed) = (8, 7, 1);
+        let expected = "
+Beside the measured load:
+  idle connections                    49 of 50 open, 3 closed by the server
+  slow clients                        8 with 7 replies, 1 failures
 ";
         assert_eq!(notes(&results, false), CLOSED.to_owned() + expected);
     }

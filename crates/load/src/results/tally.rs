@@ -1,7 +1,7 @@
 //! Tallies and errors: empty ones, sums, and derived figures.
 
 use super::histogram::histogram;
-use super::{Errors, Results, RunStats, StatusCounts, TlsStats};
+use super::{BackgroundStats, Errors, Results, RunStats, StatusCounts, TlsStats};
 
 impl Default for RunStats {
     fn default() -> Self {
@@ -15,6 +15,7 @@ impl Default for RunStats {
             unsent: 0,
             errors: Errors::default(),
             tls: TlsStats::default(),
+            background: BackgroundStats::default(),
         }
     }
 }
@@ -35,6 +36,7 @@ impl RunStats {
         self.unsent += other.unsent;
         self.errors.add(&other.errors);
         self.tls.add(&other.tls);
+        self.background.add(&other.background);
     }
 
     /// Replies with a status of 400 or more, or in no class.
@@ -109,6 +111,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::{IdleStats, SlowStats};
 
     fn tally(scale: u64) -> RunStats {
         let mut tally =
@@ -119,6 +122,8 @@ mod tests {
         for status in 1..=5 {
             tally.statuses.add(100 * status, u64::from(status) * scale);
         }
+        tally.background.idle = IdleStats { connections: scale, open: scale, closed: 1, failed: 2 };
+        tally.background.slow = SlowStats { connections: 1, replies: 2, bytes: scale, failed: 3 };
         tally.latency_us.record(scale * 1000).unwrap();
         tally.rate.record(scale * 10).unwrap();
         tally.lateness_us.record(scale).unwrap();
@@ -132,6 +137,9 @@ mod tests {
         assert_eq!((sum.replies, sum.bytes, sum.unsent), (11, 22, 33));
         assert_eq!(sum.statuses.classes(), [0, 11, 22, 33, 44, 55]);
         assert_eq!(sum.errors.named().map(|(_, n)| n), [11, 22, 33, 44, 55, 66, 77, 88, 99]);
+        let idle = IdleStats { connections: 11, open: 11, closed: 2, failed: 4 };
+        let slow = SlowStats { connections: 2, replies: 4, bytes: 11, failed: 6 };
+        assert_eq!(sum.background, BackgroundStats { idle, slow });
         let histograms = [&sum.latency_us, &sum.rate, &sum.lateness_us];
         assert_eq!(histograms.map(|h| (h.len(), h.min())), [(2, 1000), (2, 10), (2, 1)]);
     }

@@ -1,10 +1,13 @@
 //! A run: threads are started, connect, begin together, and are added up.
 
+mod background;
+mod background_exchange;
 mod client;
 mod datagrams;
 mod director;
 mod failure;
 mod http2;
+mod idle_client;
 mod link;
 mod opener;
 mod pace;
@@ -14,6 +17,7 @@ pub mod schedule;
 mod scripted;
 mod seconds;
 mod shared;
+mod slow_client;
 mod thread;
 pub mod turns;
 

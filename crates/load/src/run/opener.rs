@@ -28,6 +28,11 @@ impl Opener {
         Self { address, connect: Connect { from, transport, ..Connect::default() }, shared }
     }
 
+    /// The same with a receive buffer of this size.
+    pub(super) fn with_receive_buffer(self, bytes: usize) -> Self {
+        Self { connect: Connect { rcvbuf: Some(bytes), ..self.connect }, ..self }
+    }
+
     /// Whether connections have a TLS handshake.
     pub(super) fn is_secure(&self) -> bool {
         self.connect.transport.is_some()

@@ -7,7 +7,7 @@ use net::Address;
 use net::tls::ClientTransport;
 
 use super::schedule::RateSchedule;
-use crate::requests::Mix;
+use crate::requests::{Mix, PreparedRequest};
 use crate::script;
 use crate::target::TargetScheme;
 
@@ -45,6 +45,20 @@ pub struct RunPlan {
     pub streams: Option<u64>,
     /// TLS; `None` for none.
     pub tls: Option<ClientTransport>,
+    pub background: BackgroundPlan,
+}
+
+/// Connections beside the measured load.
+#[derive(Clone, Debug)]
+pub struct BackgroundPlan {
+    /// Connections that stay silent after one reply.
+    pub idle: u64,
+    /// Connections that read slowly.
+    pub slow: u64,
+    /// The rate of each of those.
+    pub slow_bytes_per_s: u64,
+    /// The request of both.
+    pub request: PreparedRequest,
 }
 
 /// The source of a script, which every thread loads into its own state.
@@ -68,6 +82,11 @@ impl RunPlan {
     /// The number of a thread's first request, of `total` over all threads.
     pub(super) fn first(&self, thread: u64, total: u64) -> u64 {
         total / self.threads * thread + thread.min(total % self.threads)
+    }
+
+    /// Connections of all kinds.
+    pub fn all_connections(&self) -> u64 {
+        self.connections + self.background.idle + self.background.slow
     }
 
     /// The end of an open loop, from its beginning: when one more request would start.

@@ -10,15 +10,17 @@ use hdrhistogram::Histogram;
 use net::accept::Transport;
 use net::tls::{ClientTransport, TlsDetails};
 
+use super::background::Background;
 use super::pace::Pace;
 use super::plan::RunPlan;
 use super::scripted::Scripted;
-use crate::results::RunStats;
+use crate::results::{BackgroundStats, RunStats};
 use crate::script::ScriptError;
 
 pub(super) struct ThreadShared {
     pub(super) plan: Arc<RunPlan>,
     pub(super) pace: Pace,
+    pub(super) background: Background,
     /// The counts since the last reported second.
     pub(super) tally: RefCell<RunStats>,
     pub(super) script: Option<Scripted>,
@@ -57,6 +59,7 @@ impl ThreadShared {
             transport: plan.tls.as_ref().map(own_transport),
             plan,
             pace: Pace::default(),
+            background: Background::default(),
             tally: RefCell::default(),
             last_reply: Cell::new(None),
             starts_over: Cell::new(None),
@@ -85,6 +88,11 @@ impl ThreadShared {
             tally.statuses.count(status);
         }
         note(&mut tally.latency_us, latency.as_micros() as u64);
+    }
+
+    /// Counts what happens beside the measured load.
+    pub(super) fn count_beside(&self, change: impl FnOnce(&mut BackgroundStats)) {
+        change(&mut self.tally.borrow_mut().background);
     }
 
     /// Ends the thread, because its script has stopped it or failed.

@@ -119,3 +119,48 @@ fn a_server_without_tls_fails_the_handshake() {
     assert_eq!((results.tally.replies, results.tally.errors.handshake), (0, 1));
     assert!(results.tally.tls.first_error.is_some());
 }
+
+const SHORT: &str = "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi";
+
+#[test]
+fn idle_connections_stay_open_beside_the_load() {
+    let server = Peer::replying(SHORT);
+    let url = format!("http://{}/", server.address);
+    let results = results(&plan(&format!("-n 30 -c 2 -t 2 --idle 75 {url}")));
+    let idle = results.tally.background.idle;
+    assert_eq!((idle.connections, idle.open, idle.closed, idle.failed), (75, 75, 0, 0));
+    // The replies to idle connections are not those of the load. One more connection has tried
+    // whether there is a server.
+    assert_eq!((results.tally.replies, server.connections()), (30, 78));
+}
+
+#[test]
+fn a_server_that_keeps_no_connection_has_no_idle_ones() {
+    let server = Peer::replying("HTTP/1.1 200 OK\nConnection: close\nContent-Length: 2\n\nhi");
+    let results = results(&plan(&format!("-n 3 -c 1 -t 1 --idle 5 http://{}/", server.address)));
+    let idle = results.tally.background.idle;
+    assert_eq!((idle.connections, idle.open, idle.closed), (5, 0, 0));
+    assert!(idle.failed >= 5, "{idle:?}");
+    assert_eq!((results.tally.replies, results.tally.errors.sum()), (3, 0));
+}
+
+#[test]
+fn slow_clients_read_at_their_rate() {
+    let long = format!("HTTP/1.1 200 OK\nContent-Length: 1000000\n\n{}", "x".repeat(1_000_000));
+    let server = Peer::answering(move |request| match request.contains("/slow") {
+        true => long.clone(),
+        false => SHORT.to_owned(),
+    });
+    let url = format!("http://{}/slow", server.address);
+    let words = format!("-d 200ms -c 1 -t 1 --timeout 100ms --slow 2,10k {url}");
+    let mut plan = self::plan(&words);
+    plan.mix = self::plan(&format!("http://{}/", server.address)).mix;
+    let began = Instant::now();
+    let results = results(&plan);
+    let slow = results.tally.background.slow;
+    // The first read waits for nothing, and a read takes a twentieth of a second.
+    let most = 2.0 * 10_240.0 * (began.elapsed().as_secs_f64() + 0.05);
+    assert!((slow.bytes as f64) <= most, "{slow:?}");
+    assert_eq!((slow.connections, slow.replies, slow.failed), (2, 0, 0));
+    assert!(results.tally.replies > 0 && results.tally.errors.sum() == 0);
+}

@@ -19,10 +19,12 @@ use net::{Address, Alarm, Mailbox, MailboxSender, Task};
 use super::client::LoadClient;
 use super::datagrams::DatagramClient;
 use super::http2::LoadHttp2Client;
+use super::idle_client::IdleClient;
 use super::panics::ClientPanics;
 use super::plan::RunPlan;
 use super::scripted::Scripted;
 use super::shared::{ThreadShared, note};
+use super::slow_client::SlowClient;
 use crate::results::RunStats;
 use crate::script::Script;
 use crate::target::TargetScheme;
@@ -209,7 +211,27 @@ impl LoadThread {
             let client = LoadClient::new(shared, Rc::clone(&address), number);
             Some(self.spawn_client(client.run()))
         };
-        Ok((0..plan.share(self.number, plan.connections)).filter_map(spawn).collect())
+        let clients = (0..plan.share(self.number, plan.connections)).filter_map(spawn);
+        let clients: Vec<Task> = clients.collect();
+        Ok(clients.into_iter().chain(self.connect_background(&address)).collect())
+    }
+
+    /// Opens the connections beside the measured load.
+    fn connect_background(&self, address: &Rc<Address>) -> Vec<Task> {
+        let plan = &self.shared.plan;
+        let client = |number: u64| {
+            let number = number * plan.threads + self.number;
+            (Rc::clone(&self.shared), Rc::clone(address), number)
+        };
+        let idle = (0..plan.share(self.number, plan.background.idle)).map(|number| {
+            let (shared, address, number) = client(number);
+            self.spawn_client(IdleClient::new(shared, address, number).run())
+        });
+        let slow = (0..plan.share(self.number, plan.background.slow)).map(|number| {
+            let (shared, address, number) = client(number);
+            self.spawn_client(SlowClient::new(shared, address, number).run())
+        });
+        idle.chain(slow).collect()
     }
 
     /// Waits for the connections, and then for the order to begin.
@@ -243,6 +265,7 @@ impl LoadThread {
         let mut alarm = Alarm::new()?;
         alarm.wait_until(begin).await;
         let on_cpu = net::clock::thread_cpu();
+        self.shared.background.set_measured(true);
         // A turn reports its counts at its end.
         let seconds = (!self.shared.plan.in_turns).then(|| {
             net::spawn(report_seconds(Rc::clone(&self.shared), begin, alarm, news.clone()))
@@ -251,12 +274,16 @@ impl LoadThread {
         let load = until(self.load(begin), halted);
         until(load, stop(orders)).await.flatten().transpose()?;
         seconds.iter().for_each(Task::stop);
+        self.shared.background.set_measured(false);
         Ok(self.ended(self.elapsed(begin), net::clock::thread_cpu() - on_cpu))
     }
 
     fn ended(&self, elapsed: Duration, on_cpu: Duration) -> Ended {
         let mut tally = self.shared.tally.take();
         tally.unsent = self.shared.pace.unsent();
+        let plan = &self.shared.plan;
+        let share = |total| plan.share(self.number, total);
+        tally.background.add(&self.shared.background.tell(&plan.background, share));
         // A run that is shorter than a sample counts as one.
         if tally.rate.is_empty() && elapsed < SAMPLE && !elapsed.is_zero() {
             note(&mut tally.rate, (tally.replies as f64 / elapsed.as_secs_f64()) as u64);

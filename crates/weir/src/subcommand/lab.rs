@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use lab::agent::{self, AgentArguments};
 use lab::doctor::{self, DoctorArguments};
 use lab::gate::GateVerdict;
 use lab::run::{self, RunArguments};
 use lab::tune::{self, TuneArguments};
+use net::signals::{SIGINT, note_once};
 
 use crate::config_origin::ConfigOrigin;
 use crate::messages::{code, complain, print, refuse};
@@ -30,6 +32,8 @@ pub const LAB_COMMANDS: [&str; 5] = ["run", "list", "agent", "tune", "doctor"];
 /// The exit codes of a study with limits (`--fail-if`).
 const BEYOND_LIMIT: u8 = 3;
 const INCONCLUSIVE: u8 = 4;
+/// The exit code of a study after Ctrl-C; that of shells for a process that SIGINT ended.
+const INTERRUPTED: u8 = 128 + 2;
 /// The exit code of a doctor who cannot say anything.
 const UNREADABLE: u8 = 2;
 
@@ -55,14 +59,23 @@ fn measure(words: &[OsString]) -> ExitCode {
         Ok(arguments) => arguments,
         Err(why) => return told("run", Err(format!("{why}\n{}", run::USAGE))),
     };
-    match this_program().and_then(|weir| run::run(&arguments, &weir, words)) {
+    let interrupted = match note_once(SIGINT) {
+        Ok(interrupted) => interrupted,
+        Err(error) => return told("run", Err(error.to_string())),
+    };
+    match this_program().and_then(|weir| run::run(&arguments, &weir, words, interrupted)) {
         Ok(report) if print(&report.text).is_ok() => match report.verdict {
-            GateVerdict::Passes => ExitCode::SUCCESS,
-            GateVerdict::Fails => BEYOND_LIMIT.into(),
-            GateVerdict::Inconclusive => INCONCLUSIVE.into(),
+            Some(GateVerdict::Passes) => ExitCode::SUCCESS,
+            Some(GateVerdict::Fails) => BEYOND_LIMIT.into(),
+            Some(GateVerdict::Inconclusive) => INCONCLUSIVE.into(),
+            None => INTERRUPTED.into(),
         },
         Ok(_) => ExitCode::FAILURE,
-        Err(why) => told("run", Err(why)),
+        Err(why) => {
+            let is_interrupted = interrupted.load(Ordering::Relaxed);
+            let failed = told("run", Err(why));
+            if is_interrupted { INTERRUPTED.into() } else { failed }
+        }
     }
 }
 

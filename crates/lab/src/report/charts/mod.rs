@@ -1,8 +1,11 @@
 //! The charts of a report. The page and the charts' own files share their drawing.
 
 mod chart;
+mod distribution;
 mod effects;
-mod latency;
+mod flame;
+mod flame_panel;
+mod plot;
 mod scale;
 mod scaling;
 
@@ -10,6 +13,8 @@ use std::path::Path;
 
 pub(crate) use chart::{ReportChart, STYLE};
 use effects::ShownEffect;
+pub(crate) use flame::{FlameChart, STYLE as FLAME_STYLE};
+pub(crate) use flame_panel::FlameSide;
 use statistics::Interval;
 
 use crate::effect::{effect, ratio};
@@ -45,7 +50,7 @@ pub(super) fn of_program(record: &StudyRecord, program: usize) -> Vec<ReportChar
     ));
     let charts = charts
         .chain(scaling::chart(file("scaling"), record, program))
-        .chain([latency::chart(file("latency"), record, program)]);
+        .chain(distribution::chart(file("latency"), record, program));
     charts.filter(|chart| !chart.is_empty()).collect()
 }
 
@@ -102,13 +107,13 @@ fn rate_and_cpu(
 }
 
 /// The file's name, `STUDY-SECTION-KEY.svg`: charts of several studies can share a folder.
-fn file(record: &StudyRecord, section: &str, key: &str) -> String {
+pub(super) fn file(record: &StudyRecord, section: &str, key: &str) -> String {
     let study = Path::new(&record.name).file_stem().unwrap_or_default();
     format!("{}-{section}-{key}.svg", plain(&study.to_string_lossy()))
 }
 
 /// A program's part of file names. The names of two builds may differ in special characters only.
-fn section(record: &StudyRecord, program: usize) -> String {
+pub(super) fn section(record: &StudyRecord, program: usize) -> String {
     let names: Vec<String> = record.programs.iter().map(|of| plain(&of.name)).collect();
     let name = &names[program];
     if names[..program].contains(name) { format!("{name}-{program}") } else { name.clone() }
@@ -123,7 +128,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::record;
+    use crate::testing::{add_program, record};
 
     fn files(record: &StudyRecord) -> Vec<String> {
         all(record).into_iter().map(|chart| chart.file).collect()
@@ -133,9 +138,8 @@ mod tests {
     fn each_chart_has_a_file_of_its_own() {
         let mut record = record(8);
         record.name = "my/own study.toml".to_owned();
-        record.programs.push(record.programs[0].clone());
+        add_program(&mut record, "/a-weir");
         record.programs[0].name = "/a/weir".to_owned();
-        record.programs[1].name = "/a-weir".to_owned();
         let of = |section: &str, keys: &[&str]| {
             let name = |key: &&str| format!("own-study-{section}-{key}.svg");
             keys.iter().map(name).collect::<Vec<_>>()
@@ -150,6 +154,7 @@ mod tests {
     fn a_chart_without_rows_is_left_out() {
         let mut record = record(8);
         record.study.rows.truncate(1);
+        record.turns.retain(|turn| turn.row == 0);
         assert_eq!(files(&record), ["study-weir-latency.svg"]);
     }
 }

@@ -1,8 +1,9 @@
 //! The report as one standalone HTML page with charts: no scripts, no fonts, no network.
 
-use super::charts::{self, ReportChart};
+use super::charts::{self, FlameChart, ReportChart};
 use super::markup::escaped;
 use super::table;
+use super::why::{self, WhySection};
 use crate::record::StudyRecord;
 
 const STYLE: &str = include_str!("style.css");
@@ -16,9 +17,11 @@ pub(crate) fn of(record: &StudyRecord) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n\
-         <h1>{title}</h1>\n<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
+         <title>{title}</title>\n<style>\n{STYLE}{}{}</style>\n</head>\n<body>\n<main>\n\
+         <h1>{title}</h1>\n{}<p>{}</p>\n{}{}{}{programs}{}</main>\n</body>\n</html>\n",
         charts::STYLE,
+        charts::FLAME_STYLE,
+        interruption(record),
         escaped(study.explanation.trim()),
         source(&study.source),
         warning(record),
@@ -34,6 +37,12 @@ fn source(source: &str) -> String {
     }
 }
 
+fn interruption(record: &StudyRecord) -> String {
+    table::interruption(record).map_or_else(String::new, |line| {
+        format!("<p class=\"doubt\"><strong>{}</strong></p>\n", escaped(&line))
+    })
+}
+
 /// A warning above the first chart if most turns were disturbed.
 fn warning(record: &StudyRecord) -> String {
     let lines = table::warning(record);
@@ -43,13 +52,26 @@ fn warning(record: &StudyRecord) -> String {
 }
 
 fn program(record: &StudyRecord, program: usize) -> String {
-    let more = [table::factors(record, program), table::calls(record, program)];
-    let more: String = more.into_iter().flatten().map(|cells| rows(&cells)).collect();
+    let more: String = table::further(record, program).iter().map(rows).collect();
     format!(
-        "<section>\n<h2>{}</h2>\n{}{}{more}</section>\n",
+        "<section>\n<h2>{}</h2>\n{}{}{more}{}</section>\n",
         escaped(&record.programs[program].name),
         figures(&charts::of_program(record, program)),
         rows(&table::effects(record, program)),
+        why::sections(record, program).iter().map(reasons).collect::<String>(),
+    )
+}
+
+/// Why a row differs from its baseline.
+fn reasons(of: &WhySection<'_>) -> String {
+    let flame = |chart: &FlameChart<'_>| figure(&chart.caption, &chart.drawing());
+    let difference = of.difference.as_ref();
+    let difference = difference.map(|(chart, cells)| flame(chart) + &rows(cells));
+    format!(
+        "<h3>{}</h3>\n{}<details><summary>The row alone</summary>\n{}</details>\n",
+        escaped(&of.title),
+        difference.unwrap_or_default(),
+        flame(&of.flame)
     )
 }
 
@@ -63,16 +85,18 @@ fn side_by_side(record: &StudyRecord) -> String {
     )
 }
 
-/// Charts; each scrolls if it is too wide for the page.
 fn figures(charts: &[ReportChart]) -> String {
-    let figure = |chart: &ReportChart| {
-        let (caption, drawing) = (escaped(&chart.caption), chart.drawing("width=\"100%\""));
-        format!(
-            "<figure><figcaption>{caption}</figcaption>\n\
-             <div class=\"chart\" tabindex=\"0\">{drawing}</div></figure>\n"
-        )
-    };
-    charts.iter().map(figure).collect()
+    let of = |chart: &ReportChart| figure(&chart.caption, &chart.drawing("width=\"100%\""));
+    charts.iter().map(of).collect()
+}
+
+/// A chart, which scrolls if it is too wide for the page.
+fn figure(caption: &str, drawing: &str) -> String {
+    format!(
+        "<figure><figcaption>{}</figcaption>\n\
+         <div class=\"chart\" tabindex=\"0\">{drawing}</div></figure>\n",
+        escaped(caption)
+    )
 }
 
 /// A table, which scrolls if it is too wide for the page.
@@ -88,8 +112,9 @@ fn rows(cells: &table::Cells) -> String {
 
 /// The conditions of the measurement, and the command that repeats it.
 fn how(record: &StudyRecord) -> String {
-    let lines = table::doubts(record).into_iter().chain(table::origin(record));
-    let lines: String = lines.map(|line| format!("<li>{}</li>\n", escaped(&line))).collect();
+    let lines = [table::doubts(record), table::origin(record), why::remarks(record)];
+    let lines: String =
+        lines.into_iter().flatten().map(|line| format!("<li>{}</li>\n", escaped(&line))).collect();
     format!(
         "<section>\n<h2>How</h2>\n<ul>\n{lines}</ul>\n<details><summary>Configuration</summary>\n\
          <pre>{}</pre></details>\n</section>\n",
@@ -99,7 +124,7 @@ fn how(record: &StudyRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::record;
+    use crate::testing::{add_program, profiled, record};
 
     #[test]
     fn a_page_has_the_results_and_their_conditions() {
@@ -149,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_page_is_standalone() {
-        let html = super::of(&record(8));
+        let html = super::of(&profiled(8));
+        assert_eq!(html.matches("class=\"flame\"").count(), 3);
         for part in ["http://", "https://", "src=", "url(", "@import"] {
             assert!(!html.contains(part), "{part}");
         }
@@ -159,9 +185,7 @@ mod tests {
     fn two_programs_are_set_side_by_side() {
         let mut record = record(8);
         assert!(!super::of(&record).contains("Side by side"));
-        let mut other = record.programs[0].clone();
-        other.name = "nginx".to_owned();
-        record.programs.push(other);
+        add_program(&mut record, "nginx");
         assert!(super::of(&record).contains("of weir, compared with nginx"));
     }
 }

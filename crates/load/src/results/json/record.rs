@@ -15,8 +15,8 @@ use super::super::compare::turns::{Effects, effects};
 use super::super::histogram::histogram;
 use super::super::statuses::CLASSES;
 use super::super::{
-    AgreedTls, ComparedSide, Errors, Judged, LoadKind, Moment, Results, RunStats, Spread,
-    StatusCounts, TlsStats, TurnBlock, Turns,
+    AgreedTls, BackgroundStats, ComparedSide, Errors, IdleStats, Judged, LoadKind, Moment, Results,
+    RunStats, SlowStats, Spread, StatusCounts, TlsStats, TurnBlock, Turns,
 };
 
 /// The field `format` of a run.
@@ -58,6 +58,10 @@ pub(super) struct RunRecord<'r> {
     seconds: Cow<'r, [Moment]>,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsRecord<'r>>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    idle: Option<IdleStats>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    slow: Option<SlowStats>,
     #[serde(skip_deserializing, skip_serializing_if = "<[_]>::is_empty")]
     expectations: &'r [Judged],
 }
@@ -157,6 +161,8 @@ impl<'r> From<&'r Results> for RunRecord<'r> {
             thread_rate: (&tally.rate).into(),
             seconds: (&run.seconds).into(),
             tls: (!tally.tls.agreed.is_empty()).then(|| (&tally.tls).into()),
+            idle: Some(tally.background.idle).filter(|idle| idle.connections > 0),
+            slow: Some(tally.background.slow).filter(|slow| slow.connections > 0),
             expectations: &run.judged,
         }
     }
@@ -184,6 +190,7 @@ impl TryFrom<RunRecord<'_>> for Results {
                 unsent: run.unsent,
                 errors: run.errors,
                 tls: TlsStats::default(),
+                background: BackgroundStats::default(),
             },
             cpu: duration("cpu_s", run.cpu_s)?,
             busiest_thread: run.busiest_thread,

@@ -162,3 +162,16 @@ fn names_order_and_numbers_stay() {
     let turns = Turns { turn, sides: [results(), run], blocks };
     assert_eq!(write_turns(&turns), include_str!("turns.json"));
 }
+
+#[test]
+fn connections_beside_the_load_are_written_if_there_are_any() {
+    let mut run = results();
+    assert!(!write(&[run.clone()]).contains("\"idle\""));
+    run.tally.background.idle.connections = 3;
+    run.tally.background.slow.connections = 1;
+    let text = write(&[run]);
+    let idle = "\"idle\": {\"connections\": 3, \"open\": 0, \"closed\": 0, \"failed\": 0}";
+    let slow = "\"slow\": {\"connections\": 1, \"replies\": 0, \"bytes\": 0, \"failed\": 0}";
+    assert!(text.contains(idle) && text.contains(slow), "{text}");
+    assert!(read(text.as_bytes()).is_ok());
+}
