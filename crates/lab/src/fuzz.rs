@@ -60,6 +60,14 @@ pub fn tune_tree(input: &[u8]) {
     }
 }
 
+/// A request that an agent would carry out survives writing and reading, and is one line.
+pub fn agent_request(input: &[u8]) {
+    let Ok(line) = std::str::from_utf8(input) else { return };
+    let Some(written) = crate::agent::accepts(line) else { return };
+    assert!(!written.contains('\n'), "{written}");
+    assert_eq!(crate::agent::accepts(&written).as_ref(), Some(&written));
+}
+
 /// The output of perf(1) is read to profiles that are complete and small enough to be walked.
 pub fn perf_script(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
@@ -92,6 +100,7 @@ mod tests {
         }
         seeds_of("lab_study", super::lab_study);
         seeds_of("tune_tree", super::tune_tree);
+        seeds_of("agent_request", super::agent_request);
         seeds_of("perf_script", super::perf_script);
     }
 }

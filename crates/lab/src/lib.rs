@@ -2,8 +2,9 @@
 //!
 //! [`run`] measures the rows of a study against its baseline; [`tune`] searches for settings that
 //! make a configuration faster; [`doctor`] compares the configuration with the machine's limits,
-//! without load.
+//! without load. [`agent`] does the part of another machine in a study.
 
+pub mod agent;
 mod baseline;
 mod capacity;
 mod distribution;

@@ -1,6 +1,8 @@
 //! The results of a run, as they are kept in a file and read by reports.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,9 @@ pub(crate) struct StudyRecord {
     pub(crate) machine: MachineRecord,
     /// A description of the hosts.
     pub(crate) hosts: String,
+    /// The machines of agents.
+    #[serde(default)]
+    pub(crate) agents: Vec<AgentRecord>,
     pub(crate) programs: Vec<ProgramRecord>,
     /// The blocks that were requested.
     pub(crate) blocks: usize,
@@ -133,6 +138,21 @@ pub(crate) struct MachineRecord {
     pub(crate) began_unix_s: u64,
 }
 
+/// The machine of an agent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct AgentRecord {
+    /// As in `--host`.
+    pub(crate) place: String,
+    /// `client`, `server`, `backend`
+    pub(crate) parts: Vec<String>,
+    pub(crate) system: String,
+    pub(crate) processor: String,
+    pub(crate) processors: usize,
+    /// How far its clock is ahead of this machine's, and by how much that may be wrong.
+    pub(crate) clock_offset_us: f64,
+    pub(crate) clock_error_us: f64,
+}
+
 /// A server program.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct ProgramRecord {
@@ -159,6 +179,24 @@ pub(crate) struct TurnRecord {
     /// Requests that failed or had a status other than 2xx, including those of repeated turns.
     #[serde(default)]
     pub(crate) all_errors: u64,
+}
+
+impl MachineRecord {
+    /// This machine, now.
+    pub(crate) fn of_this_machine() -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let processor = text("/proc/cpuinfo");
+        let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
+        let processor = processor.and_then(|line| line.split_once(':'));
+        let processor = processor.map_or("", |(_, name)| name);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            system: format!("Linux {}", text("/proc/sys/kernel/osrelease").trim()),
+            processor: processor.trim().to_owned(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            began_unix_s: now.map_or(0, |time| time.as_secs()),
+        }
+    }
 }
 
 impl StudyRecord {

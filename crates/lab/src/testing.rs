@@ -61,6 +61,7 @@ pub(crate) fn record(blocks: usize) -> StudyRecord {
             began_unix_s: 1_700_000_000,
         },
         hosts: "all parts on loopback addresses (as a test)".to_owned(),
+        agents: Vec::new(),
         programs: vec![ProgramRecord {
             name: "weir".to_owned(),
             path: "/usr/bin/weir".to_owned(),

@@ -21,6 +21,7 @@ mod datagram;
 mod datagram_set;
 mod event_loop;
 pub mod file;
+pub mod hmac;
 pub mod holder;
 mod idle_set;
 mod lent_future;

@@ -18,9 +18,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The machine's CPU time since it was started, in ticks.
 pub struct MachineTime {
-    all: u64,
-    idle: u64,
-    stolen: u64,
+    pub all: u64,
+    pub idle: u64,
+    /// Taken by other machines on the same hardware.
+    pub stolen: u64,
 }
 
 /// Shares of the machine's time.
@@ -57,8 +58,8 @@ impl MachineTime {
 
 /// The time of some processors since the machine was started, in ticks.
 pub struct SoftirqTime {
-    all: u64,
-    softirq: u64,
+    pub all: u64,
+    pub softirq: u64,
 }
 
 impl SoftirqTime {
@@ -117,8 +118,17 @@ pub fn wait_until_quiet(
     limit: Duration,
     report: &mut dyn FnMut(MachineShares) -> bool,
 ) -> Result<(), String> {
+    wait_until_all_quiet(limit, &mut MachineShares::look, report)
+}
+
+/// The same for several machines, of which `look` returns the shares of the busiest.
+pub fn wait_until_all_quiet(
+    limit: Duration,
+    look: &mut dyn FnMut() -> MachineShares,
+    report: &mut dyn FnMut(MachineShares) -> bool,
+) -> Result<(), String> {
     let begun = Instant::now();
-    wait(&mut MachineShares::look, &mut || begun.elapsed() < limit, report).map_err(|shares| {
+    wait(look, &mut || begun.elapsed() < limit, report).map_err(|shares| {
         let percent = |share: f64| (share * 100.0).round();
         format!(
             "the machine is not idle after {:.0} s: other processes use {} % of its time, other \

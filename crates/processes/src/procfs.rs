@@ -1,5 +1,6 @@
 //! The kernel's accounts of processes: CPU time, memory, children (proc(5)).
 
+use std::net::Ipv4Addr;
 use std::{fs, io};
 
 /// Unit of the times in /proc/PID/stat; fixed by the kernel's ABI on all known machines.
@@ -272,6 +273,28 @@ fn traffic_in(table: &str, counts: impl Fn(&str) -> bool) -> Traffic {
     })
 }
 
+/// The network interface through which an address is reached, in the network namespace of a
+/// process.
+pub fn interface(pid: u32, address: Ipv4Addr) -> Option<String> {
+    if address.is_loopback() {
+        return Some("lo".to_owned());
+    }
+    interface_in(&fs::read_to_string(format!("/proc/{pid}/net/route")).ok()?, address)
+}
+
+/// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`, with addresses as the machine has
+/// their bytes in memory. The most specific route counts.
+fn interface_in(table: &str, address: Ipv4Addr) -> Option<String> {
+    let address = u32::from_ne_bytes(address.octets());
+    let route = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
+        let (destination, mask) = (number(1)?, number(7)?);
+        (address & mask == destination).then(|| (mask.count_ones(), words[0].to_owned()))
+    };
+    table.lines().filter_map(route).max_by_key(|(bits, _)| *bits).map(|(_, name)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,6 +347,21 @@ mod tests {
         assert_eq!(traffic_in(table, |_| true), all);
         assert_eq!(traffic_in(table, |name| name == "lo").packets_out, 3);
         assert_eq!(traffic_in("", |_| true), Traffic::default());
+    }
+
+    #[test]
+    fn the_most_specific_route_names_the_interface() {
+        let number = |address: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(address));
+        let route = |name: &str, to, mask| {
+            format!("{name} {} 00000000 0003 0 0 0 {} 0 0 0\n", number(to), number(mask))
+        };
+        let table = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n".to_owned()
+            + &route("eth0", [0, 0, 0, 0], [0, 0, 0, 0])
+            + &route("eth1", [10, 0, 0, 0], [255, 255, 255, 0]);
+        let of = |address| interface_in(&table, Ipv4Addr::from(address));
+        assert_eq!(of([10, 0, 0, 7]).as_deref(), Some("eth1"));
+        assert_eq!(of([10, 0, 1, 7]).as_deref(), Some("eth0"));
+        assert_eq!(interface_in("", Ipv4Addr::new(10, 0, 0, 7)), None);
     }
 
     #[test]

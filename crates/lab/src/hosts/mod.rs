@@ -17,6 +17,8 @@ pub(crate) enum StudyNetwork {
     Namespaces(&'static str),
     /// The reason.
     Loopback(String),
+    /// The machines of agents, and where each part is.
+    Agents(String),
 }
 
 impl StudyNetwork {
@@ -41,6 +43,29 @@ impl StudyNetwork {
             why.push_str(&format!("; left out: {}", left_out.join("; ")));
         }
         Ok(Self::Loopback(why))
+    }
+
+    /// The machines of agents, which are as they are: a row that changes hosts, links or kernel
+    /// settings is an error. So is one with idle connections or another generator, which only this
+    /// machine has.
+    pub(crate) fn agents(study: &Study, places: String) -> Result<Self, String> {
+        let mut demanding = Self::demanding(study)?;
+        for row in &study.rows {
+            let RowSetting { cores, load, .. } = RowSetting::of(study, row)?;
+            let is_refused = cores.is_some() || load.idle > 0 || load.generator.is_foreign();
+            if is_refused && !demanding.contains(&row.name) {
+                demanding.push(row.name.clone());
+            }
+        }
+        match demanding.as_slice() {
+            [] => Ok(Self::Agents(places)),
+            rows => Err(format!(
+                "rows \"{}\" set kernel settings, processors, hosts, links, routes, idle \
+                 connections or another generator, which --host cannot: copy the study without \
+                 them, or run it without --host",
+                rows.join("\", \"")
+            )),
+        }
     }
 
     /// The rows that need hosts of their own.
@@ -71,9 +96,12 @@ impl StudyNetwork {
                 format!("hosts are network namespaces joined by veth pairs, with {congestion}")
             }
             Self::Loopback(why) => format!("all parts share loopback addresses: {why}"),
+            Self::Agents(places) => format!("{places}; {WHOLE}"),
         }
     }
 }
+
+const WHOLE: &str = "a part that has a machine for itself uses all of its processors";
 
 /// The setting of the congestion control.
 const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
@@ -126,6 +154,29 @@ set = { a = "2" }
         let names: Vec<&str> = study.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["one", "three"]);
         assert!(network.told().ends_with("left out: two"), "{}", network.told());
+    }
+
+    #[test]
+    fn rows_that_need_hosts_are_an_error_on_the_machines_of_agents() {
+        let study = Study::parse("s", STUDY).expect("a study");
+        let told = StudyNetwork::agents(&study, String::new()).err().unwrap_or_default();
+        assert!(told.starts_with("rows \"two\" set kernel settings"), "{told}");
+    }
+
+    #[test]
+    fn idle_connections_and_other_generators_are_an_error_on_the_machines_of_agents() {
+        for (sets, baseline, level) in [("load.idle", "0", "9"), ("generator", "weir load", "wrk")]
+        {
+            let of = format!("\"{sets}\"\nbaseline = \"{baseline}\"");
+            let text = STUDY
+                .replace("\"kernel\"\nbaseline = \"\"", &of)
+                .replace("net.core.somaxconn=9", level)
+                .replace("connections = 1", "connections = 1\nturn_ms = 1000");
+            let study = Study::parse("s", &text).expect("a study");
+            let told = StudyNetwork::agents(&study, String::new()).err().unwrap_or_default();
+            assert!(told.starts_with("rows \"two\" set"), "{sets}: {told}");
+            assert!(told.contains("idle connections or another generator"), "{told}");
+        }
     }
 
     #[test]

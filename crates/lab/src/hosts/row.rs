@@ -14,6 +14,19 @@ pub(crate) enum HostRole {
     Backend,
 }
 
+impl HostRole {
+    pub(crate) const ALL: [Self; 3] = [Self::Client, Self::Server, Self::Backend];
+
+    /// Its name in arguments and reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Backend => "backend",
+        }
+    }
+}
+
 /// The hosts of a row. Each row has its own, so that no row meets the leftovers of another (sockets
 /// in TIME_WAIT, for instance), and the traffic on an interface is that row's alone.
 pub(crate) struct RowHosts {
@@ -50,7 +63,7 @@ impl RowHosts {
     }
 
     fn make(&mut self, setting: &RowSetting, congestion: &str) -> Result<(), String> {
-        for role in [HostRole::Client, HostRole::Server, HostRole::Backend] {
+        for role in HostRole::ALL {
             let name = self.names.of(role).to_owned();
             if self.namespaces.iter().any(|(known, _)| *known == name) {
                 continue;

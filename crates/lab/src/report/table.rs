@@ -6,7 +6,7 @@ use crate::distribution::{LatencyEffects, QUANTILES};
 use crate::effect::{effect, level, ratio, told};
 use crate::factorial::{self, FactorialEffect};
 use crate::figures::{CAPACITY, CPU, P99, RATE, StudyColumn, columns};
-use crate::record::{ALL_CALLS, StudyRecord, Subject};
+use crate::record::{ALL_CALLS, AgentRecord, StudyRecord, Subject};
 
 /// Rows of cells; the first row is the head.
 pub(super) type Cells = Vec<Vec<String>>;
@@ -202,7 +202,9 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
     let load = &record.study.load;
     let machine = &record.machine;
     let programs = record.programs.iter().map(|program| program.version.as_str());
-    let placed = if load.pinned {
+    let placed = if !record.agents.is_empty() {
+        "latencies and rates are those of the client's clock alone"
+    } else if load.pinned {
         "server and generator on a processor each"
     } else {
         "server and generator share all processors"
@@ -223,6 +225,7 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         let count = record.searches.iter().map(|of| of.repeat + 1).max().unwrap_or_default();
         format!("{count} searches of each row, in steps of {} ms", search.step_ms)
     });
+    let of = if record.agents.is_empty() { "" } else { "this machine: " };
     let mut lines =
         vec![format!("{} blocks of turns of {} ms", record.complete_blocks(), load.turn_ms)];
     lines.extend(latency::explanation(record));
@@ -231,9 +234,10 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         connections,
         placed.to_owned(),
         record.hosts.clone(),
-        format!("{}, {} processors, {}", machine.processor, machine.processors, machine.system),
-        programs.collect::<Vec<_>>().join("; "),
+        format!("{of}{}, {} processors, {}", machine.processor, machine.processors, machine.system),
     ]);
+    lines.extend(record.agents.iter().map(agent));
+    lines.push(programs.collect::<Vec<_>>().join("; "));
     lines.extend(left_out(record));
     lines.extend_from_slice(&record.remarks);
     lines.extend([
@@ -241,6 +245,16 @@ pub(super) fn origin(record: &StudyRecord) -> Vec<String> {
         format!("repeat it: {}", record.command),
     ]);
     lines
+}
+
+fn agent(agent: &AgentRecord) -> String {
+    let AgentRecord { place, processor, processors, system, .. } = agent;
+    let (offset, error) = (agent.clock_offset_us / 1000.0, agent.clock_error_us / 1000.0);
+    format!(
+        "{} on {place}: {processor}, {processors} processors, {system}; its clock is \
+         {offset:+.3} ms ± {error:.3} ms from this machine's",
+        agent.parts.join(" and ")
+    )
 }
 
 /// The rows that were left out, with reasons.

@@ -93,6 +93,26 @@ mod tests {
     }
 
     #[test]
+    fn machines_of_agents_are_told_with_their_clocks() {
+        let mut record = record(8);
+        record.agents.push(crate::record::AgentRecord {
+            place: "10.0.0.3:7700".to_owned(),
+            parts: vec!["server".to_owned(), "backend".to_owned()],
+            system: "Linux 6.2".to_owned(),
+            processor: "another".to_owned(),
+            processors: 64,
+            clock_offset_us: -1500.0,
+            clock_error_us: 20.0,
+        });
+        let text = super::of(&record);
+        let lines = "\nthis machine: a processor, 2 processors, Linux 6.1\n\
+                     server and backend on 10.0.0.3:7700: another, 64 processors, Linux 6.2; its \
+                     clock is -1.500 ms ± 0.020 ms from this machine's\n";
+        assert!(text.contains(lines), "{text}");
+        assert!(!text.contains("server and generator"), "{text}");
+    }
+
+    #[test]
     fn a_report_of_doubtful_turns_begins_with_a_warning() {
         let mut record = record(8);
         for turn in record.turns.iter_mut().take(9) {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::role_host::RoleHost;
 use crate::gate::GateRule;
 use crate::record::StudyLooks;
 use crate::study::{BLOCKS_MIN, Study, StudyBlocks, StudySearch};
@@ -20,6 +21,9 @@ Options:
   --quick         fewer blocks, for a first look; --full (default): all of them
   --blocks N      so many blocks; the more, the narrower the intervals
   --out DIR       the folder for all results (default: weir-lab/STUDY)
+  --host PART=AT  the machine of client, server or backend (repeatable): ssh:[USER@]HOST[:WEIR], or
+                  IP:PORT of a weir lab agent; behind a comma, the address for the other parts
+  --token-file F  the secret of agents at IP:PORT
   --anyway        run a study on a machine that lacks what it needs, as processors or memory nodes
   --loopback      stay on loopback addresses; rows that need hosts are left out
   --row NAME      only this row, the first, and those that it refers to (repeatable)
@@ -61,6 +65,8 @@ pub struct RunArguments {
     pub(super) out: Option<PathBuf>,
     /// A bound on latency, for the search of the highest rate.
     pub(super) search: Option<String>,
+    pub(super) hosts: Vec<RoleHost>,
+    pub(super) token_file: Option<PathBuf>,
     pub(super) fail_if: Vec<GateRule>,
     /// The record of an earlier run.
     pub(super) baseline: Option<PathBuf>,
@@ -96,6 +102,8 @@ impl RunArguments {
                 "--stop-early" => arguments.stop_early = true,
                 "--search" => arguments.search = Some(value()?),
                 "--junit" => arguments.junit = Some(value()?.into()),
+                "--host" => arguments.add_host(&value()?)?,
+                "--token-file" => arguments.token_file = Some(value()?.into()),
                 "--out" => arguments.out = Some(value()?.into()),
                 option if option.starts_with("--wait-idle") => {
                     arguments.wait_idle = Some(wait_idle(option)?);
@@ -119,6 +127,9 @@ impl RunArguments {
             return Err(format!(
                 "--stop-early cannot be combined with --fail-if {rule}: searches follow the blocks"
             ));
+        }
+        if arguments.loopback && !arguments.hosts.is_empty() {
+            return Err("--loopback and --host exclude each other".to_owned());
         }
         if arguments.study.is_empty() && !arguments.help {
             return Err("a study is required".to_owned());
@@ -163,6 +174,17 @@ impl RunArguments {
 fn blocks(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count >= BLOCKS_MIN);
     count.ok_or_else(|| format!("--blocks {text}: at least {BLOCKS_MIN} are needed"))
+}
+
+impl RunArguments {
+    fn add_host(&mut self, word: &str) -> Result<(), String> {
+        let host = RoleHost::parse(word)?;
+        if self.hosts.iter().any(|known| known.role == host.role) {
+            return Err(format!("--host names the {} twice", host.role.name()));
+        }
+        self.hosts.push(host);
+        Ok(())
+    }
 }
 
 /// How long `--wait-idle` waits by default.

@@ -51,7 +51,7 @@ pub(super) fn count(
 }
 
 fn of_turn(running: &mut RunningSubject) -> Option<BTreeMap<String, f64>> {
-    let perf = attach(running.pid)?;
+    let perf = attach(running.pid?)?;
     // Without the pause, counts would be too low.
     PerfProcess::wait_for_begin();
     let turn = running.generator.turn();

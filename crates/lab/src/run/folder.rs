@@ -10,9 +10,10 @@ use processes::topology::ProcessorMap;
 use serde_json::Value;
 
 use super::RunArguments;
+use super::part::ServerOrder;
 use crate::record::StudyRecord;
 use crate::report;
-use crate::study::{BUILT_IN, BackendAddress, RowSetting, Study, StudyLoad, StudyPlaces, StudyRow};
+use crate::study::{BUILT_IN, StudyPlaces};
 
 /// The sizes in KB of the files in a server's folder.
 const FILES_KB: [usize; 4] = [0, 1, 10, 100];
@@ -61,31 +62,15 @@ impl ServerFolder {
         &self.path
     }
 
-    /// The port that a load uses.
-    pub(super) fn port_of(&self, load: &StudyLoad) -> u16 {
-        if load.tls { self.tls_port } else { self.port }
-    }
-
     pub(crate) fn configuration(&self) -> PathBuf {
         self.path.join("server.conf")
     }
 
-    /// Writes the configuration of a row. The server stays in the foreground, with its own pid file
-    /// and log.
-    pub(super) fn write(
-        &self,
-        study: &Study,
-        row: &StudyRow,
-        front: Ipv4Addr,
-        backends: &[BackendAddress],
-    ) -> Result<(), String> {
+    /// Writes a configuration. The server stays in the foreground, with its own pid file and log.
+    pub(super) fn write(&self, order: &ServerOrder) -> Result<(), String> {
         let dir = &self.path.display().to_string();
         let own = format!("daemon off; pid \"{dir}/pid\"; error_log \"{dir}/error.log\";\n");
-        let (listen, listen_tls) =
-            (SocketAddrV4::new(front, self.port), SocketAddrV4::new(front, self.tls_port));
-        let processors = processors(study, row)?;
-        let places = StudyPlaces { listen, listen_tls, dir, backends, processors };
-        let text = study.configuration(row, places);
+        let text = self.fill(order)?;
         if text.contains(CERTIFICATE) {
             certificate::make(&self.path.join(KEY), &self.path.join(CERTIFICATE))?;
         }
@@ -95,14 +80,27 @@ impl ServerFolder {
         write(&self.configuration(), own + &text)
     }
 
-    /// The generator's options with the folder's name; writes the list of paths if they name it.
-    pub(super) fn options(&self, load: &StudyLoad) -> Result<Vec<String>, String> {
-        if load.options.iter().any(|word| word.ends_with(VARIED)) {
-            let lines = (0..VARIED_PATHS).map(|number| format!("{}?i={number}\n", load.path));
+    /// A configuration with this folder and its ports.
+    fn fill(&self, order: &ServerOrder) -> Result<String, String> {
+        let address = |port| SocketAddrV4::new(order.listen, port);
+        let (listen, listen_tls) = (address(self.port), address(self.tls_port));
+        let dir = &self.path.display().to_string();
+        let processors = match order.processors {
+            0 => ProcessorMap::of_this_machine()?.count(),
+            some => some,
+        };
+        let places = StudyPlaces { listen, listen_tls, dir, backends: &[], processors };
+        Ok(places.fill(&order.text))
+    }
+
+    /// A generator's options with the folder's name; writes the list of paths if they name it.
+    pub(super) fn options(&self, options: &[String], path: &str) -> Result<Vec<String>, String> {
+        if options.iter().any(|word| word.ends_with(VARIED)) {
+            let lines = (0..VARIED_PATHS).map(|number| format!("{path}?i={number}\n"));
             write(&self.path.join(VARIED), lines.collect::<String>())?;
         }
         let dir = self.path.display().to_string();
-        Ok(load.options.iter().map(|word| word.replace("%%dir%%", &dir)).collect())
+        Ok(options.iter().map(|word| word.replace("%%dir%%", &dir)).collect())
     }
 }
 
@@ -119,13 +117,6 @@ const VARIED_PATHS: usize = 50_000;
 
 fn write(file: &Path, text: String) -> Result<(), String> {
     fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
-}
-
-/// The number of processors that a row's server may use.
-fn processors(study: &Study, row: &StudyRow) -> Result<usize, String> {
-    let machine = ProcessorMap::of_this_machine()?;
-    let cores = RowSetting::of(study, row)?.cores;
-    Ok(cores.map_or(machine.count(), |cores| cores.place(&machine).server.len()))
 }
 
 /// Removes the folders of processes that no longer exist.

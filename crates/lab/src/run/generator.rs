@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::distribution::LatencyCounts;
@@ -15,9 +16,11 @@ use crate::figures::MeasuredRun;
 use crate::study::StudySearch;
 
 /// The parameters of the generator's turns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct GeneratorTurn {
     /// The words before the command that place it on a host and a processor.
+    #[serde(skip)]
     pub(crate) placed: Vec<String>,
     pub(crate) connections: u32,
     pub(crate) turn_ms: u64,
@@ -25,6 +28,7 @@ pub(crate) struct GeneratorTurn {
     pub(crate) options: Vec<String>,
     pub(crate) url: String,
     /// Further URLs of the same server, requested in turn with it.
+    #[serde(default)]
     pub(crate) further_urls: Vec<String>,
 }
 

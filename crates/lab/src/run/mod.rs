@@ -9,12 +9,15 @@ mod calls;
 pub(crate) mod folder;
 mod foreign;
 pub(crate) mod generator;
+pub(crate) mod here;
 mod idle;
+mod machines;
 mod measure;
+pub(crate) mod part;
 pub(crate) mod program;
+mod role_host;
 mod searches;
 mod subject;
-mod turn_generator;
 mod turns;
 
 use std::ffi::OsString;
@@ -22,15 +25,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
 use folder::StudyFolder;
+use machines::StudyMachines;
 use processes::topology::ProcessorMap;
 use program::ServerProgram;
 use turns::TurnSettings;
 
+use crate::agent::AgentToken;
 use crate::baseline::StoredBaseline;
 use crate::gate::{self, GateVerdict};
 use crate::hosts::StudyNetwork;
@@ -72,34 +77,26 @@ pub fn run(
         return Err(format!("{lacking}; --anyway runs it on this one"));
     }
     arguments.add_search(&mut study)?;
-    let network = StudyNetwork::choose(&mut study, arguments.loopback)?;
+    let machines = machines(arguments, weir, &study)?;
+    let network = network(arguments, &machines, &mut study)?;
+    if study.search.is_some() {
+        machines.check_search()?;
+    }
     if arguments.profile {
+        machines.check_profile()?;
         profile::check()?;
     }
-    let programs = ServerProgram::all(arguments, weir)?;
+    let servers = machines.servers();
+    let programs = ServerProgram::all(arguments, &*servers)?;
     for program in &programs {
-        program.check(&study)?;
+        program.check(&study, &*servers)?;
     }
-    let left_out = foreign::left_out(&study, programs.len())?;
     let folder = StudyFolder::open(arguments)?;
-    let blocks = arguments.blocks_of(&study.blocks);
     let new = StudyRecord {
-        format: FORMAT.to_owned(),
-        name: arguments.study.clone(),
         command: command(words),
-        machine: machine(),
         hosts: [network.told()].into_iter().chain(lacking).collect::<Vec<_>>().join("; "),
-        programs: programs.iter().map(|program| program.record.clone()).collect(),
-        blocks,
-        turns: Vec::new(),
-        calls: Vec::new(),
-        profiles: Vec::new(),
-        searches: Vec::new(),
-        looks: arguments.looks(blocks),
-        baseline: None,
-        left_out,
-        remarks: foreign::versions(&study)?,
-        study,
+        agents: machines.records(),
+        ..new_record(arguments, study, &programs)?
     };
     let stored = arguments.baseline.as_deref().map(StoredBaseline::read).transpose()?;
     stored.iter().try_for_each(|stored| stored.check(&new))?;
@@ -107,7 +104,7 @@ pub fn run(
     let of_search = |search: &StudySearch| if arguments.quick { search.quick } else { search.full };
     let searches = record.study.search.as_ref().map_or(0, of_search);
     let with = TurnSettings {
-        weir,
+        machines: &machines,
         wait_idle: arguments.wait_idle,
         profile: arguments.profile,
         interrupted,
@@ -126,6 +123,34 @@ pub fn run(
     record.baseline = stored.and_then(|stored| stored.compare(&record));
     folder.write_reports(&record)?;
     report(&record, arguments, &folder)
+}
+
+/// A record without turns, of this machine alone.
+fn new_record(
+    arguments: &RunArguments,
+    study: Study,
+    programs: &[ServerProgram],
+) -> Result<StudyRecord, String> {
+    let blocks = arguments.blocks_of(&study.blocks);
+    Ok(StudyRecord {
+        format: FORMAT.to_owned(),
+        name: arguments.study.clone(),
+        command: String::new(),
+        machine: MachineRecord::of_this_machine(),
+        hosts: String::new(),
+        agents: Vec::new(),
+        programs: programs.iter().map(|program| program.record.clone()).collect(),
+        blocks,
+        turns: Vec::new(),
+        calls: Vec::new(),
+        profiles: Vec::new(),
+        searches: Vec::new(),
+        looks: arguments.looks(blocks),
+        baseline: None,
+        left_out: foreign::left_out(&study, programs.len())?,
+        remarks: foreign::versions(&study)?,
+        study,
+    })
 }
 
 /// The report for the terminal, with the results of all limits.
@@ -159,6 +184,27 @@ fn was_interrupted(interrupted: &AtomicBool) -> bool {
     is_set()
 }
 
+/// The machines of the study's parts.
+fn machines(arguments: &RunArguments, weir: &Path, study: &Study) -> Result<StudyMachines, String> {
+    let mut machines = StudyMachines::here(weir, study.backend.count > 0);
+    let token = arguments.token_file.as_deref().map(AgentToken::read).transpose()?;
+    let programs = arguments.servers.iter().filter(|name| *name != "weir").cloned();
+    let programs: Vec<String> = programs.collect();
+    machines.connect(&arguments.hosts, token.as_ref(), &programs)?;
+    Ok(machines)
+}
+
+fn network(
+    arguments: &RunArguments,
+    machines: &StudyMachines,
+    study: &mut Study,
+) -> Result<StudyNetwork, String> {
+    match machines.are_several() {
+        true => StudyNetwork::agents(study, machines.told()),
+        false => StudyNetwork::choose(study, arguments.loopback),
+    }
+}
+
 /// A built-in study, or one from a file.
 fn read(name: &str) -> Result<Study, String> {
     if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
@@ -180,20 +226,6 @@ fn command(words: &[OsString]) -> String {
         .chain(words)
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-fn machine() -> MachineRecord {
-    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let processor = text("/proc/cpuinfo");
-    let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
-    let processor = processor.and_then(|line| line.split_once(':')).map_or("", |(_, name)| name);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    MachineRecord {
-        system: format!("Linux {}", text("/proc/sys/kernel/osrelease").trim()),
-        processor: processor.trim().to_owned(),
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
-        began_unix_s: now.map_or(0, |time| time.as_secs()),
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use super::RunArguments;
 use super::folder::ServerFolder;
+use super::part::{PartMachine, PartPlace, ServerOrder};
 use crate::record::ProgramRecord;
 use crate::study::{BackendAddress, Study};
 
@@ -22,10 +23,15 @@ pub(crate) struct ServerProgram {
 const NGINX: &str = "/usr/sbin/nginx";
 
 impl ServerProgram {
-    pub(super) fn all(arguments: &RunArguments, weir: &Path) -> Result<Vec<Self>, String> {
-        let found: Result<Vec<Self>, String> =
-            arguments.servers.iter().map(|name| Self::find(name, weir)).collect();
-        let mut all = found?;
+    /// The programs on the machine of servers.
+    pub(super) fn all(
+        arguments: &RunArguments,
+        machine: &dyn PartMachine,
+    ) -> Result<Vec<Self>, String> {
+        let found = |name: &String| {
+            machine.program(name).map(|record| Self { path: (&record.path).into(), record })
+        };
+        let mut all = arguments.servers.iter().map(found).collect::<Result<Vec<Self>, String>>()?;
         if let [first, second] = &mut all[..]
             && first.record.name == second.record.name
         {
@@ -60,35 +66,43 @@ impl ServerProgram {
     }
 
     /// Tests the configuration of each row of the study with this program.
-    pub(super) fn check(&self, study: &Study) -> Result<(), String> {
+    pub(super) fn check(&self, study: &Study, machine: &dyn PartMachine) -> Result<(), String> {
         let rows = study.rows.iter().filter(|row| !row.direct && self.record.can_have(row));
         for row in rows {
-            let folder = ServerFolder::new()?;
             // nginx binds the addresses even to test a configuration, so they must exist on this
             // host.
             let any = BackendAddress::of_http(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
-            folder.write(study, row, Ipv4Addr::LOCALHOST, &vec![any; study.backend.count])?;
-            let mut command = self.command(&folder);
-            let output = command.arg("-t").stdin(Stdio::null()).output();
-            let output = output.map_err(|error| format!("{}: {error}", self.path.display()))?;
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let (name, row) = (&self.record.name, &row.name);
-                return Err(format!("{name} refuses row \"{row}\":\n{}", said.trim_end()));
-            }
+            let order = ServerOrder {
+                program: self.record.path.clone(),
+                text: study.text(row, &vec![any; study.backend.count]),
+                listen: Ipv4Addr::LOCALHOST,
+                tls: false,
+                processors: 0,
+                place: PartPlace::Anywhere,
+                counted: Vec::new(),
+            };
+            machine.test(&order).map_err(|said| {
+                format!("{} refuses row \"{}\":\n{said}", self.record.name, row.name)
+            })?;
         }
         Ok(())
     }
 
-    fn command(&self, folder: &ServerFolder) -> Command {
-        let mut command = Command::new(&self.path);
+    /// Tests the configuration in a folder; an error is what the program said.
+    pub(super) fn test(program: &Path, folder: &ServerFolder) -> Result<(), String> {
+        let mut command = Command::new(program);
         command.arg("-p").arg(folder.path()).arg("-c").arg(folder.configuration());
-        command
+        let output = command.arg("-t").stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()),
+        }
     }
 }
 
 /// The file of a program in PATH.
-pub(super) fn in_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok())
 }

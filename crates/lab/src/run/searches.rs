@@ -9,7 +9,7 @@ use statistics::SplitMix;
 use super::program::ServerProgram;
 use super::subject::SubjectGround;
 use super::turns::{self, TurnSettings};
-use crate::hosts::StudyNetwork;
+use crate::hosts::{HostRole, StudyNetwork};
 use crate::progress;
 use crate::record::{SearchRecord, StudyRecord};
 
@@ -25,10 +25,9 @@ pub(super) fn take(
     let first = complete(record);
     record.searches.retain(|search| search.repeat < first);
     let mut random = SplitMix::new(record.machine.began_unix_s + first as u64);
-    let (study, cores) = (record.study.clone(), turns::cores(&record.study)?);
+    let study = record.study.clone();
     for repeat in first..with.searches {
-        let cores = cores.as_ref();
-        let ground = SubjectGround { study: &study, network, weir: with.weir, cores };
+        let ground = SubjectGround { study: &study, network, machines: with.machines };
         let mut subjects = turns::start(&ground, programs, record, with)?;
         random.shuffle(&mut subjects);
         let count = subjects.len();
@@ -36,7 +35,8 @@ pub(super) fn take(
             with.go_on()?;
             let (repeat, repeats) = (repeat + 1, with.searches);
             progress::show(&format!("search {} of {count}, {repeat} of {repeats} ", number + 1));
-            let found = running.turn.search(with.weir, &search);
+            let client = with.machines.this_machine(HostRole::Client, &running.hosts);
+            let found = client.search(&running.load, &search);
             let (rate, steps) = found.map_err(|why| turns::named(record, running, &why))?;
             let (program, row) = (running.subject.program, running.subject.row);
             record.searches.push(SearchRecord { program, row, repeat: repeat - 1, rate, steps });

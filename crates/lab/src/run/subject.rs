@@ -1,53 +1,45 @@
 //! A row of a program while it runs: its hosts, its backends and its server.
 
-use std::net::SocketAddrV4;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
-use processes::server::{Cores, MeasuredServer, pinned_to};
 use processes::topology::ProcessorMap;
 
-use super::backend::StudyBackend;
-use super::folder::ServerFolder;
 use super::generator::GeneratorTurn;
 use super::idle::IdleHolders;
+use super::machines::StudyMachines;
+use super::part::{
+    BackendOrder, GeneratingPart, GeneratorOrder, PartPlace, ServerOrder, ServingPart,
+};
 use super::program::ServerProgram;
-use super::turn_generator::TurnGenerator;
 use crate::hosts::{HostRole, RowHosts, StudyNetwork};
 use crate::record::Subject;
-use crate::study::{PlacedCores, RowSetting, Study, StudyLoad, StudyRow};
+use crate::study::{PlacedCores, RowSetting, Study, StudyBackends, StudyLoad, StudyRow};
 
 /// The inputs for starting a subject, besides its row.
 pub(super) struct SubjectGround<'g> {
     pub(super) study: &'g Study,
     pub(super) network: &'g StudyNetwork,
-    pub(super) weir: &'g Path,
-    /// `None` if the system places all processes.
-    pub(super) cores: Option<&'g Cores>,
-}
-
-/// Where the parts of a row run.
-struct SubjectPlace<'h> {
-    hosts: &'h RowHosts,
-    /// `None` if the system places all processes.
-    cores: Option<PlacedCores>,
+    pub(super) machines: &'g StudyMachines,
 }
 
 /// A running server, or a backend that is measured in its place.
 pub(super) struct RunningSubject {
     pub(super) subject: Subject,
-    /// The process whose CPU time counts.
-    pub(super) pid: u32,
-    pub(super) turn: GeneratorTurn,
-    pub(super) generator: TurnGenerator,
+    /// The process whose CPU time counts, if it runs on this machine.
+    pub(super) pid: Option<u32>,
+    pub(super) load: GeneratorOrder,
+    pub(super) generator: Box<dyn GeneratingPart>,
     /// The number of idle connections that the row has.
     idle_count: u32,
     /// They are opened after the first turn.
     pub(super) idle: Option<IdleHolders>,
     // Dropped before its backends.
-    _server: Option<(MeasuredServer, ServerFolder)>,
-    pub(super) backends: Vec<StudyBackend>,
+    pub(super) server: Option<Box<dyn ServingPart>>,
+    pub(super) backends: Vec<Box<dyn ServingPart>>,
+    /// The part whose resources count.
+    pub(super) measured: HostRole,
     // Dropped last: all other parts run on these hosts.
-    hosts: RowHosts,
+    pub(super) hosts: RowHosts,
 }
 
 impl RunningSubject {
@@ -57,96 +49,132 @@ impl RunningSubject {
         program: &ServerProgram,
         row: &StudyRow,
     ) -> Result<Self, String> {
-        let mut setting = RowSetting::of(ground.study, row)?;
-        let hosts = RowHosts::new(ground.network, &setting, row.direct)?;
-        let place = SubjectPlace { hosts: &hosts, cores: ground.cores_of(&setting)? };
-        let backends = ground.backends(&place)?;
-        let (pid, address, server) = match backends.first().filter(|_| row.direct) {
-            Some(backend) => (backend.pid(), backend.address.http, None),
-            None => {
-                let (server, folder) =
-                    ground.server(&place, &backends, program, (row, &setting.load))?;
-                setting.load.options = folder.options(&setting.load)?;
-                let port = folder.port_of(&setting.load);
-                let address = SocketAddrV4::new(hosts.front, port);
-                (server.pid(), address, Some((server, folder)))
+        let setting = RowSetting::of(ground.study, row)?;
+        let mut hosts = RowHosts::new(ground.network, &setting, row.direct)?;
+        ground.machines.address(&mut hosts, row.direct)?;
+        let cores = cores(&setting)?;
+        let backends = ground.backends(&hosts, cores.as_ref())?;
+        let server = match row.direct {
+            true => None,
+            false => {
+                let order = ground.order(&hosts, &backends, program, (row, &setting.load));
+                let order = placed(order, ground.place(HostRole::Server, cores.as_ref()));
+                Some(ground.machines.of(HostRole::Server, &hosts).server(&order)?)
             }
         };
-        let mut turn = turn(&setting.load, address, place.words(HostRole::Client));
-        if setting.cores.is_some() {
-            turn.options.push(format!("-t{}", place.threads(setting.load.connections)));
-        }
+        let measured = if row.direct { HostRole::Backend } else { HostRole::Server };
+        let front = server.as_deref().or(backends.first().map(|backend| &**backend));
+        let front = front.ok_or("direct needs a backend")?;
+        let (pid, turn) = (front.pid(), turn(&setting.load, front.address().http));
+        let place = ground.place(HostRole::Client, cores.as_ref());
+        let load = GeneratorOrder { kind: setting.load.generator, turn, place };
         hosts.wait_for_links()?;
-        let generator = TurnGenerator::start(&turn, &setting.load, ground.weir)?;
+        let generator = ground.machines.of(HostRole::Client, &hosts).generator(&load)?;
         let (idle_count, idle) = (setting.load.idle, None);
-        let _server = server;
-        Ok(Self { subject, pid, turn, generator, idle_count, idle, _server, backends, hosts })
+        Ok(Self {
+            subject,
+            pid,
+            load,
+            generator,
+            idle_count,
+            idle,
+            server,
+            backends,
+            measured,
+            hosts,
+        })
+    }
+
+    /// The part whose resources count.
+    pub(super) fn front(&mut self) -> Option<&mut Box<dyn ServingPart>> {
+        self.server.as_mut().or(self.backends.first_mut())
     }
 
     /// Opens the row's idle connections. The server has been at work by then, so that its memory
     /// grows for them alone.
-    pub(super) fn open_idle(&mut self, weir: &Path) -> Result<(), String> {
+    pub(super) fn open_idle(&mut self, machines: &StudyMachines) -> Result<(), String> {
         if self.idle_count > 0 {
-            let (count, client) = (self.idle_count.into(), (&self.turn, &self.hosts.sources[..]));
-            self.idle = Some(IdleHolders::open(count, client, weir, self.pid)?);
+            let pid = self.pid.ok_or("idle connections need all parts on this machine")?;
+            let client = machines.this_machine(HostRole::Client, &self.hosts);
+            let turn = client.placed_turn(&self.load)?;
+            let from = (&turn, &self.hosts.sources[..]);
+            self.idle = Some(IdleHolders::open(self.idle_count.into(), from, &client.weir, pid)?);
         }
         Ok(())
     }
 }
 
 impl SubjectGround<'_> {
-    /// The processors of a row: those that it chooses, or one each if the study is pinned.
-    fn cores_of(&self, setting: &RowSetting) -> Result<Option<PlacedCores>, String> {
-        if let Some(cores) = setting.cores {
-            return Ok(Some(cores.place(&ProcessorMap::of_this_machine()?)));
-        }
-        let one_each =
-            |cores: &Cores| PlacedCores { server: vec![cores.server], load: vec![cores.load] };
-        Ok(self.cores.map(one_each))
-    }
-
-    fn backends(&self, place: &SubjectPlace<'_>) -> Result<Vec<StudyBackend>, String> {
-        let (placed, hosts) = (place.words(HostRole::Backend), place.hosts);
-        let start = |_| StudyBackend::start(self.weir, &placed, hosts.back, &self.study.backend);
-        (0..self.study.backend.count).map(start).collect()
-    }
-
-    fn server(
+    fn backends(
         &self,
-        place: &SubjectPlace<'_>,
-        backends: &[StudyBackend],
+        hosts: &RowHosts,
+        cores: Option<&PlacedCores>,
+    ) -> Result<Vec<Box<dyn ServingPart>>, String> {
+        let StudyBackends { count, options, udp } = &self.study.backend;
+        let order = BackendOrder {
+            listen: hosts.back,
+            options: options.clone(),
+            udp: *udp,
+            place: self.place(HostRole::Backend, cores),
+            counted: self.counted(&[hosts.back]),
+        };
+        let machine = self.machines.of(HostRole::Backend, hosts);
+        (0..*count).map(|_| machine.backend(&order)).collect()
+    }
+
+    /// A server on all processors of its machine.
+    fn order(
+        &self,
+        hosts: &RowHosts,
+        backends: &[Box<dyn ServingPart>],
         program: &ServerProgram,
         (row, load): (&StudyRow, &StudyLoad),
-    ) -> Result<(MeasuredServer, ServerFolder), String> {
-        let folder = ServerFolder::new()?;
-        let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
-        folder.write(self.study, row, place.hosts.front, &addresses)?;
-        let placed = place.words(HostRole::Server);
-        let (file, port) = (folder.configuration(), folder.port_of(load));
-        let server = MeasuredServer::behind(&placed, &program.path, &file, port)?;
-        Ok((server, folder))
-    }
-}
-
-impl SubjectPlace<'_> {
-    /// The words before a command that place it on a host and processors.
-    fn words(&self, role: HostRole) -> Vec<String> {
-        let mut words = self.hosts.enter(role);
-        if let Some(cores) = &self.cores {
-            let is_server = role == HostRole::Server;
-            words.extend(pinned_to(if is_server { &cores.server } else { &cores.load }));
+    ) -> ServerOrder {
+        let addresses: Vec<_> = backends.iter().map(|backend| backend.address()).collect();
+        let backs = addresses.iter().map(|address| *address.http.ip());
+        ServerOrder {
+            program: program.record.path.clone(),
+            text: self.study.text(row, &addresses),
+            listen: hosts.front,
+            tls: load.tls,
+            processors: 0,
+            place: PartPlace::Anywhere,
+            counted: self.counted(&backs.chain([hosts.front]).collect::<Vec<_>>()),
         }
-        words
     }
 
-    /// The threads of the generator: one for each of its processors.
-    fn threads(&self, connections: u32) -> usize {
-        let processors = self.cores.as_ref().map_or(1, |cores| cores.load.len());
-        processors.clamp(1, connections as usize)
+    /// The processors of a part: those that its row chooses, or those of its machine.
+    fn place(&self, role: HostRole, cores: Option<&PlacedCores>) -> PartPlace {
+        match (cores, role) {
+            (Some(cores), HostRole::Server) => PartPlace::Cores(cores.server.clone()),
+            (Some(cores), _) => PartPlace::Cores(cores.load.clone()),
+            (None, _) => self.machines.place(role, self.study.load.pinned),
+        }
+    }
+
+    /// The addresses whose interfaces count: a namespace has no other traffic.
+    fn counted(&self, addresses: &[Ipv4Addr]) -> Vec<Ipv4Addr> {
+        if self.machines.are_several() { addresses.to_vec() } else { Vec::new() }
     }
 }
 
-fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> GeneratorTurn {
+/// The processors that a row chooses on this machine.
+fn cores(setting: &RowSetting) -> Result<Option<PlacedCores>, String> {
+    match setting.cores {
+        Some(cores) => Ok(Some(cores.place(&ProcessorMap::of_this_machine()?))),
+        None => Ok(None),
+    }
+}
+
+fn placed(order: ServerOrder, place: PartPlace) -> ServerOrder {
+    let processors = match &place {
+        PartPlace::Cores(cores) => cores.len(),
+        _ => 0,
+    };
+    ServerOrder { place, processors, ..order }
+}
+
+fn turn(load: &StudyLoad, address: SocketAddrV4) -> GeneratorTurn {
     let url = |path: &str| match load.udp {
         true => format!("udp://{address}"),
         false if load.tls => format!("https://{address}{path}"),
@@ -155,7 +183,7 @@ fn turn(load: &StudyLoad, address: SocketAddrV4, placed: Vec<String>) -> Generat
     let mut urls = load.paths().map(url);
     let close = load.close.then(|| "--close".to_owned());
     GeneratorTurn {
-        placed,
+        placed: Vec::new(),
         connections: load.connections,
         turn_ms: load.turn_ms,
         options: close.into_iter().chain(load.options.iter().cloned()).collect(),

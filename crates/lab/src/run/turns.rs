@@ -1,34 +1,30 @@
 //! Blocks of turns. Each block has one turn of every row of every program, in random order, so that
 //! disturbances of the machine affect all of them alike.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use processes::machine;
-use processes::server::Cores;
 use statistics::SplitMix;
 
 use super::idle::IdleHolders;
+use super::machines::StudyMachines;
 use super::program::ServerProgram;
 use super::subject::{RunningSubject, SubjectGround};
 use super::{calls, measure};
 use crate::figures::MeasuredRun;
 use crate::gate::GateRule;
-use crate::hosts::StudyNetwork;
+use crate::hosts::{HostRole, StudyNetwork};
 use crate::profile::{self, ProfileRecord};
 use crate::progress;
 use crate::record::{BLOCKS_OF_A_START, LeftOutRecord, StudyRecord, Subject, TurnRecord};
 use crate::sequential;
-use crate::study::Study;
 
 /// The most repeats of a disturbed turn.
 const REPEATS_MAX: usize = 2;
 
 /// What turns are taken with.
 pub(super) struct TurnSettings<'t> {
-    /// This program, which is also the generator.
-    pub(super) weir: &'t Path,
+    pub(super) machines: &'t StudyMachines,
     /// How long to wait while the machine is busy, before each block.
     pub(super) wait_idle: Option<Duration>,
     /// Whether to take profiles, unless the record already has them.
@@ -65,17 +61,16 @@ pub(super) fn take(
     if is_over && !profiles {
         return Ok(());
     }
-    let (study, cores) = (record.study.clone(), cores(&record.study)?);
-    let cores = cores.as_ref();
-    let ground = SubjectGround { study: &study, network, weir: with.weir, cores };
+    let study = record.study.clone();
+    let ground = SubjectGround { study: &study, network, machines: with.machines };
     let mut subjects = start(&ground, programs, record, with)?;
     if !record.study.load.errors {
-        probe(record, &subjects, with.weir)?;
+        probe(record, &subjects, with.machines)?;
     }
     // Generators that are compared are meant to be the limit.
-    let pinned = cores.is_some() && !record.study.compares_generators();
-    warm_up(record, &mut subjects)?;
-    let left_out = open_idle(record, &mut subjects, with.weir)?;
+    let pinned = record.study.load.pinned && !record.study.compares_generators();
+    warm_up(record, &mut subjects, with.machines)?;
+    let left_out = open_idle(record, &mut subjects, with.machines)?;
     record.left_out.extend(left_out);
     let (begun, mut random) = (Instant::now(), SplitMix::new(record.machine.began_unix_s));
     let end = if is_over { first } else { record.blocks };
@@ -85,13 +80,13 @@ pub(super) fn take(
             record.remarks.extend(closed);
             subjects.clear();
             subjects = start(&ground, programs, record, with)?;
-            warm_up(record, &mut subjects)?;
-            if let Some(out) = open_idle(record, &mut subjects, with.weir)?.first() {
+            warm_up(record, &mut subjects, with.machines)?;
+            if let Some(out) = open_idle(record, &mut subjects, with.machines)?.first() {
                 return Err(format!("row \"{}\": {}", record.rows()[out.row].name, out.why));
             }
         }
         if let Some(limit) = with.wait_idle {
-            machine::wait_until_quiet(limit, &mut |shares| {
+            with.machines.wait_until_quiet(limit, &mut |shares| {
                 progress::wait(shares);
                 with.go_on().is_ok()
             })?;
@@ -99,8 +94,8 @@ pub(super) fn take(
         random.shuffle(&mut subjects);
         for running in &mut subjects {
             with.go_on()?;
-            let taken =
-                TakenTurn::take(running, pinned).map_err(|why| named(record, running, &why))?;
+            let taken = TakenTurn::take(running, with.machines, pinned);
+            let taken = taken.map_err(|why| named(record, running, &why))?;
             record.turns.push(taken.record(running.subject, block));
         }
         let is_decided = sequential::is_decided(record, with.fail_if);
@@ -141,13 +136,14 @@ fn profiled(running: &mut RunningSubject) -> ProfileRecord {
     let Subject { program, row } = running.subject;
     let generator = &mut running.generator;
     let mut turn = || generator.turn().map(|measured| measured.requests);
-    let profile = profile::take(running.pid, running.turn.turn_ms, &mut turn);
+    let profile = match running.pid {
+        Some(pid) => profile::take(pid, running.load.turn.turn_ms, &mut turn),
+        None => ProfileRecord {
+            failure: Some("it runs on another machine".to_owned()),
+            ..ProfileRecord::default()
+        },
+    };
     ProfileRecord { program, row, ..profile }
-}
-
-/// The processors of server and generator if they are pinned.
-pub(super) fn cores(study: &Study) -> Result<Option<Cores>, String> {
-    study.load.pinned.then(Cores::of_this_machine).transpose()
 }
 
 pub(super) fn start(
@@ -161,6 +157,7 @@ pub(super) fn start(
         let rows = ground.study.rows.iter().enumerate();
         for (row, said) in rows.filter(|(row, _)| record.has(Subject { program, row: *row })) {
             with.go_on()?;
+            ground.machines.keep_alive()?;
             let started = RunningSubject::start(ground, Subject { program, row }, of, said);
             subjects.push(started.map_err(|why| {
                 format!("row \"{}\" does not start with {}: {why}", said.name, of.record.name)
@@ -171,14 +168,19 @@ pub(super) fn start(
 }
 
 /// Sends one request to each subject: measuring a server that replies with errors would be useless.
-fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Result<(), String> {
+fn probe(
+    record: &StudyRecord,
+    subjects: &[RunningSubject],
+    machines: &StudyMachines,
+) -> Result<(), String> {
     let mut wrong = Vec::new();
-    for running in subjects.iter().filter(|running| running.turn.has_statuses()) {
-        let status = running.turn.probe(weir).map_err(|why| named(record, running, &why))?;
+    for running in subjects.iter().filter(|running| running.load.turn.has_statuses()) {
+        let client = machines.of(HostRole::Client, &running.hosts);
+        let status = client.probe(&running.load).map_err(|why| named(record, running, &why))?;
         if !status.starts_with('2') {
             let Subject { program, row } = running.subject;
             let (row, program) = (&record.rows()[row].name, &record.programs[program].name);
-            let path = running.turn.path();
+            let path = running.load.turn.path();
             wrong
                 .push(format!("row \"{row}\": GET {path} was answered with {status} by {program}"));
         }
@@ -192,9 +194,13 @@ fn probe(record: &StudyRecord, subjects: &[RunningSubject], weir: &Path) -> Resu
 const ERRORS_HINT: &str = "a study that expects this says errors = true below [load]";
 
 /// One turn whose figures are not used: connections, caches and the processor's frequency settle.
-fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), String> {
+fn warm_up(
+    record: &StudyRecord,
+    subjects: &mut [RunningSubject],
+    machines: &StudyMachines,
+) -> Result<(), String> {
     for running in subjects {
-        let turn = TakenTurn::take(running, false);
+        let turn = TakenTurn::take(running, machines, false);
         turn.map_err(|why| named(record, running, &why))?;
     }
     Ok(())
@@ -205,12 +211,12 @@ fn warm_up(record: &StudyRecord, subjects: &mut [RunningSubject]) -> Result<(), 
 fn open_idle(
     record: &StudyRecord,
     subjects: &mut Vec<RunningSubject>,
-    weir: &Path,
+    machines: &StudyMachines,
 ) -> Result<Vec<LeftOutRecord>, String> {
     let (mut open, mut left_out) = (Vec::new(), Vec::new());
     for mut running in subjects.drain(..) {
         let Subject { program, row } = running.subject;
-        match running.open_idle(weir) {
+        match running.open_idle(machines) {
             Ok(()) => open.push(running),
             Err(why) if row == 0 => return Err(named(record, &running, &why)),
             Err(why) => left_out.push(LeftOutRecord { program, row, why }),
@@ -254,10 +260,14 @@ struct TakenTurn {
 
 impl TakenTurn {
     /// `pinned`: server and generator have a processor each.
-    fn take(running: &mut RunningSubject, pinned: bool) -> Result<Self, String> {
+    fn take(
+        running: &mut RunningSubject,
+        machines: &StudyMachines,
+        pinned: bool,
+    ) -> Result<Self, String> {
         let (mut repeats, mut all_errors) = (0, 0);
         loop {
-            let measured = measure::turn(running)?;
+            let measured = measure::turn(running, machines)?;
             all_errors += measured.errors;
             let marks = measure::marks(&measured, pinned);
             if marks.is_empty() || repeats == REPEATS_MAX {

@@ -90,12 +90,8 @@ impl StudyLoad {
 
     /// The first problem.
     pub(super) fn problem(&self) -> Option<String> {
-        if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
-            return Some(format!("load.connections must be from 1 to {CONNECTIONS_MAX}"));
-        }
-        if !TURN_MS.contains(&self.turn_ms) {
-            let (from, to) = (TURN_MS.start(), TURN_MS.end());
-            return Some(format!("load.turn_ms must be from {from} to {to}"));
+        if let Some(problem) = extent_problem(self.connections, self.turn_ms) {
+            return Some(problem);
         }
         if self.idle > IDLE_MAX {
             return Some(format!("load.idle must be at most {IDLE_MAX}"));
@@ -122,6 +118,18 @@ impl StudyLoad {
         let lack = lacks.into_iter().find(|(lacks, _)| *lacks).filter(|_| kind.is_foreign());
         lack.map(|(_, what)| format!("the generator {} requires {what}", kind.name()))
     }
+}
+
+/// The first problem with the size of a load.
+pub(crate) fn extent_problem(connections: u32, turn_ms: u64) -> Option<String> {
+    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+        return Some(format!("load.connections must be from 1 to {CONNECTIONS_MAX}"));
+    }
+    if !TURN_MS.contains(&turn_ms) {
+        let (from, to) = (TURN_MS.start(), TURN_MS.end());
+        return Some(format!("load.turn_ms must be from {from} to {to}"));
+    }
+    None
 }
 
 fn connections(text: &str) -> Result<u32, String> {

@@ -44,7 +44,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// The first problem: an option that the lab sets itself, or none.
-pub(super) fn problem(words: &[String]) -> Option<String> {
+pub(crate) fn problem(words: &[String]) -> Option<String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let has_value = WITH_VALUE.contains(&word.as_str());

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddrV4;
 
+use serde::{Deserialize, Serialize};
+
 use super::{FactorTarget, RowCores, Study, StudyLoad, StudyRow, route};
 
 /// Values that are known only when a server is about to start.
@@ -16,7 +18,7 @@ pub(crate) struct StudyPlaces<'p> {
 }
 
 /// Where a backend listens; without datagrams both are the same.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct BackendAddress {
     pub(crate) http: SocketAddrV4,
     pub(crate) udp: SocketAddrV4,
@@ -125,19 +127,31 @@ fn kernel_settings(text: &str) -> Result<Vec<(String, String)>, String> {
 impl Study {
     /// The configuration of a row.
     pub(crate) fn configuration(&self, row: &StudyRow, places: StudyPlaces<'_>) -> String {
+        places.fill(&self.text(row, places.backends))
+    }
+
+    /// The configuration of a row without the places that only the server's machine knows.
+    pub(crate) fn text(&self, row: &StudyRow, backends: &[BackendAddress]) -> String {
         let mut text = self.template.clone();
         for (name, level) in self.levels(row) {
             let level = self.factors.get(name).map_or(level, |factor| factor.text(level));
             text = text.replace(&format!("%%{name}%%"), level);
         }
-        for (backend, number) in places.backends.iter().zip(1..) {
+        for (backend, number) in backends.iter().zip(1..) {
             text = text
                 .replace(&format!("%%backend{number}%%"), &backend.http.to_string())
                 .replace(&format!("%%backend{number}_udp%%"), &backend.udp.to_string());
         }
-        text.replace("%%listen%%", &places.listen.to_string())
-            .replace("%%server_processors%%", &places.processors.to_string())
-            .replace("%%listen_tls%%", &places.listen_tls.to_string())
-            .replace("%%dir%%", places.dir)
+        text
+    }
+}
+
+impl StudyPlaces<'_> {
+    /// Fills the blanks of a configuration that its machine fills.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        text.replace("%%listen%%", &self.listen.to_string())
+            .replace("%%server_processors%%", &self.processors.to_string())
+            .replace("%%listen_tls%%", &self.listen_tls.to_string())
+            .replace("%%dir%%", self.dir)
     }
 }

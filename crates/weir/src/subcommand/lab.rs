@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
+use lab::agent::{self, AgentArguments};
 use lab::doctor::{self, DoctorArguments};
 use lab::gate::GateVerdict;
 use lab::run::{self, RunArguments};
@@ -19,13 +20,14 @@ const USAGE: &str = "Usage: weir lab COMMAND [OPTIONS]
 Commands:
   run     measure what the rows of a study gain, with confidence intervals
   list    list the built-in studies
+  agent   be one of several machines of a study
   tune    find settings that make a configuration faster
   doctor  list likely problems of this machine and a configuration under load
 
 weir lab COMMAND --help explains a command.
 ";
 
-pub const LAB_COMMANDS: [&str; 4] = ["run", "list", "tune", "doctor"];
+pub const LAB_COMMANDS: [&str; 5] = ["run", "list", "agent", "tune", "doctor"];
 
 /// The exit codes of a study with limits (`--fail-if`).
 const BEYOND_LIMIT: u8 = 3;
@@ -43,6 +45,7 @@ pub(super) fn start(arguments: &[OsString]) -> ExitCode {
     match command.as_encoded_bytes() {
         b"run" => measure(rest),
         b"list" => code(print(lab::run::list())),
+        b"agent" => attend(rest),
         b"tune" => search(rest),
         b"doctor" => diagnose(rest),
         b"--help" | b"-h" => code(print(USAGE)),
@@ -83,6 +86,15 @@ fn search(words: &[OsString]) -> ExitCode {
         false => tune::run(&arguments, &this_program()?),
     });
     told("tune", patch)
+}
+
+fn attend(words: &[OsString]) -> ExitCode {
+    let arguments = AgentArguments::parse(words).map_err(|why| format!("{why}\n{}", agent::USAGE));
+    let ended = arguments.and_then(|arguments| match arguments.help {
+        true => Ok(agent::USAGE.to_owned()),
+        false => agent::run(&arguments, &this_program()?).map(|()| String::new()),
+    });
+    told("agent", ended)
 }
 
 fn this_program() -> Result<PathBuf, String> {

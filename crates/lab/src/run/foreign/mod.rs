@@ -9,7 +9,10 @@ mod wrk;
 
 use std::process::{Command, Stdio};
 
+use processes::procfs;
+
 use super::generator::GeneratorTurn;
+use super::part::GeneratingPart;
 use super::program::in_path;
 use crate::figures::MeasuredRun;
 use crate::record::LeftOutRecord;
@@ -22,8 +25,8 @@ pub(super) struct ForeignGenerator {
 }
 
 impl ForeignGenerator {
-    /// `close`: a new connection for each request.
-    pub(super) fn new(kind: GeneratorKind, turn: &GeneratorTurn, close: bool) -> Self {
+    pub(super) fn new(kind: GeneratorKind, turn: &GeneratorTurn) -> Self {
+        let close = turn.options.iter().any(|word| word == "--close");
         let (connections, seconds) = (turn.connections, turn.turn_ms / 1000);
         let mut words = turn.placed.clone();
         words.extend(match kind {
@@ -35,9 +38,10 @@ impl ForeignGenerator {
         words.push(turn.url.clone());
         Self { kind, words }
     }
+}
 
-    /// Runs a turn. The caller adds the figures of processes.
-    pub(super) fn turn(&self) -> Result<MeasuredRun, String> {
+impl GeneratingPart for ForeignGenerator {
+    fn turn(&mut self) -> Result<MeasuredRun, String> {
         let output = Command::new(&self.words[0])
             .args(&self.words[1..])
             .stdin(Stdio::null())
@@ -55,6 +59,16 @@ impl ForeignGenerator {
             let said = [text.trim_end(), said.trim_end()].join("\n");
             format!("{}\nprinted no results: {}", self.words.join(" "), said.trim())
         })
+    }
+
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    /// It includes that of other children that have ended, so only differences over a turn mean
+    /// something.
+    fn cpu_s(&mut self) -> Result<f64, String> {
+        procfs::cpu_of_the_ended_s()
     }
 }
 
@@ -129,11 +143,11 @@ mod tests {
             placed: ["sh", "-c", "echo hello; echo no >&2", "sh"].map(str::to_owned).to_vec(),
             connections: 2,
             turn_ms: 1000,
-            options: Vec::new(),
+            options: vec!["--close".to_owned()],
             url: "http://127.0.0.1:1/".to_owned(),
             further_urls: Vec::new(),
         };
-        let told = ForeignGenerator::new(GeneratorKind::Wrk, &turn, true).turn().unwrap_err();
+        let told = ForeignGenerator::new(GeneratorKind::Wrk, &turn).turn().unwrap_err();
         assert!(
             told.contains(" wrk -t1 -c2 -d1s --latency -H Connection: close http://"),
             "{told}"
