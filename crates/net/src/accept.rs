@@ -14,7 +14,8 @@ use wire::client_hello::{self, HelloBytes, HelloFault};
 use wire::proxy_protocol::{self, Header, HeaderError, Read};
 
 use crate::tls::{RefusedHandshake, refuse};
-use crate::{SecureSession, Stream, Timer, TurnBudget};
+use crate::turn_order::TurnOrder;
+use crate::{SecureSession, Stream, Timer};
 
 /// Makes sessions: for connections to servers, and in tests for those of listening sockets.
 pub trait Transport: Debug + Send + Sync {
@@ -119,7 +120,7 @@ pub const TLS_PASSED_TO_SSL: &str = "connection over TLS was passed to a port wi
 const HANDSHAKES_PER_TURN: usize = 1;
 
 thread_local! {
-    static HANDSHAKES: Rc<TurnBudget> = TurnBudget::new(HANDSHAKES_PER_TURN);
+    static HANDSHAKES: Rc<TurnOrder> = TurnOrder::new(HANDSHAKES_PER_TURN);
 }
 
 /// Performs the session's handshake. From now on all bytes go through the session.
@@ -128,12 +129,9 @@ pub async fn secure(
     session: Box<dyn SecureSession>,
     timer: &Timer,
 ) -> Result<(), ProxyRefusal> {
-    let budget = HANDSHAKES.with(Rc::clone);
-    poll_fn(|cx| match budget.poll_available(cx) {
-        Poll::Ready(()) => {
-            budget.spend();
-            Poll::Ready(Ok(()))
-        }
+    let (queue, mut place) = (HANDSHAKES.with(Rc::clone), None);
+    poll_fn(|cx| match queue.poll_admitted(&mut place, cx) {
+        Poll::Ready(()) => Poll::Ready(Ok(())),
         Poll::Pending => timer.poll(cx).map(|()| Err(ProxyRefusal::TimedOut)),
     })
     .await?;

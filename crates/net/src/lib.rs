@@ -46,6 +46,7 @@ mod timer;
 pub mod title;
 pub mod tls;
 mod turn_budget;
+mod turn_order;
 mod udp_batch;
 mod udp_listener;
 pub mod users;
