@@ -19,8 +19,13 @@ pub(super) fn scaling(record: &StudyRecord, program: usize) -> Option<Vec<Vec<St
         "remark".to_owned(),
     ];
     let all = ScalingSeries::all(record, program);
-    let rows = all.iter().map(|series| {
-        let cells = match SeriesFit::of(record, series) {
+    let fits: Vec<SeriesFit> = all.iter().map(|series| SeriesFit::of(record, series)).collect();
+    if let Some(why) = why_none(&fits) {
+        let head = [head[0].clone(), head[7].clone()];
+        return Some(vec![head.to_vec(), vec![format!("all {} series", fits.len()), why]]);
+    }
+    let rows = all.iter().zip(fits).map(|(series, fit)| {
+        let cells = match fit {
             SeriesFit::None(why) => [(); 6].map(|()| "-".to_owned()).into_iter().chain([why]),
             SeriesFit::Fit(fit) => {
                 let [cells @ .., remark] = cells(&fit);
@@ -31,6 +36,17 @@ pub(super) fn scaling(record: &StudyRecord, program: usize) -> Option<Vec<Vec<St
     });
     let rows: Vec<Vec<String>> = rows.collect();
     (!rows.is_empty()).then(|| std::iter::once(head.to_vec()).chain(rows).collect())
+}
+
+/// Why none of several series has a fit, if the reason is the same for all.
+fn why_none(fits: &[SeriesFit]) -> Option<String> {
+    let why = |fit: &SeriesFit| match fit {
+        SeriesFit::None(why) => Some(why.clone()),
+        SeriesFit::Fit(_) => None,
+    };
+    let first = why(fits.first()?)?;
+    let is_same = |fit: &SeriesFit| why(fit).as_ref() == Some(&first);
+    (fits.len() > 1 && fits.iter().all(is_same)).then_some(first)
 }
 
 fn cells(fit: &CapacityFit) -> [String; 7] {
@@ -92,6 +108,14 @@ mod tests {
 
     fn row(numbers: &[f64], rate: fn(f64) -> f64) -> Vec<String> {
         scaling(&scaling_record(numbers, rate), 0).expect("a table").remove(1)
+    }
+
+    #[test]
+    fn a_reason_that_all_series_share_is_told_once() {
+        let none = |why: &str| SeriesFit::None(why.to_owned());
+        assert_eq!(why_none(&[none("few"), none("few")]).as_deref(), Some("few"));
+        assert_eq!(why_none(&[none("few"), none("other")]), None);
+        assert_eq!(why_none(&[none("few")]), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::study::{BLOCKS_MIN, Study, StudyBlocks, StudySearch};
 pub const USAGE: &str = "Usage: weir lab run STUDY [OPTIONS]
 
 Measures what each row of a study gains over its baseline, with confidence intervals. STUDY is a
-built-in one (weir lab list) or a .toml file (docs/lab.md explains the format).
+built-in one (weir lab list) or a .toml file (docs/lab-studies.md explains the format).
 
 Options:
   --server NAME   weir (default), nginx, or the path of a program that takes nginx's options

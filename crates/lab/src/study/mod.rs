@@ -1,8 +1,8 @@
 //! A study: a configuration with blanks, the values for the blanks, and the load.
 //!
 //! It is a TOML file. Each row of its table lists its differences from the first row, or from the
-//! row that it is based on; a factorial study has a row for every combination instead. docs/lab.md
-//! explains the format.
+//! row that it is based on; a factorial study has a row for every combination instead.
+//! docs/lab-studies.md explains the format.
 
 mod builtin;
 mod check;
