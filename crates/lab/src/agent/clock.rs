@@ -1,7 +1,7 @@
 //! How far the clock of an agent's machine is from this one's.
 //!
 //! Nothing depends on it: latencies and rates are the generator's alone, and accounts are
-//! differences on one machine. It is told so that logs of the machines can be compared.
+//! differences on one machine. The report has it so that logs of the machines can be compared.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

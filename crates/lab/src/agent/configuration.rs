@@ -48,7 +48,7 @@ const STAND_IN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// Checks a configuration before its blanks are filled.
 pub(super) fn check(order: &ServerOrder) -> Result<(), String> {
-    // A name that nobody can guess, so that only the blank leads there.
+    // The name is random, so that a configuration can name the folder only as %%dir%%.
     let dir = format!("/weir-lab-agent-{:x}", system::random());
     let places = StudyPlaces {
         listen: SocketAddrV4::new(STAND_IN, 1),

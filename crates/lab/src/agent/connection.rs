@@ -132,7 +132,7 @@ impl AgentConnection {
         }
     }
 
-    /// After a failure nothing more is asked: a late reply would be taken for the next one.
+    /// Sends no more requests after a failure: a late reply would be taken for that of the next.
     fn exchange(&mut self, request: &AgentRequest, limit: Duration) -> Result<AgentReply, String> {
         let replied = self.send(request).and_then(|()| self.receive(limit));
         let reply = replied.and_then(|line| {

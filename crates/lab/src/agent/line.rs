@@ -5,7 +5,7 @@ use std::io::{BufRead, Read as _};
 /// The longest line in bytes, either way.
 pub(super) const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The next line without its end; `None` if there is none. A line without an end is none.
+/// The next line without its end; `None` at the end of the input. An unfinished line is ignored.
 pub(super) fn next(from: &mut dyn BufRead) -> Result<Option<String>, String> {
     let mut line = Vec::new();
     let most = LINE_BYTES_MAX as u64 + 1;

@@ -21,7 +21,7 @@ use crate::run::part::{
 };
 use crate::study::BackendAddress;
 
-/// Before an agent takes its controller for gone, it is asked something.
+/// The longest pause between requests; after a longer one the agent would end the connection.
 const REST_MAX: Duration = Duration::from_secs(30);
 
 /// Where an agent is: `10.0.0.3:7700`, or `ssh:USER@HOST` with the path of weir behind a colon.

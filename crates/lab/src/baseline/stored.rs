@@ -74,7 +74,7 @@ impl StoredBaseline {
     }
 }
 
-/// What is measured. A search follows the turns and does not change them.
+/// The study without its search, which follows the turns and does not change them.
 fn study(record: &StudyRecord) -> Result<Value, String> {
     let mut study = serde_json::to_value(&record.study).map_err(|error| error.to_string())?;
     if let Some(fields) = study.as_object_mut() {

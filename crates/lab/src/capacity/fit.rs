@@ -14,7 +14,7 @@ const NUMBERS_OF_COHERENCE: usize = NUMBERS_MIN + 1;
 /// How far beyond the largest number the law is trusted.
 const BEYOND: f64 = 2.0;
 
-/// A law that misses a measured rate by more than this is none.
+/// The law does not hold if it misses a measured rate by more than this share.
 const MISS_MAX: f64 = 0.1;
 
 const SAMPLES: usize = 1000;
@@ -23,7 +23,7 @@ const SEED: u64 = 1;
 /// Points of the drawn curve, on both sides of the largest number.
 const POINTS: usize = 30;
 
-/// What is known about the scaling of a series.
+/// The fit of a series, or the reason why it has none.
 pub(crate) enum SeriesFit {
     /// The reason.
     None(String),

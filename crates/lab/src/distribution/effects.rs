@@ -33,7 +33,7 @@ const DRAWS: usize = 2000;
 /// The seed of the draws; fixed, so that reports of the same data are the same.
 const SEED: u64 = 1;
 
-/// The fewest requests beyond a quantile with which it is told.
+/// A quantile with fewer requests beyond it is not shown.
 pub(crate) const BEYOND_MIN: f64 = 20.0;
 
 /// The latencies of several subjects, with the bootstrap of their quantiles. All subjects have the
