@@ -22,8 +22,8 @@ pub use counters::{
 };
 pub use errno::Errno;
 pub use error_log::{
-    ErrorLog, MainLog, MessageSource, copies_to_stderr, log, main_log, set_main_log, stderr_copies,
-    tell,
+    ErrorLog, MainLog, MessageSource, begin_copies, copies_to_stderr, log, main_log, set_main_log,
+    stderr_copies, take_copies, tell,
 };
 pub use files::{LogFile, LogFiles, LogOpenError, append_to};
 pub use level::{Level, LevelSet};

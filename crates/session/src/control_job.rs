@@ -9,6 +9,9 @@
 //!
 //! The invariant: a job gets a configuration before any worker does.
 
+use std::sync::Arc;
+
+use ::upstream::Group;
 use zones::Zones;
 
 /// A job of the control thread. `S` is what it is told of: the configuration of a subsystem
@@ -19,6 +22,11 @@ pub trait ControlJob<S> {
     ///
     /// `zones` is the state that the configurations share.
     fn adopt(&mut self, site: &S, zones: &Zones);
+
+    /// The servers of a group were changed at run time.
+    fn changed(&mut self, group: &Arc<Group>) {
+        let _ = group;
+    }
 
     /// The workers have been told to end, and the process will end with their last sessions. Called
     /// once. Another process may serve already, and run the same jobs. A job that the last sessions
