@@ -34,6 +34,7 @@ pub mod regex;
 pub mod server_names;
 mod session;
 pub mod split_clients;
+pub mod status;
 pub mod steering;
 mod subsystem;
 pub mod table;

@@ -8,6 +8,8 @@ pub mod address;
 pub mod api;
 mod attempt;
 mod balance;
+mod condition;
+mod counters;
 mod discovery;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -37,6 +39,8 @@ mod waiting;
 
 pub use attempt::Attempt;
 pub use balance::Ask;
+pub use condition::{GroupServer, ServerCondition};
+pub use counters::{GroupCounters, GroupCounts, ServerCounters, ServerCounts};
 pub use discovery::Discovery;
 pub use group::{Group, ServerChoice};
 pub use lease::{Lease, LeaseEvent};
