@@ -288,6 +288,7 @@ mod tests {
                 entry(4, Address::Unix("/run/a.sock".into()), 1),
                 entry(5, Address::Udp("[::]:53".parse().unwrap()), 2),
             ],
+            changes: vec![b"change"[..].into(), Box::default()],
         }
     }
 

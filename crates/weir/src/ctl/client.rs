@@ -21,7 +21,7 @@ pub(super) struct ControlClient {
 
 pub(super) struct ControlReply {
     pub(super) status: u16,
-    head: String,
+    pub(super) head: String,
     pub(super) body: Value,
 }
 

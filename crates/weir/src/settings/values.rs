@@ -17,6 +17,7 @@ impl Value for File {
 }
 
 /// `unix:` and a path.
+#[derive(Clone)]
 pub struct SocketFile(pub PathBuf);
 
 impl Value for SocketFile {

@@ -2,6 +2,7 @@
 
 mod angie;
 mod plus;
+mod steer;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ conf::directives! {
     /// Answers with the program's state as JSON.
     ///
     /// Without a path, it is the API of NGINX Plus: below the location there are versions, and
-    /// below these what is shown, such as `/api/9/http/upstreams`. With a path, it is Angie's: the
+    /// below these what is shown, such as `/api/9/http/upstreams`. With `write=on`, requests can
+    /// also change the servers of upstream groups (see docs/runtime-api.md). With a path, it is Angie's: the
     /// path replaces the location's name, and can contain variables; `?extended` adds what only
     /// Weir shows.
     ///
@@ -45,6 +47,10 @@ conf::directives! {
 pub enum ApiLine {
     Plus {
         request_id: Template,
+        /// Who asks, for the log.
+        who: Template,
+        /// Whether servers may be changed.
+        writes: bool,
     },
     Angie {
         path: Template,
@@ -58,13 +64,10 @@ impl Value for ApiLine {
     const INHERITED: conf::Inherited = conf::Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         load.own.of::<StatusBook>().show();
-        let Some(word) = from.args.first() else { return Self::plus(from, load) };
+        let Some(word) = from.args.first() else { return Self::plus(false, from, load) };
         match &*word.text {
-            b"write=off" => return Self::plus(from, load),
-            b"write=on" => {
-                let message = "changes over the api are not supported yet; use \"write=off\"";
-                return Err(from.error_at(word, message).lacks(conf::lacking::Class::Behavior));
-            }
+            b"write=off" => return Self::plus(false, from, load),
+            b"write=on" => return Self::plus(true, from, load),
             _ => {}
         }
         let replaces = match load.registry.of::<BlockContext>() {
@@ -76,10 +79,19 @@ impl Value for ApiLine {
 }
 
 impl ApiLine {
-    fn plus(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let request_id = Template::from_bytes(b"$request_id", &from.name, from, load)?;
-        Ok(Self::Plus { request_id })
+    fn plus(writes: bool, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut template = |text| Template::from_bytes(text, &from.name, from, load);
+        let request_id = template(b"$request_id")?;
+        let who = template(b"client $remote_addr $remote_user")?;
+        Ok(Self::Plus { request_id, who, writes })
     }
+}
+
+/// The parts of `api` as NGINX Plus has it.
+struct PlusLine<'a> {
+    request_id: &'a Template,
+    who: &'a Template,
+    writes: bool,
 }
 
 /// Sets the handler that answers all requests of the location.
@@ -87,7 +99,9 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     let Some(line) = conf.api.clone() else { return Ok(()) };
     let name = location.name.clone();
     location.exclusive("api", move |x| match &line {
-        ApiLine::Plus { request_id } => plus::answer(x, &name, request_id),
+        ApiLine::Plus { request_id, who, writes } => {
+            plus::answer(x, &name, &PlusLine { request_id, who, writes: *writes })
+        }
         ApiLine::Angie { path, replaces } => {
             let mut asked = x.scratch();
             path.render(x, &mut asked);
