@@ -10,15 +10,14 @@ use session::steering::{self, SteeringCall};
 
 use crate::config_origin::ConfigOrigin;
 use crate::control::Control;
+use crate::control_socket::{ControlPlace, ControlSocket, replies};
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
 use crate::messages::Reported;
-use crate::control_socket::{ControlPlace, ControlSocket, replies};
 use crate::sockets::{ListenSockets, PAUSE, Prepared, TRIES_MAX};
 use crate::steering::{
-    AcceptedWhat, Rosters, StateWrite, Steering, StoredState, catch_up, listing, refusal,
-    write_all,
+    AcceptedWhat, Rosters, StateWrite, Steering, StoredState, catch_up, listing, refusal, write_all,
 };
 use crate::{pid_file, ready};
 

@@ -17,12 +17,12 @@ use zones::Zones;
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, SignalRequest};
 use crate::config_origin::ConfigOrigin;
+use crate::control_socket::{ControlPlace, SocketPlace};
 use crate::load::{self, LoadedConfig};
 use crate::log::{alert, emerg, notice};
 use crate::messages::Reported;
 use crate::name::name;
 use crate::settings::ProgramSettings;
-use crate::control_socket::{ControlPlace, SocketPlace};
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
 use crate::steering::Rosters;
@@ -159,7 +159,8 @@ pub struct ServerStart<'a> {
 }
 
 pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
-    let ServerStart { origin, arguments, inherited, limits, greeting, control_socket, warn } = start;
+    let ServerStart { origin, arguments, inherited, limits, greeting, control_socket, warn } =
+        start;
     let mut files = Recorder::new(origin.files());
     let loaded = match warn {
         true => load::load(&origin, &mut files)?,

@@ -73,9 +73,8 @@ impl Sites {
 
     /// The group of that name.
     pub fn group(&self, subsystem: Subsystem, name: &[u8]) -> Option<&Arc<Group>> {
-        self.groups().find(|group| {
-            group.subsystem() == subsystem && group.name().eq_ignore_ascii_case(name)
-        })
+        self.groups()
+            .find(|group| group.subsystem() == subsystem && group.name().eq_ignore_ascii_case(name))
     }
 
     /// Refuses an address that two of them have.

@@ -112,6 +112,62 @@ fn servers_come_and_go_without_a_reload() {
     }
 }
 
+/// Sends a request to the server itself; the whole reply.
+fn ask(server: &Server, method: &str, path: &str, fields: &str, json: &str) -> String {
+    let mut stream = server.connect();
+    let length = json.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: weir.test\r\nConnection: close\r\n{fields}\
+         Content-Length: {length}\r\n\r\n{json}"
+    )
+    .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+#[test]
+fn a_location_with_the_api_changes_servers() {
+    const JSON: &str = "Content-Type: application/json\r\n";
+    for globals in ["", "master_process off;"] {
+        let (one, two) = (backend("one"), backend("two"));
+        let http = format!(
+            "upstream app {{ server {one}; }}
+             server {{
+                 listen ADDRESS;
+                 location / {{ proxy_pass http://app; }}
+                 location /api {{ api write=on; }}
+                 location /look {{ api; }}
+             }}"
+        );
+        let server = Server::start_any(&format!("events {{}} {globals}"), &http);
+        let servers = "/api/9/http/upstreams/app/servers";
+        let json = format!("{{\"server\":\"{two}\"}}");
+        let added = ask(&server, "POST", servers, JSON, &json);
+        assert!(added.starts_with("HTTP/1.1 201") && added.contains("\"id\":1"), "{added}");
+        assert!(added.contains("\r\nWeir-Persistence: none\r\n"), "{added}");
+        assert_eq!(answers(&server), ["one", "two"]);
+        let removed = ask(&server, "DELETE", &format!("{servers}/0"), "", "");
+        assert!(removed.starts_with("HTTP/1.1 200"), "{removed}");
+        assert_eq!(answers(&server), ["two"]);
+        server.await_log("server 0 was removed, by client 127.0.0.1", 1);
+        let listed = ask(&server, "GET", "/look/9/http/upstreams/app/servers", "", "");
+        assert!(body(&listed).starts_with("[{\"id\":1,"), "{listed}");
+        let foreign = format!("{JSON}Origin: https://evil.test\r\n");
+        for (method, path, fields, code) in [
+            ("POST", servers, &*foreign, "ForeignOrigin"),
+            ("POST", servers, "", "JsonError"),
+            ("POST", "/look/9/http/upstreams/app/servers", JSON, "MethodDisabled"),
+            ("POST", "/api/9/http/upstreams/none/servers", JSON, "UpstreamNotFound"),
+            ("GET", "/api/9/http/upstreams/app/servers/7", "", "UpstreamServerNotFound"),
+        ] {
+            let refused = ask(&server, method, path, fields, "{}");
+            assert!(refused.contains(&format!("\"code\":\"{code}\"")), "{refused}");
+        }
+    }
+}
+
 #[test]
 fn changes_are_kept_by_reloads_and_by_a_new_worker_process() {
     let (one, two) = (backend("one"), backend("two"));

@@ -124,8 +124,7 @@ fn changed(roster: &Roster, operation: ServerOperation, subsystem: Subsystem) ->
 
 /// The line of a server; that of the name, for a server that a name resolves to.
 fn find<'r>(roster: &'r Roster, id: &[u8]) -> Result<&'r RosterLine, SpecRefusal> {
-    let refused =
-        || SpecRefusal::new(400, "invalid server ID", "UpstreamBadServerId");
+    let refused = || SpecRefusal::new(400, "invalid server ID", "UpstreamBadServerId");
     let id = number(id).ok_or_else(refused)?;
     roster.find(line_of_server(id)).ok_or_else(|| {
         let text = format!("server with ID \"{id}\" does not exist");

@@ -210,7 +210,10 @@ fn a_name_is_added_with_its_addresses_to_come() {
     assert_eq!(group.servers()[2].terms.failure_policy.max_fails, 7);
     let child = before[1].to_string();
     assert_eq!(refusal(&group, "DELETE", &child, ""), "400 UpstreamServerImmutable");
-    assert_eq!(lines(&group), "server 10.0.0.1;\nserver app.test:81 weight=2 max_fails=7 resolve;\n");
+    assert_eq!(
+        lines(&group),
+        "server 10.0.0.1;\nserver app.test:81 weight=2 max_fails=7 resolve;\n"
+    );
     request(&group, "DELETE", "1", "").unwrap();
     assert_eq!(group.servers().len(), 1);
 }
@@ -234,7 +237,11 @@ fn a_state_file_is_read_as_it_was_written() {
 #[test]
 fn a_wrong_state_file_is_an_error_at_its_line() {
     for (text, lines, expected) in [
-        ("server 10.0.0.1;\nserver 10.0.0.2 wieght=1;", "", "invalid parameter \"wieght=1\" in /state:2"),
+        (
+            "server 10.0.0.1;\nserver 10.0.0.2 wieght=1;",
+            "",
+            "invalid parameter \"wieght=1\" in /state:2",
+        ),
         ("listen 80;", "", "\"listen\" is not a server of a state file in /state:1"),
         ("server 10.0.0.1", "", "unexpected end of file"),
         ("server 10.0.0.1 backup;", "hash $a;", "balancing method does not support"),
@@ -248,7 +255,8 @@ fn a_wrong_state_file_is_an_error_at_its_line() {
 #[test]
 fn changes_survive_as_bytes_and_nothing_else_does() {
     let (group, _) =
-        load("server 10.0.0.1 route=a; server unix:/a backup down; server 10.0.0.2 drain;").unwrap();
+        load("server 10.0.0.1 route=a; server unix:/a backup down; server 10.0.0.2 drain;")
+            .unwrap();
     let operation = ServerOperation::Replace(group.roster());
     let change = GroupChange { subsystem: Subsystem::Stream, group: (*b"x").into(), operation };
     let bytes = change.to_bytes();
@@ -295,18 +303,23 @@ fn paths_of_servers() {
         let server = server.map(|id| String::from_utf8(id.into()).unwrap());
         Some((subsystem, String::from_utf8(group.into()).unwrap(), server))
     };
-    let http = |server: Option<&str>| {
-        Some((Subsystem::Http, "a".to_owned(), server.map(str::to_owned)))
-    };
+    let http =
+        |server: Option<&str>| Some((Subsystem::Http, "a".to_owned(), server.map(str::to_owned)));
     assert_eq!(parsed("http/upstreams/a/servers"), http(None));
     assert_eq!(parsed("/http/upstreams/a/servers/"), http(None));
     assert_eq!(parsed("http/upstreams/a/servers/3"), http(Some("3")));
     assert_eq!(parsed("http/upstreams/a/servers/3/"), http(Some("3")));
     let encoded = Some((Subsystem::Stream, "a/b".to_owned(), None));
     assert_eq!(parsed("stream/upstreams/a%2fb/servers"), encoded);
-    for other in ["", "http", "http/upstreams/a", "http/upstreams//servers", "udp/upstreams/a/servers",
-        "http/upstreams/a/servers/3/x", "http/upstreams/a/servers//x"]
-    {
+    for other in [
+        "",
+        "http",
+        "http/upstreams/a",
+        "http/upstreams//servers",
+        "udp/upstreams/a/servers",
+        "http/upstreams/a/servers/3/x",
+        "http/upstreams/a/servers//x",
+    ] {
         assert_eq!(parsed(other), None, "{other}");
     }
 }

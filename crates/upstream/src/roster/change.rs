@@ -16,10 +16,18 @@ pub struct GroupChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerOperation {
     /// Adds a server at the end.
-    Add { id: u64, spec: ServerSpec },
+    Add {
+        id: u64,
+        spec: ServerSpec,
+    },
     /// Gives a server these parameters.
-    Set { id: u64, spec: ServerSpec },
-    Remove { id: u64 },
+    Set {
+        id: u64,
+        spec: ServerSpec,
+    },
+    Remove {
+        id: u64,
+    },
     /// Replaces all servers: for a configuration that was read before the changes.
     Replace(Roster),
 }

@@ -416,12 +416,7 @@ impl Conf {
         )
     }
 
-    fn limit(
-        &self,
-        group: u64,
-        from: &Directive,
-        load: &mut Load<'_>,
-    ) -> Result<GroupLimit> {
+    fn limit(&self, group: u64, from: &Directive, load: &mut Load<'_>) -> Result<GroupLimit> {
         let lines = LimitLines {
             conn: self.limit_upstream_conn.as_ref(),
             queue: self.queue,

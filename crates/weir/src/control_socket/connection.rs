@@ -189,7 +189,8 @@ fn head(reply: &SteeringReply, keep_alive: bool) -> String {
     let connection = if keep_alive { "keep-alive" } else { "close" };
     let mut head = format!("HTTP/1.1 {status} {reason}\r\nConnection: {connection}\r\n");
     if *status != 204 {
-        let _ = write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", json.len());
+        let _ =
+            write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", json.len());
     }
     head.push_str("Cache-Control: no-store\r\n");
     fields.iter().for_each(|field| head.extend([field, "\r\n"]));

@@ -39,9 +39,8 @@ pub(super) struct GroupArgument {
     pub(super) name: String,
 }
 
-const COMMANDS: [&str; 10] = [
-    "status", "ready", "reload", "upstreams", "drain", "down", "up", "set", "add", "remove",
-];
+const COMMANDS: [&str; 10] =
+    ["status", "ready", "reload", "upstreams", "drain", "down", "up", "set", "add", "remove"];
 
 impl CtlArguments {
     pub(super) fn parse(arguments: &[OsString]) -> Result<Self, Reported> {

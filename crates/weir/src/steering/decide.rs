@@ -69,8 +69,7 @@ fn accept(
     let operation = operation.ok_or_else(not_found)?;
     let is_kept = group.rules().is_some_and(|rules| rules.state.is_some());
     let fields = if is_kept { Vec::new() } else { vec![UNKEPT.to_owned()] };
-    let change =
-        GroupChange { subsystem: path.subsystem, group: group.name().into(), operation };
+    let change = GroupChange { subsystem: path.subsystem, group: group.name().into(), operation };
     Ok((AcceptedWhat::Servers(change), SteeringReply { status, json, fields }))
 }
 

@@ -184,9 +184,9 @@ fn state_writes(groups: &[&Arc<Group>], after: &Rosters) -> Vec<StateWrite> {
     let mut writes = BTreeMap::new();
     for group in groups {
         if let Some(path) = group.rules().and_then(|rules| rules.state.clone()) {
-            writes.entry((group.subsystem(), group.name())).or_insert_with(|| {
-                StateWrite::new(group, path, &after.roster(group))
-            });
+            writes
+                .entry((group.subsystem(), group.name()))
+                .or_insert_with(|| StateWrite::new(group, path, &after.roster(group)));
         }
     }
     writes.into_values().collect()

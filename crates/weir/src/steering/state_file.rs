@@ -38,7 +38,8 @@ impl StateWrite {
     pub fn run(self) -> StoredState {
         let Self { subsystem, group, path, text } = self;
         let failed = write_whole(&path, &text).err().map(|error| {
-            let why = format!("state file \"{}\" cannot be written{}", path.display(), Errno(&error));
+            let why =
+                format!("state file \"{}\" cannot be written{}", path.display(), Errno(&error));
             observe::log(Level::Error, format_args!("{why}"));
             why
         });
