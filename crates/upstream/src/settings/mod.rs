@@ -172,8 +172,8 @@ conf::directives! {
     /// does not exist, the group begins without servers.
     ///
     /// Syntax: FILE
-    /// Differs: not in nginx's sources; as in NGINX Plus. `zone` is not required. A relative name is
-    /// relative to the prefix. See docs/runtime-api.md.
+    /// Differs: not in nginx's sources; as in NGINX Plus. `zone` is not required. A relative name
+    /// is relative to the prefix. See docs/runtime-api.md.
     ///
     /// ```nginx
     /// upstream app {

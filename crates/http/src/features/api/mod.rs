@@ -19,7 +19,9 @@ conf::directives! {
     ///
     /// Without a path, it is the API of NGINX Plus: below the location there are versions, and
     /// below these what is shown, such as `/api/9/http/upstreams`. With `write=on`, requests can
-    /// also change the servers of upstream groups (see docs/runtime-api.md). With a path, it is Angie's: the
+    /// also change the servers of upstream groups (see docs/runtime-api.md).
+    ///
+    /// With a path, it is Angie's: the
     /// path replaces the location's name, and can contain variables; `?extended` adds what only
     /// Weir shows.
     ///
