@@ -121,6 +121,7 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
             return Err(FinishedSession(INTERNAL_SERVER_ERROR));
         }
         let secured = Box::pin(secure::handshake(x, stream, received)).await;
+        x.begin_to_count();
         if let Some(counted) = &x.counted {
             counted.handshake(&x.client, secured.is_ok());
         }
@@ -133,6 +134,7 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
         let read = Box::pin(preread(x, stream)).await;
         read.map_err(|PrereadEnded(status)| FinishedSession(status))?;
     }
+    x.begin_to_count();
     match &generation.server(x.server).content {
         Some(content) => {
             log_content(x, content.feature);

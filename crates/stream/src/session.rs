@@ -103,6 +103,17 @@ impl StreamSession {
         self.generation.server(self.server)
     }
 
+    /// Counts the session in its zone, if that has not been done: what the zone depends on may be
+    /// known only after a handshake, or at the end.
+    pub(crate) fn begin_to_count(&mut self) {
+        if self.counted.is_none() {
+            let generation = self.generation.clone();
+            if let Some(begin) = &generation.server(self.server).begins_to_count {
+                begin(self);
+            }
+        }
+    }
+
     pub fn age_ms(&self) -> u64 {
         net::clock::now_ms().saturating_sub(self.client.accepted_ms)
     }

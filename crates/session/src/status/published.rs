@@ -14,8 +14,17 @@ use super::names::ZoneLevel;
 
 /// A zone that is shown.
 #[derive(Clone)]
-pub enum ShownZone {
-    One(Box<[u8]>, Metric<ZoneCounts>),
+pub struct ShownZone {
+    pub name: Box<[u8]>,
+    /// Whether a server of the zone speaks TLS.
+    pub has_tls: bool,
+    pub(super) zones: ZonesOfName,
+}
+
+/// One zone, or one for each value of a key.
+#[derive(Clone)]
+pub(super) enum ZonesOfName {
+    One(Metric<ZoneCounts>),
     ByKey(Arc<KeyedZones>),
 }
 
@@ -64,9 +73,15 @@ impl StatusBook {
             ZoneLevel::Server => &mut self.0.servers,
             ZoneLevel::Location => &mut self.0.locations,
         };
-        if !zones.iter().any(|known| known.name() == zone.name()) {
+        if !zones.iter().any(|known| known.name == zone.name) {
             zones.push(zone);
         }
+    }
+
+    /// A server of that zone speaks TLS.
+    pub fn speaks_tls(&mut self, name: &[u8]) {
+        let zones = self.0.servers.iter_mut().filter(|zone| *zone.name == *name);
+        zones.for_each(|zone| zone.has_tls = true);
     }
 
     /// Adds a certificate, unless it is shown already.
@@ -101,18 +116,11 @@ impl StatusBook {
 }
 
 impl ShownZone {
-    fn name(&self) -> &[u8] {
-        match self {
-            Self::One(name, _) => name,
-            Self::ByKey(zones) => &zones.name,
-        }
-    }
-
     /// The zones by name: a zone with a key is several.
     pub fn all(&self) -> Vec<(Box<[u8]>, Metric<ZoneCounts>)> {
-        match self {
-            Self::One(name, metric) => vec![(name.clone(), metric.clone())],
-            Self::ByKey(zones) => {
+        match &self.zones {
+            ZonesOfName::One(metric) => vec![(self.name.clone(), metric.clone())],
+            ZonesOfName::ByKey(zones) => {
                 let mut all = vec![(zones.name.clone(), zones.rest.clone())];
                 all.extend(zones.all());
                 all
