@@ -8,6 +8,7 @@ mod counters;
 mod errno;
 mod error_log;
 mod files;
+mod json;
 mod level;
 mod line;
 mod lines;
@@ -23,16 +24,17 @@ pub use counters::{
 };
 pub use errno::Errno;
 pub use error_log::{
-    ErrorLog, MainLog, MessageSource, copies_to_stderr, log, main_log, set_main_log, stderr_copies,
-    tell,
+    ErrorLog, ErrorLogTags, KeptContext, MainLog, MainLogTags, MessageContext, MessageSource,
+    copies_to_stderr, log, main_log, set_main_log, stderr_copies, tell,
 };
 pub use files::{LogFile, LogFiles, LogOpenError, append_to};
+pub use json::{is_plain_json, json_text};
 pub use level::{Level, LevelSet};
 pub use line::{LINE_MAX, LineBuffer};
 pub use lines::{Buffering, append, end_turn, flush, flush_all};
 pub use loop_peaks::{LongestTurns, LoopPeaks};
 pub use lost::{lose_line, lost_log_lines};
-pub use stamps::Stamps;
+pub use stamps::{Stamps, iso8601_ms};
 pub use syslog::{SyslogError, SyslogSender, SyslogTarget, send};
 pub use system::{System, settle, system};
 pub use text::Text;
