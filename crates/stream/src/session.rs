@@ -16,6 +16,7 @@ use net::tls::ClientTrust;
 use observe::{Level, MessageContext, MessageSource};
 
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
+use crate::zone_session::ZoneSession;
 
 pub struct StreamSession {
     /// The configuration that serves it to its end.
@@ -41,6 +42,8 @@ pub struct StreamSession {
     pub(crate) passed_to: Option<Box<Address>>,
     /// The tags of the error log that have variables, rendered.
     pub(crate) log_tags: Vec<u8>,
+    /// Where it is counted.
+    pub(crate) counted: Option<ZoneSession>,
     values: SetValues,
     captures: Captures,
 }
@@ -93,6 +96,7 @@ impl StreamSession {
             upstream: SessionUpstream::default(),
             passed_to: None,
             log_tags: Vec::new(),
+            counted: None,
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
         }
