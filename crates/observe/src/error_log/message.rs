@@ -63,6 +63,7 @@ impl MessageContext<'_> {
                 line.push(b", server: ");
                 line.push(name);
             }
+            Json(_) if name.is_empty() => {}
             Json(fields) => fields.text("server", &[name]),
         }
     }

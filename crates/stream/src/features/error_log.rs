@@ -30,6 +30,8 @@ conf::directives! {
     /// tags of its own does not inherit others. The value of a variable is taken once, after `set`
     /// and before access is checked; messages before that are without tags that have variables.
     ///
+    /// Differs: not in nginx's sources; as in NGINX Plus R37.
+    ///
     /// ```nginx
     /// error_log /var/log/weir/stream.json error json;
     /// error_log_tag service database;

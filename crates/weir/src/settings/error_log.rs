@@ -26,6 +26,8 @@ conf::directives! {
     /// A field that lines of error logs in JSON have in addition. It can be repeated. Blocks
     /// without tags of their own inherit it.
     ///
+    /// Differs: not in nginx's sources; as in NGINX Plus R37.
+    ///
     /// ```nginx
     /// error_log /var/log/weir/error.json warn json;
     /// error_log_tag machine web1;

@@ -35,6 +35,8 @@ conf::directives! {
     /// `rewrite` and before access is checked; messages before that are without tags that have
     /// variables.
     ///
+    /// Differs: not in nginx's sources; as in NGINX Plus R37.
+    ///
     /// ```nginx
     /// error_log /var/log/weir/error.json error json;
     /// error_log_tag site shop;
