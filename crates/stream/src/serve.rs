@@ -248,7 +248,7 @@ pub(crate) async fn send(text: &[u8], x: &mut StreamSession, stream: &mut Stream
 pub(crate) fn log_connected(x: &StreamSession) {
     let Some(listen) = x.generation.listen(x.client.listen) else { return };
     let (log, address) = (&x.server().error_log, &listen.address);
-    let source = x.client.source();
+    let source = x.source();
     let how = if x.client.is_udp { "udp " } else { "" };
     match x.client.peer {
         Some(peer) => {

@@ -14,6 +14,7 @@ pub mod client_body_early_read;
 pub mod core;
 pub mod disable_symlinks;
 pub mod empty_gif;
+pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod geo;
@@ -119,6 +120,7 @@ conf::features! {
     rewrite: rewrite,
     headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
+    error_log: error_log,
     limit_req: limit_req with VARIABLES,
     limit_conn: limit_conn with VARIABLES,
     access: access,

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod backend_tls;
 pub mod core;
+pub mod error_log;
 pub mod geo;
 pub mod limit_conn;
 pub mod listen;
@@ -51,6 +52,7 @@ conf::features! {
     upstream: upstream,
     realip: realip with VARIABLES,
     set: set,
+    error_log: error_log,
     limit_conn: limit_conn with VARIABLES,
     access: access,
     return_text: return_text,
