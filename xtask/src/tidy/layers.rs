@@ -122,7 +122,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["generation", "session"],
             &["discovery", "evaluate", "subsystem"],
             &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients"],
-            &["backend", "limit_conn", "map", "realip", "server_names"],
+            &["backend", "keyval", "limit_conn", "map", "realip", "server_names"],
         ],
         upward: &[],
         cycles: &[],
