@@ -4,6 +4,7 @@ pub mod access;
 pub mod backend_tls;
 pub mod core;
 pub mod geo;
+pub mod keyval;
 pub mod limit_conn;
 pub mod listen;
 pub mod log;
@@ -44,6 +45,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     realip: realip with VARIABLES,
     set: set,
