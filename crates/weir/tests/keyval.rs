@@ -50,6 +50,23 @@ fn a_broken_file_is_an_error_of_the_test_with_its_line() {
 }
 
 #[test]
+fn the_api_shows_tables() {
+    let server = Server::start_with(|folder, address| {
+        folder.write("z.json", "{\n\"127.0.0.0/8\": \"a\\\"b\"\n}\n");
+        let site = "keyval_zone zone=z:32k type=ip state=z.json;
+            server { listen ADDRESS; location /api { api; } }";
+        folder.configure(address, "events {}", site);
+    });
+    let ask = |path: &str| server.get(&format!("/api/9/http/keyvals{path}"));
+    assert_eq!(ask("/"), r#"{"z":{"127.0.0.0/8":"a\"b"}}"#);
+    assert_eq!(ask("/?fields="), r#"["z"]"#);
+    assert_eq!(ask("/z?key=127.0.0.0%2f8"), r#"{"127.0.0.0/8":"a\"b"}"#);
+    assert!(ask("/z?key=127.0.0.1").contains(r#""code":"KeyvalKeyNotFound""#));
+    assert!(ask("/y?key=a").contains(r#""code":"KeyvalNotFound""#));
+    assert!(ask("/y").contains(r#""code":"KeyvalNotFound""#));
+}
+
+#[test]
 fn sessions_of_stream_have_tables_too() {
     let server = Server::start_with(|folder, address| {
         folder.write("z.json", "{\"127.\": \"hello\"}");

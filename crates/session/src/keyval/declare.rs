@@ -15,6 +15,7 @@ use super::state::{KeyvalNow, read_state};
 use super::table::KeyvalTable;
 use super::zone::KeyvalZone;
 use crate::keyed::{missing_zone, name_and_size};
+use crate::status::StatusBook;
 use crate::variables::{self, Variable};
 use crate::worker_slots::WorkerSlotKinds;
 use crate::{Session, WorkerGeneration};
@@ -86,6 +87,7 @@ pub fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         zone.state = line.state.as_ref().map(|(path, _)| Arc::from(path.as_path()));
         Ok(Arc::new(zone))
     })?;
+    load.own.of::<StatusBook>().add_keyval(&zone);
     // It was found unset above.
     let _ = place.zone.set(zone);
     Ok(())

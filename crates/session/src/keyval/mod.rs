@@ -29,7 +29,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod trie;
-mod zone;
+pub(crate) mod zone;
 
 pub use change::{KeyvalChange, KeyvalOperation, KeyvalPair};
 pub use declare::{declare, declare_zone};

@@ -32,7 +32,7 @@ impl KeyvalReaders {
         // Read before the table is taken: a table may be newer than its version, never older.
         let version = zone.version();
         let reader = &mut readers[number];
-        if !reader.as_ref().is_some_and(|reader| reader.version == version) {
+        if reader.as_ref().is_none_or(|reader| reader.version != version) {
             *reader = Some(KeyvalReader { version, table: zone.table() });
         }
         read(&reader.as_ref().expect("it is set above").table)
