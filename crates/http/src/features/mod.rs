@@ -29,6 +29,7 @@ pub mod http2;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod keyval;
 pub mod lenient;
 pub mod limit_conn;
 pub mod limit_rate;
@@ -97,6 +98,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     core: core,
     error_page: error_page,

@@ -11,6 +11,7 @@ use super::counters::ZoneCounts;
 use super::keyed::KeyedZones;
 use super::limits::LimitCounts;
 use super::names::ZoneLevel;
+use crate::keyval::zone::KeyvalZone;
 
 /// A zone that is shown.
 #[derive(Clone)]
@@ -54,6 +55,7 @@ pub struct SubsystemStatus {
     pub locations: Vec<ShownZone>,
     pub groups: Vec<Arc<Group>>,
     pub limits: Vec<ShownLimit>,
+    pub keyvals: Vec<Arc<KeyvalZone>>,
     pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
     pub certificates: Vec<ShownCertificate>,
     /// Whether a page of this configuration shows what is counted.
@@ -99,6 +101,11 @@ impl StatusBook {
         metric: &Metric<LimitCounts>,
     ) {
         self.0.limits.push(ShownLimit { directive, name: name.into(), metric: metric.clone() });
+    }
+
+    /// Adds a table.
+    pub fn add_keyval(&mut self, zone: &Arc<KeyvalZone>) {
+        self.0.keyvals.push(zone.clone());
     }
 
     /// A page shows what is counted.

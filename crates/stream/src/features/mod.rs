@@ -5,6 +5,7 @@ pub mod backend_tls;
 pub mod core;
 pub mod error_log;
 pub mod geo;
+pub mod keyval;
 pub mod limit_conn;
 pub mod listen;
 pub mod log;
@@ -49,6 +50,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     realip: realip with VARIABLES,
     set: set,
