@@ -11,6 +11,7 @@ pub mod charset;
 pub mod client_body;
 pub mod client_body_early_read;
 pub mod core;
+pub mod dashboard;
 pub mod disable_symlinks;
 pub mod empty_gif;
 pub mod error_page;
@@ -123,6 +124,7 @@ conf::features! {
     mirror: mirror,
     stub_status: stub_status with VARIABLES,
     empty_gif: empty_gif,
+    dashboard: dashboard,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",
     proxy: proxy "proxy_" over proxy_family & proxy_tls with VARIABLES,
