@@ -43,6 +43,7 @@ mod sync;
 pub mod system;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod terminal;
 mod timer;
 pub mod title;
 pub mod tls;
@@ -76,6 +77,7 @@ pub use sha256::sha256;
 pub use shared_words::SharedWords;
 pub use spare::SparePool;
 pub use stream::{Detached, SecureSession, SessionInput, Stream};
+pub use terminal::{RawTerminal, terminal_size};
 pub use timer::{Timer, sleep};
 pub use turn_budget::TurnBudget;
 pub use udp_batch::{ReceivedBatch, ReceivedDatagram};
