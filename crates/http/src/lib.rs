@@ -29,6 +29,7 @@ mod phases;
 mod places;
 mod regex;
 mod site;
+mod status_page;
 mod subrequest;
 #[cfg(test)]
 mod testing;

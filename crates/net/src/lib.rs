@@ -33,6 +33,7 @@ mod offload;
 mod pipe;
 mod probe;
 pub mod process;
+mod process_usage;
 mod sha256;
 mod shared_words;
 pub mod signals;
@@ -64,7 +65,8 @@ pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
 pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
 pub use event_loop::{
-    Task, at_turn_end, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
+    Task, at_turn_end, defer, has_share, on_turn, poll_share, spawn, spawn_if_running, spend,
+    yield_now,
 };
 pub use idle_set::IdleSet;
 pub use lent_future::LentFuture;
@@ -73,6 +75,7 @@ pub use mailbox::{Mailbox, MailboxSender, mailbox};
 pub use offload::{Offloaded, offload};
 pub use pipe::{PIPE_SIZE, SplicePipe};
 pub use probe::{SocketProbe, TcpInfo};
+pub use process_usage::ProcessUsage;
 pub use sha256::sha256;
 pub use shared_words::SharedWords;
 pub use spare::SparePool;

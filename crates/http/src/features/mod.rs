@@ -3,6 +3,7 @@
 pub mod access;
 pub mod addition;
 pub mod aio;
+pub mod api;
 pub mod auth_basic;
 pub mod auth_request;
 pub mod autoindex;
@@ -41,9 +42,11 @@ pub mod not_modified;
 pub mod open_file_cache;
 pub mod output;
 pub mod pools;
+pub mod prometheus;
 pub mod proxy;
 pub mod random_index;
 pub mod range;
+pub mod ready;
 pub mod realip;
 pub mod redirect;
 pub mod referer;
@@ -57,6 +60,7 @@ pub mod server;
 pub mod split_clients;
 pub mod ssl;
 pub mod static_file;
+pub mod status_zone;
 pub mod stub_status;
 pub mod subrequest;
 pub mod tables;
@@ -71,8 +75,9 @@ use std::sync::Arc;
 
 use ::session::ControlJobs;
 use ::session::discovery::NameDiscovery;
+use ::session::status::StatusJob;
 use conf::lacking::EnclosingBlock;
-use conf::{Directive, Levels, Load, Result};
+use conf::{Directive, Levels, Load, Result, Subsystem};
 
 use crate::backend;
 use crate::health::Health;
@@ -122,7 +127,11 @@ conf::features! {
     auth_request: auth_request,
     try_files: try_files,
     mirror: mirror,
+    status_zone: status_zone,
     stub_status: stub_status with VARIABLES,
+    api: api,
+    ready: ready,
+    prometheus: prometheus with VARIABLES,
     empty_gif: empty_gif,
     dashboard: dashboard,
     proxy_family: backend "proxy_" with VARIABLES,
@@ -158,7 +167,8 @@ conf::features! {
 
 /// The jobs of the control thread for `http {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<Site>> {
-    vec![Box::new(Health::default()), Box::new(NameDiscovery::default())]
+    let status = StatusJob(Subsystem::Http);
+    vec![Box::new(Health::default()), Box::new(NameDiscovery::default()), Box::new(status)]
 }
 
 impl Layers {
