@@ -126,7 +126,9 @@ fn title(tree: &Value) -> Vec<String> {
     let of = ["weir", "angie", "nginx"].into_iter().find(|name| tree.get(name).is_some());
     let of = of.unwrap_or("weir");
     let generation = float(tree, &[of, "generation"]).map(|n| format!("generation {n}"));
-    let words = [text(tree, &[of, "version"]), text(tree, &[of, "address"])];
+    // Weir's address is where Angie's is.
+    let place = if of == "weir" { "angie" } else { of };
+    let words = [text(tree, &[of, "version"]), text(tree, &[place, "address"])];
     let words = words.into_iter().filter(|word| !word.is_empty()).map(str::to_owned);
     let name = match of {
         "weir" => "Weir",

@@ -15,7 +15,8 @@ fn counts(filled: &[(usize, u64)]) -> Value {
 fn tree(seconds: u64, requests: u64) -> Value {
     let now = 1_800_000_000_000 + seconds * 1000;
     json!({
-        "weir": { "version": "0.1.0", "address": "127.0.0.1", "generation": 3,
+        "angie": { "version": "0.1.0", "address": "127.0.0.1" },
+        "weir": { "version": "0.1.0", "generation": 3,
             "started_at": 1_799_996_400_000_u64, "now_at": now, "state": "serving" },
         "connections": { "active": 12, "idle": 7 },
         "http": {

@@ -11,12 +11,15 @@ mod tests;
 
 use std::sync::Arc;
 
+use ::session::status::StatusBook;
+use ::session::status::shapes::{Shape, own};
 use conf::{Directive, Inherited, Load, Result, Value};
-use observe::CounterTotals;
+use metrics::tree::{PathPart, find};
 use wire::Method;
 
-use crate::exchange::{Bytes, Exchange, Flow};
+use crate::exchange::{Exchange, Flow};
 use crate::site::{BlockContext, LocationBuilder};
+use crate::status_page::{self, parts, server_address};
 use page::DashboardPage;
 
 conf::directives! {
@@ -28,6 +31,8 @@ conf::directives! {
     ///
     /// The location needs a prefix, so that `data` is inside it. Who may see it is for other
     /// directives to say.
+    ///
+    /// Differs: not in nginx's sources; Weir's own. See docs/dashboard.md.
     ///
     /// ```nginx
     /// location /dashboard/ {
@@ -51,6 +56,7 @@ impl Value for Dashboard {
     const INHERITED: Inherited = Inherited::Nameless;
 
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        load.own.of::<StatusBook>().show();
         match load.registry.of::<BlockContext>() {
             BlockContext::Prefix(name) => {
                 let base = name.strip_suffix(b"/").unwrap_or(name);
@@ -74,26 +80,25 @@ fn answer(base: &[u8], page: &'static DashboardPage, x: &mut Exchange) -> Flow {
     if !matches!(x.request.head.method, Method::Get | Method::Head) {
         return Flow::Status(405);
     }
-    match x.request.uri.strip_prefix(base) {
+    let flow = match x.request.uri.strip_prefix(base) {
         Some(b"" | b"/") => page.answer(x),
-        Some(b"/data") => data(x),
-        _ => return Flow::Status(404),
-    }
-    x.reply.status = 200;
+        Some(below) => match below.strip_prefix(b"/data") {
+            Some(path @ ([] | [b'/', ..])) => data(path.to_vec(), x),
+            _ => return Flow::Status(404),
+        },
+        None => return Flow::Status(404),
+    };
     x.reply.fields.append(b"X-Content-Type-Options", b"nosniff");
     x.reply.fields.append(b"Cross-Origin-Resource-Policy", b"same-origin");
-    Flow::Done
+    flow
 }
 
-fn data(x: &mut Exchange) {
-    let CounterTotals { accepts, handled, requests, active, reading, writing, waiting } =
-        CounterTotals::now();
-    let text = format!(
-        "{{\"connections\":{{\"accepted\":{accepts},\"handled\":{handled},\"active\":{active},\
-         \"idle\":{waiting},\"reading\":{reading},\"writing\":{writing}}},\
-         \"http\":{{\"requests\":{{\"total\":{requests}}}}}}}"
-    );
-    x.reply.set_content_type(b"application/json");
-    x.reply.fields.append(b"Cache-Control", b"no-store");
-    x.reply.set_bytes(Bytes::Owned(text.into_bytes()));
+/// Answers with the tree, or with what is at a path below its root.
+fn data(path: Vec<u8>, x: &mut Exchange) -> Flow {
+    let shape = Shape { is_extended: true, is_epoch: false };
+    match find(own(&server_address(x), shape), &parts(&path)) {
+        Some(PathPart::Tree(part)) => status_page::json(x, part),
+        Some(PathPart::Value(json)) => status_page::text(x, 200, b"application/json", json),
+        None => Flow::Status(404),
+    }
 }

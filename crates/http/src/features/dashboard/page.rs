@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use wire::base64;
 
 use super::squeeze::squeeze;
-use crate::exchange::{Bytes, Exchange};
+use crate::exchange::{Bytes, Exchange, Flow};
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -52,8 +52,8 @@ impl DashboardPage {
         Self { text: text.into_bytes().into(), etag: etag.into(), policy: policy.into() }
     }
 
-    /// Everything of the reply that is the page's own.
-    pub(super) fn answer(&self, x: &mut Exchange) {
+    pub(super) fn answer(&self, x: &mut Exchange) -> Flow {
+        x.reply.status = 200;
         x.reply.set_content_type(b"text/html");
         x.reply.charset.extend_from_slice(b"utf-8");
         let fields: [(&[u8], &[u8]); 5] = [
@@ -65,6 +65,7 @@ impl DashboardPage {
         ];
         fields.iter().for_each(|(name, value)| x.reply.fields.append(name, value));
         x.reply.set_bytes(Bytes::Shared(self.text.clone()));
+        Flow::Done
     }
 }
 

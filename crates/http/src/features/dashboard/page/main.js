@@ -110,7 +110,7 @@ function drawHead() {
   text(state.lastElementChild, words);
   mark(state.firstElementChild, 'dot ' + level);
   mark(main, failure && lastGood ? 'old' : '');
-  text(who, [at(data, 'weir', 'address'), at(data, 'weir', 'version'),
+  text(who, [at(data, 'angie', 'address'), at(data, 'weir', 'version'),
     at(data, 'weir', 'generation') != null ? 'generation ' + data.weir.generation : ''].filter(Boolean)
     .join(' · ') || location.host);
   for (const one of SCREENS) {

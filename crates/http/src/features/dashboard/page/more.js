@@ -76,7 +76,7 @@ function slowScreen() {
 }
 
 function tlsScreen() {
-  const tls = name => told('tls', name);
+  const tls = name => told('tls', name), failed = () => sum(entries(tls('failed')).map(([, n]) => n));
   const reasons = h('p.codes');
   reasons.draw = () => text(reasons, entries(tls('failed')).filter(([, n]) => n)
     .map(([name, n]) => `${name.replaceAll('_', ' ')}: ${whole(n)}`).join('   ') || 'no failures');
@@ -92,12 +92,12 @@ function tlsScreen() {
         text: row => row.not_after_at > 0 ? new Date(row.not_after_at).toISOString().slice(0, 10) : NONE},
       {head: 'file', width: 16, text: row => row.file ?? NONE}]});
   return drawn('div',
-    unlessEmpty(() => tls('handshakes') || entries(tls('failed')).length, drawn('div', facts([
+    unlessEmpty(() => tls('handshakes') || failed(), drawn('div', facts([
       ['handshakes/s', () => count(since(snapshots.then).rate('tls', 'handshakes'))],
       ['handshakes', () => whole(tls('handshakes'))],
       ['resumed', () => percent(tls('resumed'), tls('handshakes'))],
-      ['failed', () => whole(sum(entries(tls('failed')).map(([, n]) => n)))]]), reasons),
-    hint('No TLS handshakes yet. ', code('listen 443 ssl;'), ' accepts them.')),
+      ['failed', () => whole(failed())]]), reasons),
+    hint('No TLS handshakes yet. ', code('status_zone'), ' in a server with TLS counts them.')),
     unlessEmpty(() => list(tls('certificates')).length, drawing(rows, certificates),
       hint('No certificates. ', code('ssl_certificate FILE;'), ' names one.')));
 }
@@ -173,7 +173,7 @@ function configurationScreen() {
     ['state', () => weir('state')],
     ['running for', () => weir('started_at') ? span(snapshots.now.at - weir('started_at')) : null],
     ['generation', () => weir('generation')],
-    ['loaded', () => weir('load_time') ? ago(Date.parse(weir('load_time'))) : null],
+    ['loaded', () => ago(Date.parse(told('angie', 'load_time')))],
     ['reloads', () => weir('reloads', 'done')], ['failed reloads', () => weir('reloads', 'failed')],
     ['last reload', () => last().at ? `${ago(last().at)}, ${last().ok ? 'done' : 'failed'}` : null]]),
   log, h('h2', 'Seen by this page'), seenEvents,
