@@ -44,7 +44,7 @@ async fn live(mut source: TopSource, delay: Duration) -> Result<ExitCode, String
     let mut top = Top::new(source.url.clone());
     // What is wrong with the URL is told on an ordinary screen.
     top.take(Ok(source.fetch().await?));
-    let mut screen = TopScreen::open().map_err(told)?;
+    let screen = TopScreen::open().map_err(told)?;
     let (sender, mut events) = mailbox();
     let keys = sender.clone();
     std::thread::spawn(move || read_keys(&keys));
@@ -59,7 +59,7 @@ async fn live(mut source: TopSource, delay: Duration) -> Result<ExitCode, String
         }
     });
     loop {
-        screen.draw(&top).map_err(told)?;
+        screen.draw(&mut top).map_err(told)?;
         match events.next().await {
             Some(TopEvent::Keys(bytes)) => {
                 if !keys::parse(&bytes).into_iter().all(|key| top.press(key)) {
@@ -132,7 +132,7 @@ impl Top {
         true
     }
 
-    fn lines(&self, rows: usize) -> Vec<ViewLine> {
+    fn lines(&mut self, rows: usize) -> Vec<ViewLine> {
         let last = match &self.failure {
             Some(why) => ViewLine { style: LineStyle::Bad, text: format!("no data: {why}") },
             None if self.is_paused => quiet("paused; Space goes on".into()),
@@ -170,7 +170,7 @@ impl TopScreen {
         Ok(screen)
     }
 
-    fn draw(&mut self, top: &Top) -> io::Result<()> {
+    fn draw(&self, top: &mut Top) -> io::Result<()> {
         let (columns, rows) = match net::terminal_size() {
             Some((columns, rows)) if columns > 0 && rows > 0 => (columns, rows),
             _ => UNKNOWN_SIZE,

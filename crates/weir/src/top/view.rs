@@ -105,7 +105,12 @@ impl TopView {
     }
 
     /// The lines that fit in so many rows; `words` is the last one.
-    pub(super) fn lines(&self, figures: &TopFigures, words: ViewLine, rows: usize) -> Vec<ViewLine> {
+    pub(super) fn lines(
+        &mut self,
+        figures: &TopFigures,
+        words: ViewLine,
+        rows: usize,
+    ) -> Vec<ViewLine> {
         let mut lines = self.head(figures);
         lines.push(plain(self.history()));
         let warnings = figures.warnings.iter().take(WARNINGS_MAX);
@@ -124,7 +129,8 @@ impl TopView {
             TopPage::Upstreams => self.upstreams(figures, usize::MAX),
             TopPage::Slow => self.slow(figures, usize::MAX),
         };
-        body.drain(..self.skipped.min(body.len().saturating_sub(1)));
+        self.skipped = self.skipped.min(body.len().saturating_sub(1));
+        body.drain(..self.skipped);
         lines.extend(body);
         lines.truncate(rows.saturating_sub(1));
         lines.push(words);

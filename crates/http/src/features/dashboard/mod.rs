@@ -72,6 +72,7 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     if let Some(Dashboard { base }) = conf.dashboard.clone() {
         let page = DashboardPage::shared();
         location.exclusive("dashboard", move |x| answer(&base, page, x));
+        location.redirect_slashless();
     }
     Ok(())
 }

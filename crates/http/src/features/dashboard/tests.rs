@@ -82,6 +82,7 @@ fn a_location_answers_its_page_and_its_data() {
         ("/dashboard/data/nothing", 404),
         ("/dashboard/data2", 404),
         ("/dashboard/other", 404),
+        ("/dashboard", 301),
         ("/open", 200),
         ("/open/", 200),
         ("/open/data", 200),

@@ -35,12 +35,13 @@ function readSite({data, step, window}, kind, path, zone) {
   const requests = isStream ? 'connections' : 'requests';
   const codes = isStream ? 'sessions' : 'responses';
   const counts = window.times(...path, 'time');
-  past.put(id + ' rate', step.rate(...path, requests, 'total'));
-  past.put(id + ' p99', quantile(step.times(...path, 'time'), .99));
+  const stepRate = step.rate(...path, requests, 'total');
+  past.put(id + ' rate', stepRate);
   return {
     id, kind, isStream, name: path[2] || '(no name)', zone, counts,
     total: num(at(zone, requests, 'total')), active: at(zone, requests, 'processing'),
-    discarded: num(at(zone, requests, 'discarded')),
+    discarded: num(at(zone, requests, 'discarded')), stepRate,
+    lost: window.growth(...path, requests, 'discarded'),
     rate: window.rate(...path, requests, 'total'),
     classes: classes(window.codes(...path, codes), isStream),
     codes: entries(own(zone, codes)), seconds: window.seconds,
@@ -137,7 +138,7 @@ function readTotals({data, step, window}) {
   past.put('rate', rate);
   const inClasses = [2, 3, 4, 5].map(n => sum(counted.map(site => site.stepClasses[n])));
   inClasses.forEach((n, i) => past.put(`class ${i + 2}`, rate == null ? null : n));
-  past.put('class other', rate == null ? null : Math.max(0, rate - sum(inClasses)));
+  past.put('class other', rate == null ? null : Math.max(0, rate - sum(counted.map(site => site.stepRate))));
   past.put('errors', rate == null || !counted.length ? null : inClasses[3]);
   const stepCounts = addCounts(counted.map(site => site.stepCounts));
   past.put('p50', quantile(stepCounts, .5));

@@ -137,12 +137,15 @@ function workersScreen() {
     column('longest turn', 6.5, row => row.worker.longest_turn,
       {text: row => time(row.worker.longest_turn), title: 'since the start'})],
   detail: () => drawn('div.histograms', histogram('Lengths of turns', row => row.turns))});
-  const descriptors = limitCell(() => process('descriptors', 'open'), () => process('descriptors', 'limit'));
+  const descriptors = () => {
+    const {open, limit} = process('descriptors') || {};
+    return open ? `${open} of ${limit}` : null;
+  };
   return drawn('div', cpu,
     unlessEmpty(() => model.workers.length, drawing(() => model.workers, workers),
       hint('No worker has reported yet.')),
-    drawn('div.limits', h('span', 'File descriptors'), descriptors),
     facts([
+      ['file descriptors', descriptors],
       ['memory', () => bytes(process('memory'))],
       ['log lines lost', () => process('lost_log_lines')],
       ['connections dropped', () => told('connections', 'dropped')],

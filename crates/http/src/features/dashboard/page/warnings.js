@@ -57,10 +57,15 @@ function processWarnings(add, data, window) {
 }
 
 function siteWarnings(add) {
-  for (const {id, kind, isStream, name, classes, seconds} of model.sites) {
+  for (const {id, kind, isStream, name, classes, lost} of model.sites) {
     const all = sum(classes), bad = classes[5];
     // A location's errors are those of its server.
-    if (seconds < 1 || bad < 3 || bad < .02 * all || kind === 'location') continue;
+    if (kind === 'location') continue;
+    if (lost > 5 && lost > .1 * (all + lost)) {
+      add('warn', id + ' lost', `${percent(lost, all + lost)} of requests end without a reply in ` +
+        `site ${name}.`, 'sites');
+    }
+    if (bad < 3 || bad < .02 * all) continue;
     const words = isStream ? `${percent(bad, all)} of sessions fail in ${name}.`
       : `${percent(bad, all)} of replies are 5xx in site ${name}.`;
     add(bad > .1 * all ? 'bad' : 'warn', id, words, 'sites');
