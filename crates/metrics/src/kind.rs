@@ -56,7 +56,9 @@ macro_rules! counts {
 
         $(#[$doc])*
         #[derive(Clone, Copy)]
-        $vis struct $Block<'a>(&'a [::std::sync::atomic::AtomicU64]);
+        $vis struct $Block<'a>(
+            &'a [::std::sync::atomic::AtomicU64; <$Kind as $crate::Kind>::WORDS],
+        );
 
         const _: () = {
             use ::std::mem::offset_of;
@@ -76,7 +78,7 @@ macro_rules! counts {
 
                 #[inline]
                 fn block(words: &[AtomicU64]) -> $Block<'_> {
-                    $Block(&words[..Self::WORDS])
+                    $Block(words.first_chunk().expect("a block has all its fields"))
                 }
                 fn merge(sum: &[AtomicU64], from: &[AtomicU64]) {
                     $({

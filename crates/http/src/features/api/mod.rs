@@ -23,6 +23,7 @@ conf::directives! {
     ///
     /// Syntax: [write=on | write=off]
     /// Syntax: PATH
+    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. `write=on` is not supported.
     ///
     /// ```nginx
     /// location /api/ {

@@ -31,6 +31,7 @@ conf::directives! {
         /// Without a path, the metric has one value, in which any variables can be used.
         ///
         /// Syntax: NAME
+        /// Differs: not in nginx's sources; as in Angie.
         ///
         /// ```nginx
         /// prometheus_template zones {
@@ -51,6 +52,7 @@ conf::directives! {
     /// `prometheus_template`.
     ///
     /// Syntax: [NAME]
+    /// Differs: not in nginx's sources; as in Angie. Without a name, it is Weir's own.
     ///
     /// ```nginx
     /// location = /metrics {

@@ -17,6 +17,7 @@ conf::directives! {
     /// requests.
     ///
     /// Default: off
+    /// Differs: not in nginx's sources; Weir's own.
     ///
     /// ```nginx
     /// location = /ready {

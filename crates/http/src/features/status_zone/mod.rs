@@ -25,6 +25,7 @@ conf::directives! {
     ///
     /// Syntax: NAME | off
     /// Syntax: KEY zone=NAME[:NUMBER]
+    /// Differs: not in nginx's sources; as in NGINX Plus, and with a key as in Angie.
     ///
     /// ```nginx
     /// server {
