@@ -42,9 +42,9 @@ mod spare;
 mod stream;
 mod sync;
 pub mod system;
+mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod terminal;
 mod timer;
 pub mod title;
 pub mod tls;

@@ -68,7 +68,9 @@ impl TopArguments {
 
 fn seconds(text: &str) -> Result<Duration, Reported> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= DELAY_MAX => Ok(Duration::from_secs_f64(seconds)),
+        Ok(seconds) if seconds > 0.0 && seconds <= DELAY_MAX => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
         _ => Err(complain(format_args!("top: -d: \"{text}\" is not a number of seconds"))),
     }
 }

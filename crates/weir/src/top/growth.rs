@@ -93,9 +93,12 @@ impl<'v> Growth<'v> {
     pub(super) fn classes(self, path: &[&str]) -> [f64; 6] {
         let mut sums = [0.0; 6];
         for (name, value) in members(self.now, path) {
-            let class = name.bytes().next().map_or(0, |digit| usize::from(digit.wrapping_sub(b'0')));
+            let class =
+                name.bytes().next().map_or(0, |digit| usize::from(digit.wrapping_sub(b'0')));
             let before = self.then.and_then(|then| float(then, path_to(path, name).as_slice()));
-            if let (Some(sum), Some(now), Some(_)) = (sums.get_mut(class), value.as_f64(), self.then) {
+            if let (Some(sum), Some(now), Some(_)) =
+                (sums.get_mut(class), value.as_f64(), self.then)
+            {
                 *sum += grown(now, before.unwrap_or(0.0));
             }
         }

@@ -68,7 +68,9 @@ async fn live(mut source: TopSource, delay: Duration) -> Result<ExitCode, String
             }
             Some(TopEvent::Signal(SIGWINCH)) => {}
             Some(TopEvent::Signal(number)) => {
-                return Ok(u8::try_from(SIGNALLED + number).map_or(ExitCode::FAILURE, ExitCode::from));
+                return Ok(
+                    u8::try_from(SIGNALLED + number).map_or(ExitCode::FAILURE, ExitCode::from)
+                );
             }
             Some(TopEvent::Data(data)) => top.take(data),
             None => return Ok(ExitCode::SUCCESS),

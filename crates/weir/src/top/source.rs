@@ -54,7 +54,8 @@ impl TopSource {
             host: target.authority().into_bytes(),
             transport: transport(&target, arguments.authorities.as_deref())?,
         };
-        let settings = FetchSettings { idle_connections_max: 1, idle_ms: 60_000, ..Default::default() };
+        let settings =
+            FetchSettings { idle_connections_max: 1, idle_ms: 60_000, ..Default::default() };
         Ok(Self {
             path: format!("{}/", path.trim_end_matches('/')),
             query: query.to_owned(),
@@ -83,7 +84,8 @@ impl TopSource {
         let Self { path, query, .. } = &*self;
         let own = if query.is_empty() { "extended" } else { query };
         let mut why = String::new();
-        for place in [format!("{path}data"), format!("{path}?{own}"), path[..path.len() - 1].into()] {
+        for place in [format!("{path}data"), format!("{path}?{own}"), path[..path.len() - 1].into()]
+        {
             if place.is_empty() {
                 continue;
             }

@@ -137,14 +137,14 @@ fn warnings_say_what_is_wrong() {
 fn the_plain_text_has_everything() {
     let text = TopView::plain(&figures(tree(10, 1000), tree(12, 1400)));
     for part in [
-        "Weir  0.1.0  127.0.0.1  generation 3  up 1 h\n",
+        "Weir  0.1.0  127.0.0.1  generation 3  up 60 min\n",
         "requests 200/s   in progress 2   5xx 25%   p50 7.50ms   p99 9.95ms   connections 12   idle 7",
         "! certificate of a.example expires in 6 days\n",
         "\nSITE ",
-        "\nsite                             200     1     50%     0%    25%     25%   20.0kB   1.0MB",
+        "\nsite                             200     1     50%     0%    25%     25%   20.0kB    1.0MB",
         "\napp 10.0.0.2:80              unhealthy ",
         "app 10.0.0.1:80              up              200       2/4",
-        "\n5 s        1.25s    200  10.0.0.1:80           GET /x HTTP/1.1 (queue 900ms, connect 100ms)\n",
+        "\n5 s         1.25s    200  10.0.0.1:80           GET /x HTTP/1.1 (queue 900ms, connect 100ms)\n",
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
@@ -165,7 +165,8 @@ fn a_screen_has_its_rows_and_columns() {
             let lines = view.lines(&figures, quiet("the end".into()), rows);
             assert!(lines.len() <= rows, "{columns}x{rows}");
             assert_eq!(lines.last().unwrap().text, "the end");
-            let widest = lines.iter().map(|line| line.written(columns, false).chars().count()).max();
+            let widest =
+                lines.iter().map(|line| line.written(columns, false).chars().count()).max();
             assert!(widest <= Some(columns));
         }
     }
@@ -176,7 +177,8 @@ fn rows_have_an_order_and_servers_in_trouble_come_first() {
     let tree = |requests: u64| {
         let mut tree = tree(10 + requests, 1000 * requests);
         for (name, rate) in [("slow", 1), ("fast", 9)] {
-            tree["http"]["server_zones"][name] = json!({ "requests": { "total": requests * rate } });
+            tree["http"]["server_zones"][name] =
+                json!({ "requests": { "total": requests * rate } });
         }
         tree
     };
@@ -216,13 +218,19 @@ fn the_tree_of_nginx_plus_is_read() {
             ("nginx", json!({ "version": "1.27.4", "address": "10.0.0.9", "generation": 2 })),
             ("connections", json!({ "active": 3, "idle": 1 })),
             ("http/requests", json!({ "total": requests, "current": 1 })),
-            ("http/server_zones", json!({ "site": { "requests": requests, "processing": 4,
+            (
+                "http/server_zones",
+                json!({ "site": { "requests": requests, "processing": 4,
                 "responses": { "2xx": requests, "5xx": 0, "codes": { "200": requests } },
-                "received": 1, "sent": 2 } })),
-            ("http/upstreams", json!({ "app": { "keepalive": 0, "peers": [
+                "received": 1, "sent": 2 } }),
+            ),
+            (
+                "http/upstreams",
+                json!({ "app": { "keepalive": 0, "peers": [
                 { "server": "10.0.0.1:80", "state": "unavail", "active": 2, "requests": requests,
                     "fails": 7, "responses": { "2xx": requests } },
-            ], "queue": { "size": 1, "max_size": 10, "overflows": 0 } } })),
+            ], "queue": { "size": 1, "max_size": 10, "overflows": 0 } } }),
+            ),
         ])
     };
     let (then, mut now) = (parts(10), parts(30));

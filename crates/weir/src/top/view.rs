@@ -176,7 +176,18 @@ impl TopView {
         });
         let head = format!(
             "{:<28} {:>7} {:>5} {:>7} {:>6} {:>6} {:>7} {:>8} {:>8} {:>7} {:>7} {:>7}",
-            "SITE", "REQ/S", "NOW", "2XX", "3XX", "4XX", "5XX", "IN/S", "OUT/S", "P50", "P95", "P99"
+            "SITE",
+            "REQ/S",
+            "NOW",
+            "2XX",
+            "3XX",
+            "4XX",
+            "5XX",
+            "IN/S",
+            "OUT/S",
+            "P50",
+            "P95",
+            "P99"
         );
         let hint = "no sites: status_zone NAME; in a server or location counts its requests";
         table(head, rows.iter().map(|site| site_line(site)), figures.sites.len(), most, hint)
@@ -205,7 +216,8 @@ impl TopView {
     }
 
     fn slow(&self, figures: &TopFigures, most: usize) -> Vec<ViewLine> {
-        let head = format!("{:<9} {:>7} {:>6}  {:<21} {}", "SLOW", "TOOK", "STATUS", "SERVER", "WHERE");
+        let head =
+            format!("{:<9} {:>7} {:>6}  {:<21} {}", "SLOW", "TOOK", "STATUS", "SERVER", "WHERE");
         let lines = figures.slow.iter().map(|slow| slow_line(slow, figures.now_ms));
         let hint = "no slow requests: slow_log FILE threshold=500ms; keeps some";
         table(head, lines, figures.slow.len(), most, hint)
@@ -215,9 +227,8 @@ impl TopView {
     fn sort<R>(&self, rows: &mut [R], keys: impl Fn(&R) -> RowKeys<'_>) {
         rows.sort_by(|a, b| {
             let (a, b) = (keys(a), keys(b));
-            let down = |a: Option<f64>, b: Option<f64>| {
-                b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0))
-            };
+            let down =
+                |a: Option<f64>, b: Option<f64>| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0));
             let order = match self.order {
                 TopOrder::Rate => down(a.rate, b.rate),
                 TopOrder::Errors => down(a.errors, b.errors),
@@ -317,7 +328,9 @@ fn server_line(group: &GroupRow, server: &ServerRow) -> ViewLine {
         _ => count(Some(server.active)),
     };
     let queue = match group.queue {
-        Some((length, most)) if most > 0.0 => format!("{}/{}", count(Some(length)), count(Some(most))),
+        Some((length, most)) if most > 0.0 => {
+            format!("{}/{}", count(Some(length)), count(Some(most)))
+        }
         Some((length, _)) => count(Some(length)),
         None => "-".to_owned(),
     };
@@ -342,7 +355,8 @@ fn server_line(group: &GroupRow, server: &ServerRow) -> ViewLine {
 }
 
 fn slow_line(slow: &SlowRow, now_ms: f64) -> ViewLine {
-    let phases = slow.phases.iter().map(|(name, seconds)| format!("{name} {}", time(Some(*seconds))));
+    let phases =
+        slow.phases.iter().map(|(name, seconds)| format!("{name} {}", time(Some(*seconds))));
     let phases = phases.collect::<Vec<_>>().join(", ");
     plain(format!(
         "{:<9} {:>7} {:>6}  {:<21} {} ({phases})",

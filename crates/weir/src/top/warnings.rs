@@ -75,7 +75,8 @@ impl ServerRow {
 
     fn words(&self, group: &str, now_ms: f64) -> String {
         let Self { name, state, why, since_ms, .. } = self;
-        let time = since_ms.map_or_else(String::new, |since| format!(" for {}", span(now_ms - since)));
+        let time =
+            since_ms.map_or_else(String::new, |since| format!(" for {}", span(now_ms - since)));
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         format!("server {name} of {group} {state}{time}{why}")
     }
