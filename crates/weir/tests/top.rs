@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use testing::{Folder, Peer, complaint, field};
+use testing::{Folder, Peer, Server, complaint, field};
 
 fn top(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -53,6 +53,23 @@ fn a_dashboard_is_found_with_and_without_a_slash() {
         let text = text(&top(&[&format!("http://{}{path}", peer.address)]));
         assert!(text.starts_with("Weir  9.9\nrequests 50/s "), "{text}");
         assert!(text.contains("\nsite                              50 "), "{text}");
+    }
+}
+
+/// All three pages of one server say the same.
+#[test]
+fn a_real_server_is_shown_by_its_dashboard_and_its_apis() {
+    let server = Server::start(
+        "",
+        "server { listen ADDRESS; status_zone site; location /x { return 204; }
+         location /dashboard/ { dashboard; } location /api/ { api; }
+         location /status/ { api /status/; } }",
+    );
+    server.get("/x");
+    for path in ["/dashboard/", "/status/", "/api/"] {
+        let text = text(&top(&[&format!("http://{}{path}", server.address)]));
+        assert!(text.contains("\nsite "), "{path}: {text}");
+        assert!(text.contains("\nno upstream servers: "), "{path}: {text}");
     }
 }
 
