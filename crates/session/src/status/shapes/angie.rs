@@ -24,7 +24,10 @@ pub fn angie(address: &[u8], shape: Shape) -> StatusTree {
     tree.fields(&[b"connections"], move |out: &mut dyn Visitor| connections(out, shape));
     tree.add(&[b"slabs"], Items::Named(Vec::new()));
     http(&mut tree, &published(Subsystem::Http), shape);
-    stream(&mut tree, &published(Subsystem::Stream), shape);
+    let own = published(Subsystem::Stream);
+    if own.is_configured {
+        stream(&mut tree, &own, shape);
+    }
     tree.add(&[b"resolvers"], resolvers());
     tree
 }
@@ -72,7 +75,7 @@ fn resolver(out: &mut dyn Visitor, all: &ResolverCounters<'_>) {
 fn program(out: &mut dyn Visitor, address: &[u8], shape: Shape) {
     let facts = ProgramFacts::get();
     out.text(b"version", facts.version.as_bytes());
-    if !facts.build.is_empty() {
+    if shape.is_extended {
         out.text(b"build", facts.build.as_bytes());
     }
     out.text(b"address", address);
