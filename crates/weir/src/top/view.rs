@@ -349,7 +349,7 @@ fn server_line(group: &GroupRow, server: &ServerRow) -> ViewLine {
     );
     match &*server.state {
         _ if server.is_bad() => bad(text),
-        "up" => plain(text),
+        "up" | "busy" => plain(text),
         _ => quiet(text),
     }
 }

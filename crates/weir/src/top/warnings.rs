@@ -48,7 +48,7 @@ fn of_site(site: &SiteRow) -> Option<String> {
 
 fn of_group(group: &GroupRow, now_ms: f64, found: &mut Vec<String>) {
     let GroupRow { name, servers, queue } = group;
-    let is_usable = |server: &ServerRow| matches!(&*server.state, "up" | "checking");
+    let is_usable = |server: &ServerRow| matches!(&*server.state, "up" | "busy" | "checking");
     if !servers.is_empty() && !servers.iter().any(is_usable) {
         found.push(format!("no server of {name} can take requests"));
     }

@@ -101,7 +101,7 @@ const past = {
     }
     this.second += steps;
     // A slow answer stands for the seconds that it took.
-    this.filled = steps <= 3 ? steps : 1;
+    this.filled = steps <= 5 ? steps : 1;
   },
   put(name, value) {
     let one = this.series.get(name);

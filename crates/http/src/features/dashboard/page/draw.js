@@ -75,11 +75,11 @@ function highest(values) {
   return values.reduce((most, value) => value > most ? value : most, 0);
 }
 
-// The next of 1, 2, 5, 10, 20, 50 …
+// The next round number.
 function nice(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return power * [1, 2, 5, 10].find(step => step * power >= value * .999);
+  return power * [1, 2, 3, 4, 6, 8, 10].find(step => step * power >= value * .999);
 }
 
 // A small line of the last two minutes, or of fewer as long as the page is young.

@@ -4,6 +4,8 @@ const model = {sites: [], groups: [], workers: [], limits: []};
 const ZONES = [['server', 'http', 'server_zones'], ['location', 'http', 'location_zones'],
   ['stream', 'stream', 'server_zones']];
 const BAD_STATES = ['unhealthy', 'unavailable'];
+// A busy server has as many requests as it may.
+const isUp = peer => /^(up|busy)$/.test(peer.state);
 const SESSIONS = {success: 2, invalid: 4, forbidden: 4};
 
 function readModel() {
@@ -65,7 +67,7 @@ function readGroup(both, of, path, group) {
   if (queue) past.put(id + ' queue', num(queue.length));
   return {
     id, of, name: path[2], group, peers, queue,
-    isUp: peers.filter(peer => peer.state === 'up').length,
+    isUp: peers.filter(isUp).length,
     bad: peers.filter(peer => BAD_STATES.includes(peer.state)),
     rate: window.seconds ? sum(peers.map(peer => peer.rate)) : null,
     active: sum(peers.map(peer => peer.active)),

@@ -179,6 +179,5 @@ function configurationScreen() {
     ['loaded', () => ago(Date.parse(told('angie', 'load_time')))],
     ['reloads', () => weir('reloads', 'done')], ['failed reloads', () => weir('reloads', 'failed')],
     ['last reload', () => last().at ? `${ago(last().at)}, ${last().ok ? 'done' : 'failed'}` : null]]),
-  log, h('h2', 'Seen by this page'), seenEvents,
-  hint('Each reload makes a generation. ', code('weir -t'), ' tests a configuration before.'));
+  log, h('h2', 'Seen by this page'), seenEvents);
 }

@@ -39,7 +39,7 @@ function sitesScreen() {
       ' in a server or location counts its requests, bytes and times.'));
 }
 
-const STATES = {up: 'ok', unavailable: 'warn', unhealthy: 'bad'};
+const STATES = {up: 'ok', busy: 'ok', unavailable: 'warn', unhealthy: 'bad'};
 
 function stateCell() {
   const dot = h('i'), word = h('span'), why = h('small.quiet');
@@ -111,7 +111,7 @@ function groupPart(id) {
     const isLarge = group.peers.length > FEW;
     const matches = group.peers.filter(peer => fits(peer.name) || fits(group.name));
     const all = !isLarge || isOpen || !!filter.words;
-    const visible = all ? matches : matches.filter(peer => peer.state !== 'up');
+    const visible = all ? matches : matches.filter(peer => !isUp(peer));
     text(title, group.name);
     text(words, groupWords(group));
     small.draw(id + ' rate');

@@ -78,8 +78,7 @@ const NAMED = 3;
 function groupWarnings(add) {
   for (const group of model.groups) {
     const {id, name, peers, bad, queue} = group;
-    const usable = peers.filter(peer => ['up', 'checking'].includes(peer.state)).length;
-    if (peers.length && !usable) {
+    if (peers.length && !peers.some(peer => isUp(peer) || peer.state === 'checking')) {
       add('bad', id, `No server of ${name} can take requests.`, 'upstreams');
     }
     if (bad.length > NAMED) {
