@@ -12,6 +12,7 @@ pub mod charset;
 pub mod client_body;
 pub mod client_body_early_read;
 pub mod core;
+pub mod dashboard;
 pub mod disable_symlinks;
 pub mod empty_gif;
 pub mod error_log;
@@ -136,6 +137,7 @@ conf::features! {
     ready: ready,
     prometheus: prometheus with VARIABLES,
     empty_gif: empty_gif,
+    dashboard: dashboard,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",
     proxy: proxy "proxy_" over proxy_family & proxy_tls with VARIABLES,
