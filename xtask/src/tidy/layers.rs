@@ -70,7 +70,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
-            &["header_text", "mask", "mime_types", "places"],
+            &["header_text", "mask", "mime_types", "places", "random_ids"],
             &["credentials", "exchange", "files", "regex", "site", "variables"],
             &["admit", "answer", "builtin", "paths"],
             &["phases", "subrequest"],

@@ -38,6 +38,7 @@ pub mod memcached;
 pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
+pub mod otel;
 pub mod output;
 pub mod pools;
 pub mod proxy;
@@ -111,6 +112,7 @@ conf::features! {
     open_file_cache: open_file_cache,
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
+    otel: otel with VARIABLES,
     rewrite: rewrite,
     headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
@@ -156,7 +158,11 @@ conf::features! {
 
 /// The jobs of the control thread for `http {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<Site>> {
-    vec![Box::new(Health::default()), Box::new(NameDiscovery::default())]
+    vec![
+        Box::new(Health::default()),
+        Box::new(NameDiscovery::default()),
+        Box::new(otel::SpanExport::default()),
+    ]
 }
 
 impl Layers {
