@@ -17,6 +17,7 @@ use conf::{
 };
 use net::Address;
 use session::listen::agree_on_server_port;
+use session::status::StatusBook;
 use session::variables::VariableDoc;
 use zones::Zones;
 
@@ -61,7 +62,8 @@ impl BlockKind {
             }
             BlockKind::Location(Matcher::Pattern(_)) => BlockContext::Pattern,
             BlockKind::Location(Matcher::Named(_)) => BlockContext::Named,
-            BlockKind::Server | BlockKind::If | BlockKind::LimitExcept(_) => BlockContext::Outside,
+            BlockKind::Server => BlockContext::Server,
+            BlockKind::If | BlockKind::LimitExcept(_) => BlockContext::Nameless,
         }
     }
 }
@@ -331,6 +333,7 @@ impl HttpPlan {
         }
         site.listens = sockets.list;
         site.groups = named::all(load)?.values().cloned().collect();
+        site.status = StatusBook::finish(&mut load.own, &site.groups);
         site.worker_slots = std::mem::take(load.own.of());
         site.own = std::mem::take(load.own.of());
         site.worker_slots.declare::<BackgroundTasks>();

@@ -30,6 +30,7 @@ mod places;
 mod random_ids;
 mod regex;
 mod site;
+mod status_page;
 mod subrequest;
 #[cfg(test)]
 mod testing;

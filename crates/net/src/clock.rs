@@ -23,6 +23,8 @@ thread_local! {
 struct Clock {
     started_ns: u64,
     elapsed_ms: Cell<u64>,
+    /// The same in nanoseconds.
+    elapsed_ns: Cell<u64>,
     unix_ms: Cell<u64>,
     passes: Cell<u32>,
     /// Time that a test has added, and whether only tests move the clock.
@@ -35,6 +37,16 @@ struct Clock {
 /// Milliseconds of a monotonic clock, the same for all workers of the process.
 pub fn now_ms() -> u64 {
     CLOCK.with(|clock| clock.elapsed_ms.get())
+}
+
+/// Nanoseconds of the same clock: when the worker woke up, or read the clock later.
+pub fn turn_ns() -> u64 {
+    CLOCK.with(|clock| clock.elapsed_ns.get())
+}
+
+/// The same now. Reads the system's clock.
+pub fn precise_ns() -> u64 {
+    CLOCK.with(Clock::precise_ns)
 }
 
 /// Milliseconds since 1970.
@@ -104,6 +116,7 @@ impl Clock {
         let clock = Self {
             started_ns: *BEGINNING.get_or_init(monotonic_ns),
             elapsed_ms: Cell::new(0),
+            elapsed_ns: Cell::new(0),
             unix_ms: Cell::new(0),
             passes: Cell::new(0),
             #[cfg(any(test, feature = "testing"))]
@@ -121,13 +134,26 @@ impl Clock {
         if self.is_stopped.get() {
             return now_ns;
         }
-        self.elapsed_ms.set(now_ns.saturating_sub(self.started_ns) / 1_000_000);
+        let elapsed_ns = now_ns.saturating_sub(self.started_ns);
+        self.elapsed_ns.set(elapsed_ns);
+        self.elapsed_ms.set(elapsed_ns / 1_000_000);
         let (seconds, nanoseconds) = read(libc::CLOCK_REALTIME);
         self.unix_ms.set(seconds * 1000 + nanoseconds / 1_000_000);
         self.passes.set(0);
         #[cfg(any(test, feature = "testing"))]
         self.add(self.added_ms.get());
         now_ns
+    }
+
+    fn precise_ns(&self) -> u64 {
+        #[cfg(any(test, feature = "testing"))]
+        if self.is_stopped.get() {
+            return self.elapsed_ns.get();
+        }
+        let elapsed_ns = monotonic_ns().saturating_sub(self.started_ns);
+        #[cfg(any(test, feature = "testing"))]
+        let elapsed_ns = elapsed_ns + self.added_ms.get() * 1_000_000;
+        elapsed_ns
     }
 
     fn next_ms(&self) -> u64 {
@@ -145,6 +171,7 @@ impl Clock {
 impl Clock {
     fn add(&self, delay_ms: u64) {
         self.elapsed_ms.set(self.elapsed_ms.get() + delay_ms);
+        self.elapsed_ns.set(self.elapsed_ns.get() + delay_ms * 1_000_000);
         self.unix_ms.set(self.unix_ms.get() + delay_ms);
     }
 }

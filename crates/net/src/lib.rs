@@ -33,6 +33,7 @@ mod offload;
 mod pipe;
 mod probe;
 pub mod process;
+mod process_usage;
 mod shared_words;
 pub mod signals;
 mod slots;
@@ -62,7 +63,8 @@ pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
 pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
 pub use event_loop::{
-    Task, at_turn_end, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
+    Task, at_turn_end, defer, has_share, on_turn, poll_share, spawn, spawn_if_running, spend,
+    yield_now,
 };
 pub use idle_set::IdleSet;
 pub use lent_future::LentFuture;
@@ -71,6 +73,7 @@ pub use mailbox::{Mailbox, MailboxSender, mailbox};
 pub use offload::{Offloaded, offload};
 pub use pipe::{PIPE_SIZE, SplicePipe};
 pub use probe::{SocketProbe, TcpInfo};
+pub use process_usage::ProcessUsage;
 pub use shared_words::SharedWords;
 pub use spare::SparePool;
 pub use stream::{Detached, SecureSession, SessionInput, Stream};

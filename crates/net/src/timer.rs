@@ -63,6 +63,11 @@ impl Timer {
         WHEEL.with_borrow_mut(|wheel| wheel.entries[self.index as usize].poll(now_ms, cx))
     }
 
+    /// Whether the deadline has passed.
+    pub fn has_passed(&self) -> bool {
+        self.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
     /// Sets or moves the deadline, `delay_ms` from now, and polls it.
     pub fn poll_anew(&self, delay_ms: u64, cx: &mut Context<'_>) -> Poll<()> {
         let now_ms = clock::now_ms();

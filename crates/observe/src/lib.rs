@@ -1,10 +1,10 @@
-//! Observability: the error log, log files, syslog, counters.
+//! Observability: the error log, log files, syslog.
 //!
 //! Usable from any thread and without an event loop. Deliberately absent: the notion of a request;
 //! the caller provides the context of a message. Writes to sockets never wait; those to files may
 //! wait for a disk.
 
-mod counters;
+mod connection_number;
 mod errno;
 mod error_log;
 mod files;
@@ -17,9 +17,7 @@ mod syslog;
 mod system;
 mod text;
 
-pub use counters::{
-    CounterTotals, InRequest, OpenConnection, WaitingConnection, WorkerCounters, connection_number,
-};
+pub use connection_number::connection_number;
 pub use errno::Errno;
 pub use error_log::{
     ErrorLog, MainLog, MessageSource, copies_to_stderr, log, main_log, set_main_log, stderr_copies,

@@ -10,6 +10,7 @@ use ::upstream::Group;
 use conf::VariableId;
 use net::Address;
 
+use crate::status::published::SubsystemStatus;
 use crate::variables::Variable;
 use crate::worker_slots::{WorkerSlotKinds, WorkerSlots};
 
@@ -30,6 +31,8 @@ pub trait Configuration: Sized + 'static {
     fn variable(&self, id: VariableId) -> &Variable<Self::Session>;
     /// The state of features that each worker keeps while it uses the configuration.
     fn worker_slots(&self) -> &WorkerSlotKinds<WorkerGeneration<Self>>;
+    /// What is shown of it.
+    fn status(&self) -> &Arc<SubsystemStatus>;
     /// The groups of upstream servers.
     fn groups(&self) -> &[Arc<Group>];
     /// The listening sockets, in the order of the configuration.

@@ -34,6 +34,7 @@ pub mod regex;
 pub mod server_names;
 mod session;
 pub mod split_clients;
+pub mod status;
 mod subsystem;
 pub mod table;
 mod trusted;

@@ -1,7 +1,7 @@
 //! A connection that `pass` hands to another listening socket of this program.
 
+use metrics::OpenConnection;
 use net::{Address, ConnectionPermit, Stream};
-use observe::OpenConnection;
 
 use crate::Client;
 

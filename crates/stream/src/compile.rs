@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use ::session::listen::agree_on_server_port;
 use ::session::server_names::ServerNames;
+use ::session::status::StatusBook;
 use ::session::variables::{self, VariableDoc};
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock};
@@ -133,6 +134,7 @@ impl StreamPlan {
         check_tls(&sockets, &site, &blocks)?;
         site.listens = sockets.list;
         site.groups = load.own.of::<Groups>().all().into_values().collect();
+        site.status = StatusBook::finish(&mut load.own, &site.groups);
         site.worker_slots = std::mem::take(load.own.of());
         site.variables = variables::resolve(load)?;
         Ok(site)

@@ -20,6 +20,7 @@ mod site;
 #[cfg(test)]
 mod tests;
 mod worker;
+mod zone_session;
 
 pub use compile::{BLOCKS, StreamPlan, directives, read, variable_docs};
 pub use features::control_jobs;

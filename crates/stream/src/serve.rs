@@ -17,9 +17,10 @@ use std::task::{Poll, ready};
 
 use ::session::{Client, Hook, PassTargets, PassedConnection, Session as _};
 use conf::FeatureName;
+use metrics::OpenConnection;
 use net::accept::{self, ProxyRefusal, TLS_PASSED_TO_SSL};
 use net::{Address, ConnectionPermit, Stream, Timer};
-use observe::{Errno, Level, OpenConnection};
+use observe::{Errno, Level};
 use wire::proxy_protocol::HeaderError;
 
 use crate::preread::{PrereadEnded, preread};
@@ -119,8 +120,11 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
             x.log(Level::Error, format_args!("{TLS_PASSED_TO_SSL}"));
             return Err(FinishedSession(INTERNAL_SERVER_ERROR));
         }
-        let failed = |_| FinishedSession(INTERNAL_SERVER_ERROR);
-        Box::pin(secure::handshake(x, stream, received)).await.map_err(failed)?;
+        let secured = Box::pin(secure::handshake(x, stream, received)).await;
+        if let Some(counted) = &x.counted {
+            counted.handshake(&x.client, secured.is_ok());
+        }
+        secured.map_err(|_| FinishedSession(INTERNAL_SERVER_ERROR))?;
     } else {
         x.bytes_received = received.len() as u64;
         x.preread = received;

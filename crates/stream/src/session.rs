@@ -16,6 +16,7 @@ use net::tls::ClientTrust;
 use observe::{Level, LineBuffer};
 
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
+use crate::zone_session::ZoneSession;
 
 pub struct StreamSession {
     /// The configuration that serves it to its end.
@@ -39,6 +40,8 @@ pub struct StreamSession {
     pub(crate) upstream: SessionUpstream,
     /// The listening socket to pass the connection to (`pass`).
     pub(crate) passed_to: Option<Box<Address>>,
+    /// Where it is counted.
+    pub(crate) counted: Option<ZoneSession>,
     values: SetValues,
     captures: Captures,
 }
@@ -90,6 +93,7 @@ impl StreamSession {
             limited: ConnLimited::default(),
             upstream: SessionUpstream::default(),
             passed_to: None,
+            counted: None,
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ::session::health::Verdict;
 use ::session::server_names::ServerNames;
+use ::session::status::SubsystemStatus;
 use ::session::variables::Variable;
 use ::session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
 use ::tls::{ClientVerification, ServerTlsSetup};
@@ -32,6 +33,7 @@ pub struct StreamSite {
     pub(crate) servers: Vec<StreamServer>,
     pub(crate) variables: Vec<Variable<StreamSession>>,
     pub(crate) groups: Vec<Arc<Group>>,
+    pub(crate) status: Arc<SubsystemStatus>,
     /// The kinds of state that features have in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<StreamGeneration>,
 }
@@ -185,6 +187,10 @@ impl Configuration for StreamSite {
 
     fn worker_slots(&self) -> &WorkerSlotKinds<StreamGeneration> {
         &self.worker_slots
+    }
+
+    fn status(&self) -> &Arc<SubsystemStatus> {
+        &self.status
     }
 
     fn groups(&self) -> &[Arc<Group>] {

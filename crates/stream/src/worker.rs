@@ -11,11 +11,12 @@ use ::session::{
     AdmitClient, AdmittedClient, Client, LocalFuture, PassTargets, PassedConnection, SiteShare,
     SubsystemSite, SubsystemWorker,
 };
+use metrics::WorkerCounters;
 use net::{
     Accepted, Address, ConnectionTracker, DatagramSet, ReceivedDatagram, SocketOptions,
     SocketProbe, UdpListener,
 };
-use observe::{Errno, Level, WorkerCounters};
+use observe::{Errno, Level};
 
 use crate::datagrams::{BoundFlow, serve_datagrams};
 use crate::flow::{UdpPort, UdpResources};
@@ -25,7 +26,7 @@ use crate::site::{StreamGeneration, StreamSite};
 /// The `stream {}` part of a worker.
 pub struct StreamWorker {
     generation: RefCell<Rc<StreamGeneration>>,
-    counts: &'static WorkerCounters,
+    counts: WorkerCounters<'static>,
     tracker: Rc<ConnectionTracker>,
     /// State that UDP sessions share, created when the first socket is opened.
     udp: OnceCell<Rc<UdpResources>>,

@@ -10,11 +10,14 @@ use net::SecureSession;
 use net::tls::{
     Credential, ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys,
 };
+use session::status::{ShownCertificate, StatusBook};
 use wire::client_hello::ClientHello;
+use wire::x509::X509;
 
 use super::certificates::{CertificateTemplate, ConnectionCertificates, LoadedCertificates};
 use super::commands::TlsChoices;
 use super::ocsp_checks::OcspChecks;
+use super::values::CertificateFile;
 use super::{Conf, files, sessions};
 
 /// What a subsystem adds to the settings.
@@ -82,6 +85,19 @@ impl ServerTlsSetup {
     ) -> io::Result<Box<dyn SecureSession>> {
         self.tls.session(hello, has_h2, received, certificates)
     }
+}
+
+/// Shows a certificate on pages about the server.
+fn show(credential: &Credential, file: &CertificateFile, load: &mut Load<'_>) {
+    let Some(leaf) = credential.chain().next().and_then(|der| X509::parse(der).ok()) else {
+        return;
+    };
+    let name: &[u8] = if file.text.starts_with(b"data:") { b"data:..." } else { &file.text };
+    load.own.of::<StatusBook>().add_certificate(ShownCertificate {
+        file: name.into(),
+        names: leaf.host_names().map(Into::into).collect(),
+        not_after_s: leaf.not_after.seconds(),
+    });
 }
 
 impl Conf {
@@ -165,6 +181,7 @@ impl Conf {
         let mut credentials = Vec::new();
         for (chain, key) in self.certificate.iter().zip(&self.certificate_key) {
             if let Some(one) = files::credential(&chain.file, &key.file, passwords, load)? {
+                show(&one, &chain.file, load);
                 credentials.push(self.stapled(one, &chain.file, names, load)?);
             }
         }

@@ -7,6 +7,8 @@
 pub mod address;
 mod attempt;
 mod balance;
+mod condition;
+mod counters;
 mod discovery;
 mod group;
 pub mod health;
@@ -32,6 +34,8 @@ mod waiting;
 
 pub use attempt::Attempt;
 pub use balance::Ask;
+pub use condition::{GroupServer, ServerCondition};
+pub use counters::{GroupCounters, GroupCounts, ServerCounters, ServerCounts};
 pub use discovery::Discovery;
 pub use group::{Group, ServerChoice};
 pub use lease::{Lease, LeaseEvent};

@@ -40,6 +40,13 @@ struct MemoryKey {
     twin: u32,
 }
 
+/// The name under which a server counts.
+fn metric_name(key: &MemoryKey) -> Box<[u8]> {
+    let MemoryKey { group, address, twin } = key;
+    let (group, address) = (group.metric_name(), address.to_string());
+    [&group[..], address.as_bytes(), &twin.to_be_bytes()].join(&0).into()
+}
+
 impl StateMemory {
     pub fn process() -> &'static Self {
         static PROCESS: OnceLock<StateMemory> = OnceLock::new();
@@ -61,7 +68,7 @@ impl StateMemory {
         if known.len() == known.capacity() {
             known.retain(|_, state| state.strong_count() > 0);
         }
-        let state = Arc::default();
+        let state = Arc::new(ServerState::named(metric_name(&key)));
         known.insert(key, Arc::downgrade(&state));
         state
     }

@@ -14,4 +14,14 @@ impl GroupName {
     pub fn new(subsystem: Subsystem, name: &[u8]) -> Self {
         Self { subsystem, name: name.into() }
     }
+
+    /// The name under which the group counts.
+    pub fn metric_name(&self) -> Vec<u8> {
+        let subsystem: &[u8] = match self.subsystem {
+            Subsystem::Main => b"main",
+            Subsystem::Http => b"http",
+            Subsystem::Stream => b"stream",
+        };
+        [subsystem, &self.name].join(&0)
+    }
 }

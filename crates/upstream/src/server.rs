@@ -3,8 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use md5::{Digest, Md5};
+use metrics::Metric;
 use net::Address;
 
+use crate::counters::ServerCounts;
 use crate::server_state::{FailurePolicy, ServerState};
 use crate::waiting::LimitedServer;
 
@@ -79,7 +81,7 @@ impl Server {
     }
 
     /// The id that binds requests to it.
-    pub(crate) fn sid(&self) -> &[u8] {
+    pub fn sid(&self) -> &[u8] {
         match &self.terms.route {
             Some(route) => route,
             None => self.sid.get_or_init(|| sid(&self.name)),
@@ -95,9 +97,19 @@ impl Server {
         self.state.in_progress()
     }
 
+    /// What it has done.
+    pub fn counters(&self) -> &Metric<ServerCounts> {
+        self.state.counters()
+    }
+
     /// Its failures since the last success.
     pub fn fails(&self) -> u32 {
         self.state.fails()
+    }
+
+    /// Whether it passes active checks, or has none.
+    pub fn is_healthy(&self) -> bool {
+        self.state.is_healthy()
     }
 
     /// Sets the result of active checks. True: it changed.

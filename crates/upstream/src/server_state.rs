@@ -4,9 +4,13 @@
 //! its own; choices are serialised by the group's mutex. How many requests a server may have in
 //! progress is decided in [`crate::limit`].
 
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
+use metrics::Metric;
+
+use crate::counters::ServerCounts;
 use crate::times::ServerTimes;
 
 #[derive(Debug)]
@@ -23,11 +27,17 @@ pub(crate) struct ServerState {
     healthy: AtomicBool,
     /// When it came back into service; 0: it was never out of service.
     back_ms: AtomicU64,
+    /// Since when it is out of service; 0: it is in service.
+    down_ms: AtomicU64,
     pub times: ServerTimes,
+    /// The name of its counters.
+    name: Box<[u8]>,
+    counters: OnceLock<Metric<ServerCounts>>,
 }
 
-impl Default for ServerState {
-    fn default() -> Self {
+impl ServerState {
+    /// The state of a server that counts under that name.
+    pub fn named(name: Box<[u8]>) -> Self {
         Self {
             in_progress: AtomicU32::new(0),
             fails: AtomicU32::new(0),
@@ -36,7 +46,36 @@ impl Default for ServerState {
             deficit: AtomicU32::new(0),
             healthy: AtomicBool::new(true),
             back_ms: AtomicU64::new(0),
+            down_ms: AtomicU64::new(0),
             times: ServerTimes::default(),
+            name,
+            counters: OnceLock::new(),
+        }
+    }
+
+    /// What it has done.
+    pub fn counters(&self) -> &Metric<ServerCounts> {
+        self.counters.get_or_init(|| Metric::named(&self.name))
+    }
+
+    /// For how long it has been out of service.
+    pub fn down_for_ms(&self, now_ms: u64) -> Option<u64> {
+        match self.down_ms.load(Relaxed) {
+            0 => None,
+            down_ms => Some(now_ms.saturating_sub(down_ms)),
+        }
+    }
+
+    fn goes_down(&self, now_ms: u64) {
+        // The first reason counts; 0 means that there is none.
+        let _ = self.down_ms.compare_exchange(0, now_ms.max(1), Relaxed, Relaxed);
+    }
+
+    fn comes_back(&self, now_ms: u64) {
+        self.back_ms.store(now_ms, Relaxed);
+        let down_ms = self.down_ms.swap(0, Relaxed);
+        if down_ms != 0 && metrics::are_wanted() {
+            self.counters().own().downtime_ms().add(now_ms.saturating_sub(down_ms));
         }
     }
 }
@@ -93,12 +132,22 @@ impl ServerState {
     /// A request failed. True: that takes the server out of use.
     pub fn failed(&self, failure_policy: FailurePolicy, weight: u32, now_ms: u64) -> bool {
         let fails = self.fails.fetch_add(1, Relaxed).saturating_add(1);
+        if metrics::are_wanted() {
+            self.counters().own().fails().add(1);
+        }
         self.accessed_ms.store(now_ms, Relaxed);
         self.checked_ms.store(now_ms, Relaxed);
         let Some(share) = weight.checked_div(failure_policy.max_fails) else { return false };
         let less = |deficit: u32| Some(deficit.saturating_add(share).min(weight));
         let _ = self.deficit.fetch_update(Relaxed, Relaxed, less);
-        fails >= failure_policy.max_fails
+        let is_out = fails >= failure_policy.max_fails;
+        if is_out {
+            self.goes_down(now_ms);
+        }
+        if fails == failure_policy.max_fails && metrics::are_wanted() {
+            self.counters().own().unavailable().add(1);
+        }
+        is_out
     }
 
     /// A request succeeded; after a trial, that clears earlier failures. True: the server is back
@@ -110,7 +159,7 @@ impl ServerState {
         let fails = self.fails.swap(0, Relaxed);
         let is_back = failure_policy.max_fails > 0 && fails >= failure_policy.max_fails;
         if is_back {
-            self.back_ms.store(now_ms, Relaxed);
+            self.comes_back(now_ms);
         }
         is_back
     }
@@ -143,8 +192,10 @@ impl ServerState {
     /// Sets the result of active checks. True: it changed.
     pub fn set_healthy(&self, healthy: bool, now_ms: u64) -> bool {
         let changed = self.healthy.swap(healthy, Relaxed) != healthy;
-        if changed && healthy {
-            self.back_ms.store(now_ms, Relaxed);
+        match (changed, healthy) {
+            (true, true) => self.comes_back(now_ms),
+            (true, false) => self.goes_down(now_ms),
+            _ => {}
         }
         changed
     }

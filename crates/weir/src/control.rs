@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use net::{MailboxSender, Timer, listening};
 use observe::{Errno, LogFiles};
+use session::status::{Program, ProgramFacts};
 use session::{ControlJobs, JOBS_FINISH_MAX};
 use zones::Zones;
 
@@ -18,6 +20,7 @@ use crate::event::Event;
 use crate::load::LoadedConfig;
 use crate::log::{self, emerg, notice};
 use crate::messages::Reported;
+use crate::name::name;
 use crate::ready;
 use crate::subsystems::{self, Sites};
 use crate::workers::{NextGeneration, Workers};
@@ -47,6 +50,7 @@ impl Control {
         events: &MailboxSender<Event>,
     ) -> Result<Self, Reported> {
         log::panics_are_alerts();
+        ProgramFacts::settle(name().version, concat!("weir-", env!("CARGO_PKG_VERSION")));
         Self::with_jobs(subsystems::control_jobs(), number, loaded, slots, sockets, events)
     }
 
@@ -91,6 +95,7 @@ impl Control {
         // Jobs set timers, and reading the configuration took time.
         net::clock::refresh();
         self.jobs.iter_mut().for_each(|job| job.adopt(&sites, &self.zones));
+        Program::loaded();
         self.sites.insert(number, sites.clone());
         self.workers.serve(NextGeneration {
             number,
@@ -112,6 +117,7 @@ impl Control {
     /// Lets the workers end gracefully.
     pub fn leave(&mut self) {
         if !std::mem::replace(&mut self.is_leaving, true) {
+            ProgramFacts::get().is_draining.store(true, Relaxed);
             self.jobs.iter_mut().for_each(|job| job.leave());
         }
         self.workers.leave();

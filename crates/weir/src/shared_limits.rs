@@ -1,4 +1,4 @@
-//! Memory that worker processes share: upstream limits, and the secret of session tickets.
+//! Memory that worker processes share: upstream limits, the secret of session tickets, metrics.
 //!
 //! The first master creates it. Worker processes inherit its descriptors, and so does the program
 //! that replaces this one in an upgrade; environment variables have the numbers. Without it each
@@ -16,12 +16,14 @@ use crate::log::{alert, notice};
 /// The variables that have the numbers of the descriptors.
 const LIMITS: &str = "WEIR_LIMITS";
 const TICKETS: &str = "WEIR_TICKETS";
+const METRICS: &str = "WEIR_METRICS";
 
 /// The memory, if there is any.
 #[derive(Default)]
 pub struct SharedLimits {
     limits: Option<OwnedFd>,
     tickets: Option<OwnedFd>,
+    metrics: Option<OwnedFd>,
 }
 
 impl SharedLimits {
@@ -36,7 +38,11 @@ impl SharedLimits {
             let number = std::env::var(variable).ok()?.parse::<i32>().ok();
             number.filter(|number| !is_socket(number)).and_then(net::process::inherited)
         };
-        Self { limits: descriptor(LIMITS), tickets: descriptor(TICKETS) }
+        Self {
+            limits: descriptor(LIMITS),
+            tickets: descriptor(TICKETS),
+            metrics: descriptor(METRICS),
+        }
     }
 
     /// For a master: the inherited memory if it has the right layout, else new memory.
@@ -51,14 +57,27 @@ impl SharedLimits {
                 false
             }
         });
+        let metrics = self.metrics.filter(|memory| metrics::check(memory.as_fd()).is_ok());
         Self {
             limits: limits.or_else(|| created(limits::create())),
             tickets: self.tickets.or_else(|| created(RotatingTicketKeys::create_shared())),
+            metrics: metrics.or_else(|| created(metrics::create())),
         }
     }
 
-    /// For a worker process: shares the limits and the secret from now on.
+    /// Counts in the shared memory from now on.
+    pub fn join_metrics(&self) {
+        if let Some(memory) = &self.metrics
+            && let Err(error) = metrics::join(memory.as_fd())
+        {
+            let text = "metrics are not shared with other processes";
+            observe::log(Level::Warn, format_args!("{text}: {error}"));
+        }
+    }
+
+    /// For a worker process: shares everything from now on.
     pub fn join(self) {
+        self.join_metrics();
         if let Some(memory) = self.limits
             && let Err(error) = limits::join(memory.as_fd())
         {
@@ -75,7 +94,7 @@ impl SharedLimits {
 
     /// Passes it to a process that is about to be started.
     pub fn hand_to(&self, launch: Launch) -> Launch {
-        let memory = [(LIMITS, &self.limits), (TICKETS, &self.tickets)];
+        let memory = [(LIMITS, &self.limits), (TICKETS, &self.tickets), (METRICS, &self.metrics)];
         memory.into_iter().fold(launch, |launch, (variable, memory)| match memory {
             Some(memory) => {
                 launch.variable(variable, memory.as_raw_fd().to_string()).inherit(memory.as_fd())

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::WorkerCounters;
 use net::{BalancerHandle, Listener, Mailbox, MailboxSender, Task, listening};
 use observe::Errno;
 use session::{GenerationEnd, ListenerSlots, SiteShare, SubsystemWorker};
@@ -109,7 +110,7 @@ impl Workers {
         let (own, events) = (sender.clone(), self.events.clone());
         let work = move || {
             set_affinity(affinity);
-            if let Err(error) = net::run(WorkerThread::work(handle, orders, own)) {
+            if let Err(error) = net::run(WorkerThread::work(number, handle, orders, own)) {
                 emerg!("worker {number} cannot run{}", Errno(&error));
             }
             observe::flush_all();
@@ -227,6 +228,7 @@ struct AcceptTask {
 impl WorkerThread {
     /// Processes orders until the order to stop. After leaving, it sends itself that order.
     async fn work(
+        number: usize,
         handle: BalancerHandle,
         mut orders: Mailbox<WorkerOrder>,
         own: MailboxSender<WorkerOrder>,
@@ -234,6 +236,7 @@ impl WorkerThread {
         let (balancer, handed) = handle.begin();
         let Some(WorkerOrder::Serve(mut first)) = orders.next().await else { return };
         net::tls::warm_up();
+        count_turns(number);
         let acceptor = Acceptor::new(balancer, std::mem::take(&mut first.sites));
         net::spawn(acceptor.clone().adopt(handed));
         let mut worker = Self { acceptor, accept_tasks: Vec::new() };
@@ -242,6 +245,7 @@ impl WorkerThread {
             match order {
                 WorkerOrder::Serve(mut share) => {
                     net::tls::warm_up();
+                    count_turns(number);
                     let sites = std::mem::take(&mut share.sites);
                     worker.subsystems().zip(sites).for_each(|(one, site)| one.replace(site));
                     worker.set_sockets(share);
@@ -294,6 +298,13 @@ impl WorkerThread {
             }
             own.send(WorkerOrder::Stop);
         });
+    }
+}
+
+/// Counts the turns of this worker's event loop, once a configuration shows them.
+fn count_turns(number: usize) {
+    if metrics::are_wanted() {
+        WorkerCounters::count_turns(number);
     }
 }
 

@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["conf"],
     &["observe", "sandbox", "zones"],
     &["net"],
-    &["http2_client"],
+    &["http2_client", "metrics"],
     &["upstream"],
     &["fetch"],
     &["session"],

@@ -26,6 +26,7 @@ use wire::http2::PREFACE;
 use crate::client::Client;
 use crate::drive::{Preread, WorkerContext};
 use crate::exchange::Captures;
+use crate::features::status_zone::{self, HandshakeResult};
 use crate::h1::{self, ConnectionState};
 use crate::h2::{self, ParkableHttp2};
 use crate::site::{Listen, Protocols, Server, ServerId};
@@ -250,12 +251,44 @@ impl Opening {
                 return Err(ConnectionOver);
             }
         };
-        let (session, ocsp_checks) = self.session(&hello, bytes, stream, timer).await?;
-        buffers::give_back(std::mem::take(bytes));
-        self.agree(stream, session, timer).await?;
+        let named = self.named(&hello);
+        let secured = async {
+            let (session, ocsp_checks) = self.session(&hello, bytes, stream, timer).await?;
+            buffers::give_back(std::mem::take(bytes));
+            self.agree(stream, session, timer).await.map(|()| ocsp_checks)
+        };
+        let secured = secured.await;
+        if let Some(server) = named {
+            self.count_handshake(server, secured.is_ok(), timer);
+        }
+        let ocsp_checks = secured?;
         match ocsp_checks {
             None => Ok(()),
             Some(checks) => self.check_by_ocsp(&checks, timer).await,
+        }
+    }
+
+    /// The server whose zone counts the handshake, if it has one.
+    fn named(&self, hello: &[u8]) -> Option<ServerId> {
+        let generation = self.context.generation();
+        let listen = generation.listen(self.client.listen)?;
+        let server = named_server(listen, ClientHello::parse(hello).as_ref());
+        status_zone::counts_handshakes(&generation, server).then_some(server)
+    }
+
+    /// Counts a handshake in the zone of its server.
+    fn count_handshake(&self, server: ServerId, succeeded: bool, timer: &Timer) {
+        let result = match (succeeded, self.client.tls.get()) {
+            (true, Some(tls)) if tls.is_resumed => HandshakeResult::Resumed,
+            (true, _) => HandshakeResult::New,
+            (false, _) if timer.has_passed() => HandshakeResult::TimedOut,
+            (false, _) => HandshakeResult::Failed,
+        };
+        if let Some(mut x) = self.context.lend(&self.client) {
+            x.server = server;
+            x.location = x.server().outer;
+            status_zone::count_handshake(&mut x, result);
+            self.context.give_back(x);
         }
     }
 

@@ -184,7 +184,8 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let connection = self.connect(x, &timer).await?;
         let is_reused = connection.is_reused();
         let attempt = self.server().attempt.clone();
-        attempt.connect_ms.set(Some(attempt.age_ms()));
+        attempt.connected();
+        attempt.is_reused.set(is_reused);
         x.backends.head.reset();
         let body = self.plan.body.source(x);
         let mut carrier = self.plan.start.carrier(connection, body);
@@ -278,7 +279,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let status = x.backends.head.status;
         let BusyServer { attempt, lease, .. } = self.server();
         attempt.status.set(status);
-        attempt.header_ms.set(Some(attempt.age_ms()));
+        attempt.head_arrived();
         lease.reached(Until::FirstByte, attempt.age_ms());
         let reasons = NextUpstream::of_status(status);
         if reasons != 0 && self.may_try_another(x, reasons) && self.attempt.tries_left() > 0 {

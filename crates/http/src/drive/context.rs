@@ -5,8 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use metrics::WorkerCounters;
 use net::{ConnectionTracker, SparePool, TurnBudget};
-use observe::WorkerCounters;
 
 use crate::client::Client;
 use crate::exchange::{BackgroundTasks, Exchange};
@@ -38,7 +38,7 @@ pub(crate) struct WorkerContext {
     idle: RefCell<SparePool<(Box<Exchange>, usize)>>,
     idle_memory: Cell<usize>,
     /// The worker's counters for `stub_status`.
-    pub(crate) counts: &'static WorkerCounters,
+    pub(crate) counts: WorkerCounters<'static>,
     /// Limits how many exchanges begin to wait per turn; requests are read only while it lasts.
     pub(crate) wait_budget: Rc<TurnBudget>,
     /// Whether idle connections can be parked.

@@ -190,7 +190,7 @@ pub struct Exchange {
     /// When the request's first byte was seen, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// The same by the worker's clock.
-    pub started_ms: u64,
+    pub started_ns: u64,
     /// The current action, which log lines name after `while`; empty: none.
     pub action: &'static str,
     /// Whether `try_files` chose the path below an `alias` that replaces the whole path.
@@ -238,7 +238,7 @@ impl Exchange {
             captures: Captures::default(),
             backends: Backends::default(),
             started_unix_ms: 0,
-            started_ms: 0,
+            started_ns: 0,
             action: "",
             add_uri_to_alias: false,
             internal: false,
@@ -265,7 +265,7 @@ impl Exchange {
             server,
             location,
             started_unix_ms,
-            started_ms,
+            started_ns,
             action,
             add_uri_to_alias,
             internal,
@@ -300,7 +300,7 @@ impl Exchange {
         *server = newest.listen(new_client.listen).map_or(*server, |listen| listen.names.default);
         *location = newest.server(*server).outer;
         *started_unix_ms = net::clock::unix_ms();
-        *started_ms = net::clock::now_ms();
+        *started_ns = net::clock::turn_ns();
         *action = "";
         *add_uri_to_alias = false;
         *internal = false;
@@ -358,7 +358,7 @@ impl Exchange {
     }
 
     pub fn age_ms(&self) -> u64 {
-        net::clock::now_ms() - self.started_ms
+        net::clock::now_ms() - self.started_ns / 1_000_000
     }
 
     /// Frees unused memory: the exchange will last long, and is kept for its log line.
@@ -403,7 +403,7 @@ impl Exchange {
             server: _,
             location: _,
             started_unix_ms: _,
-            started_ms: _,
+            started_ns: _,
             action: _,
             add_uri_to_alias: _,
             internal: _,

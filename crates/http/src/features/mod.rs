@@ -3,6 +3,7 @@
 pub mod access;
 pub mod addition;
 pub mod aio;
+pub mod api;
 pub mod auth_basic;
 pub mod auth_request;
 pub mod autoindex;
@@ -41,9 +42,11 @@ pub mod open_file_cache;
 pub mod otel;
 pub mod output;
 pub mod pools;
+pub mod prometheus;
 pub mod proxy;
 pub mod random_index;
 pub mod range;
+pub mod ready;
 pub mod realip;
 pub mod redirect;
 pub mod referer;
@@ -57,6 +60,7 @@ pub mod server;
 pub mod split_clients;
 pub mod ssl;
 pub mod static_file;
+pub mod status_zone;
 pub mod stub_status;
 pub mod subrequest;
 pub mod tables;
@@ -71,8 +75,9 @@ use std::sync::Arc;
 
 use ::session::ControlJobs;
 use ::session::discovery::NameDiscovery;
+use ::session::status::StatusJob;
 use conf::lacking::EnclosingBlock;
-use conf::{Directive, Levels, Load, Result};
+use conf::{Directive, Levels, Load, Result, Subsystem};
 
 use crate::backend;
 use crate::health::Health;
@@ -123,7 +128,11 @@ conf::features! {
     auth_request: auth_request,
     try_files: try_files,
     mirror: mirror,
+    status_zone: status_zone,
     stub_status: stub_status with VARIABLES,
+    api: api,
+    ready: ready,
+    prometheus: prometheus with VARIABLES,
     empty_gif: empty_gif,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",
@@ -161,6 +170,7 @@ pub fn control_jobs() -> ControlJobs<Arc<Site>> {
     vec![
         Box::new(Health::default()),
         Box::new(NameDiscovery::default()),
+        Box::new(StatusJob(Subsystem::Http)),
         Box::new(otel::SpanExport::default()),
     ]
 }

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use metrics::{OpenConnection, WaitingConnection};
 use net::{ConnectionPermit, Stream};
-use observe::{OpenConnection, WaitingConnection};
 
 use super::idle::Idle;
 use super::link::Link;

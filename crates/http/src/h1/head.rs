@@ -6,9 +6,10 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use metrics::InRequest;
 use net::buffers;
 use net::memory::{self, OutOfMemory};
-use observe::{Errno, InRequest, Level, Text};
+use observe::{Errno, Level, Text};
 use wire::http1::framing::{BodyLength, RequestFraming};
 use wire::http1::request::{HeadError, HeadProgress, RequestHeadParser};
 use wire::{Method, Slice, Version};

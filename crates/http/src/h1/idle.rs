@@ -1,7 +1,7 @@
 //! The wait of a connection for its next request.
 
+use metrics::WaitingConnection;
 use net::clock;
-use observe::WaitingConnection;
 
 use crate::site::policy::Keepalive;
 

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use metrics::WaitingConnection;
 use net::{Stream, buffers, clock};
-use observe::{Errno, Level, WaitingConnection};
+use observe::{Errno, Level};
 use wire::http2::counts::Http2Count;
 use wire::http2::limits::Http2Limits;
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Role};

@@ -1,7 +1,7 @@
 //! A parked connection.
 
+use metrics::WaitingConnection;
 use net::Stream;
-use observe::WaitingConnection;
 use wire::http2::RestingEndpoint;
 
 use crate::client::Resting;

@@ -5,9 +5,11 @@ use conf::Registry;
 /// The block whose lines are being read. The registry has it for directives such as `alias`.
 #[derive(Default)]
 pub enum BlockContext {
-    /// Not a location.
     #[default]
     Outside,
+    Server,
+    /// `if` or `limit_except`.
+    Nameless,
     /// A location for paths that begin with its name.
     Prefix(Box<[u8]>),
     /// A location with a regular expression.

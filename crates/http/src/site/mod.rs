@@ -19,6 +19,7 @@ use std::sync::Arc;
 use ::upstream::Group;
 use conf::{FeatureName, VariableId};
 use net::Address;
+use session::status::SubsystemStatus;
 use session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
 use tls::{ClientVerification, ServerTlsSetup};
 
@@ -49,6 +50,7 @@ pub struct Site {
     pub(crate) locations: Vec<Location>,
     pub(crate) variables: Vec<Variable>,
     pub(crate) groups: Vec<Arc<Group>>,
+    pub(crate) status: Arc<SubsystemStatus>,
     /// The kinds of state that features have in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<Generation>,
     /// Settings of `http {}` that only one feature reads.
@@ -148,6 +150,10 @@ impl Configuration for Site {
 
     fn worker_slots(&self) -> &WorkerSlotKinds<Generation> {
         &self.worker_slots
+    }
+
+    fn status(&self) -> &Arc<SubsystemStatus> {
+        &self.status
     }
 
     fn groups(&self) -> &[Arc<Group>] {

@@ -23,5 +23,6 @@ pub(crate) const BUILT_IN: &[(&str, &str)] = &[
     ("cost", include_str!("../../studies/cost.toml")),
     ("idle", include_str!("../../studies/idle.toml")),
     ("generators", include_str!("../../studies/generators.toml")),
+    ("status", include_str!("../../studies/status.toml")),
     ("same", include_str!("../../studies/same.toml")),
 ];

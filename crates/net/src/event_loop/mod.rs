@@ -21,6 +21,7 @@ use rustix::time::Timespec;
 pub(crate) use self::events::{EventWatch, Interest, Watched};
 #[cfg(any(test, feature = "testing"))]
 pub use self::peaks::longest_poll;
+pub use self::peaks::on_turn;
 use self::tasks::NextTask;
 pub(crate) use self::tasks::many_tasks_ended;
 pub use self::tasks::{

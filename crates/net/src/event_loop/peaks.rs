@@ -12,6 +12,12 @@ thread_local! {
     static OWN: OnceCell<&'static LoopPeaks> = const { OnceCell::new() };
     static LONGEST_TURN_NS: Cell<u64> = const { Cell::new(0) };
     static LONGEST_POLL: Cell<u64> = const { Cell::new(0) };
+    static ON_TURN: Cell<Option<fn(u64)>> = const { Cell::new(None) };
+}
+
+/// Calls `record` after each turn of this worker, with its duration in nanoseconds.
+pub fn on_turn(record: fn(u64)) {
+    ON_TURN.set(Some(record));
 }
 
 /// Records a poll's work in bytes.
@@ -27,6 +33,9 @@ pub(super) fn note_poll(bytes: u64) {
 #[inline]
 pub(super) fn note_turn(began_ns: u64) {
     let turn_ns = clock::monotonic_ns().saturating_sub(began_ns);
+    if let Some(record) = ON_TURN.get() {
+        record(turn_ns);
+    }
     if turn_ns > LONGEST_TURN_NS.get() {
         LONGEST_TURN_NS.set(turn_ns);
         tell(|peaks| peaks.note_turn(turn_ns / 1000));

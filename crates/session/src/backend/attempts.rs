@@ -39,10 +39,23 @@ pub struct UpstreamAttempt {
     pub bytes_received: Cell<u64>,
     /// The same without the reply's head.
     pub response_length: Cell<u64>,
+    precise: Cell<PreciseTimes>,
+    is_retry: bool,
+    /// Whether its connection had served another session before.
+    pub is_reused: Cell<bool>,
+}
+
+/// The times in nanoseconds: the beginning by the worker's clock, the rest since then; 0: not yet.
+#[derive(Clone, Copy, Default)]
+struct PreciseTimes {
+    begun: u64,
+    connect: u64,
+    header: u64,
+    response: u64,
 }
 
 impl UpstreamAttempt {
-    fn new(server: Result<Arc<Server>, Box<[u8]>>, anew: bool) -> Self {
+    fn new(server: Result<Arc<Server>, Box<[u8]>>, anew: bool, is_retry: bool) -> Self {
         Self {
             server,
             anew,
@@ -55,6 +68,9 @@ impl UpstreamAttempt {
             bytes_sent: Cell::new(0),
             bytes_received: Cell::new(0),
             response_length: Cell::new(0),
+            precise: Cell::new(PreciseTimes { begun: net::clock::turn_ns(), ..Default::default() }),
+            is_retry,
+            is_reused: Cell::new(false),
         }
     }
 
@@ -76,11 +92,61 @@ impl UpstreamAttempt {
         net::clock::now_ms() - self.begun_ms
     }
 
+    /// Records that the connection is established.
+    pub fn connected(&self) {
+        self.connect_ms.set(Some(self.age_ms()));
+        self.precise.update(|times| PreciseTimes { connect: times.age(), ..times });
+    }
+
+    /// Records that the head of the reply is complete; without heads, that the first byte arrived.
+    pub fn head_arrived(&self) {
+        self.header_ms.set(Some(self.age_ms()));
+        self.precise.update(|times| PreciseTimes { header: times.age(), ..times });
+    }
+
     /// Records the end, unless that was done before.
     pub fn end(&self) {
         if self.response_ms.get().is_none() {
             self.response_ms.set(Some(self.age_ms()));
+            self.precise.update(|times| PreciseTimes { response: times.age(), ..times });
         }
+    }
+
+    /// Adds it to what its server has done.
+    #[cold]
+    fn count(&self) {
+        let Ok(server) = &self.server else { return };
+        let (counters, times) = (server.counters().own(), self.precise.get());
+        if times.header > 0 && self.status.get() != 0 {
+            counters.statuses().add(self.status.get());
+        }
+        counters.sent().add(self.bytes_sent.get());
+        counters.received().add(self.bytes_received.get());
+        counters.retries().add(self.is_retry.into());
+        for (histogram, time) in [
+            (counters.connect(), times.connect),
+            (counters.header(), times.header),
+            (counters.response(), times.response),
+        ] {
+            if time > 0 {
+                histogram.record(time);
+            }
+        }
+        if let Some(queue_ms) = self.queue_ms.get() {
+            counters.queue().record(queue_ms * 1_000_000);
+        }
+        if times.connect > 0 {
+            let connections =
+                if self.is_reused.get() { counters.reused() } else { counters.opened() };
+            connections.add(1);
+        }
+    }
+}
+
+impl PreciseTimes {
+    /// Nanoseconds since the beginning: at least one, because 0 stands for none.
+    fn age(self) -> u64 {
+        net::clock::turn_ns().saturating_sub(self.begun).max(1)
     }
 }
 
@@ -88,7 +154,15 @@ impl Attempts {
     /// Begins an attempt; `anew`: for another resource than the one before.
     pub fn begin(&self, server: Result<Arc<Server>, Box<[u8]>>, anew: bool) -> Rc<UpstreamAttempt> {
         let mut tried = self.tried.borrow_mut();
-        let attempt = UpstreamAttempt::new(server, anew && !tried.is_empty());
+        if metrics::are_wanted()
+            && let Ok(server) = &server
+        {
+            let counters = server.counters().own();
+            counters.chosen().add(1);
+            counters.chosen_ms().set(net::clock::unix_ms());
+        }
+        let is_retry = !anew && !tried.is_empty();
+        let attempt = UpstreamAttempt::new(server, anew && !tried.is_empty(), is_retry);
         let begun = match self.spare.take() {
             Some(mut spare) => {
                 *Rc::get_mut(&mut spare).expect("nobody else has it") = attempt;
@@ -107,11 +181,18 @@ impl Attempts {
 
     /// Forgets them, keeping the memory.
     pub fn clear(&mut self) {
+        self.count();
         let tried = self.tried.get_mut();
         if let Some(last) = tried.pop().filter(|last| Rc::strong_count(last) == 1) {
             self.spare.set(Some(last));
         }
         tried.clear();
+    }
+
+    fn count(&mut self) {
+        if metrics::are_wanted() {
+            self.tried.get_mut().iter().for_each(|attempt| attempt.count());
+        }
     }
 
     /// How much memory the list takes.
@@ -140,5 +221,11 @@ impl Attempts {
             write(one, out);
         }
         !tried.is_empty()
+    }
+}
+
+impl Drop for Attempts {
+    fn drop(&mut self) {
+        self.count();
     }
 }

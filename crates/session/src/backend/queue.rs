@@ -6,7 +6,9 @@ use std::task::{Context, Poll};
 
 use net::{Timer, clock};
 use observe::Level;
-use upstream::{Attempt, Group, GroupLimit, Lease, WaitRefused, Waited, WaitingRequest};
+use upstream::{
+    Attempt, Group, GroupCounters, GroupLimit, Lease, WaitRefused, Waited, WaitingRequest,
+};
 
 use super::Backed;
 
@@ -29,6 +31,34 @@ pub(super) enum Queued {
     NoServer,
     /// The client has left.
     Left,
+}
+
+/// A request that is counted among those in the queue, until it is dropped.
+struct InQueue(Option<(GroupCounters<'static>, u64)>);
+
+impl InQueue {
+    fn begin(group: &Group) -> Self {
+        Self(metrics::are_wanted().then(|| {
+            let counters = group.counters().own();
+            counters.queued().rise();
+            (counters, clock::turn_ns())
+        }))
+    }
+
+    fn end(self, queued: &Queued) {
+        if let (Some((counters, _)), Queued::Refused(_)) = (self.0, queued) {
+            counters.timed_out().add(1);
+        }
+    }
+}
+
+impl Drop for InQueue {
+    fn drop(&mut self) {
+        if let Some((counters, begun_ns)) = self.0 {
+            counters.queued().fall();
+            counters.queue().record(clock::turn_ns().saturating_sub(begun_ns));
+        }
+    }
 }
 
 /// Why a wait ends.
@@ -63,6 +93,9 @@ impl<'a> QueueTime<'a> {
             Ok(waiting) => waiting,
             Err(WaitRefused::NoServer) => return Queued::NoServer,
             Err(WaitRefused::Full) => {
+                if metrics::are_wanted() {
+                    group.counters().own().overflows().add(1);
+                }
                 x.log(
                     level,
                     format_args!("limit upstream: request is rejected, the queue is full"),
@@ -75,7 +108,9 @@ impl<'a> QueueTime<'a> {
         if place > 0 {
             x.log(level, format_args!("limit upstream: request is queued at position {place}"));
         }
+        let counted = InQueue::begin(group);
         let queued = self.served(x, waiting, attempt, left).await;
+        counted.end(&queued);
         let waited_ms = self.waited_ms();
         match &queued {
             Queued::Server(_) if place > 0 => {

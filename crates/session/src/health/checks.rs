@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use net::{Task, Timer, clock};
+use upstream::Server;
 use upstream::health::{Change, CheckKey, Due, HealthCheck, Watch};
 
 use super::lines;
@@ -94,13 +95,29 @@ impl<P: HealthProbe> HealthState<P> {
         let Due { key, server, check } = due;
         let kept = self.kept.borrow_mut().remove(&key);
         let question = Question { state: self.clone(), key: key.clone(), is_open: true };
+        let begun_ns = clock::turn_ns();
         let (verdict, kept) = check.probe.ask(&server, kept).await;
         let change = question.answer(verdict.is_ok());
+        count(&server, verdict.is_ok(), change, clock::turn_ns().saturating_sub(begun_ns));
         if let Some(kept) = kept.filter(|_| self.watch.borrow().has(&key)) {
             self.kept.borrow_mut().insert(key, kept);
         }
         lines::log(&check, &server, &verdict, change);
     }
+}
+
+/// Adds a check to what its server has done.
+fn count(server: &Server, passed: bool, change: Option<Change>, took_ns: u64) {
+    if !metrics::are_wanted() {
+        return;
+    }
+    let counters = server.counters().own();
+    counters.checks().add(1);
+    counters.check_fails().add((!passed).into());
+    counters.unhealthy().add((change.is_some() && !server.is_healthy()).into());
+    counters.checked_ms().set(clock::unix_ms());
+    counters.check_passed().set(passed.into());
+    counters.check_us().set(took_ns / 1000);
 }
 
 /// A check in progress. The watch gets a result even if this is dropped.

@@ -11,10 +11,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::{Directive, Error, Load, Result, Template, Word, units};
+use metrics::Metric;
 use observe::Level;
 use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::Session;
+use crate::status::{LimitCounters, LimitCounts, StatusBook};
 
 pub use table::Table;
 
@@ -29,6 +31,7 @@ pub struct KeyedZone<T, P> {
     /// The counts, which outlive the configuration.
     pub state: Arc<KeyedCounts<T>>,
     key: Template,
+    counters: Metric<LimitCounts>,
 }
 
 /// The shared content of a zone.
@@ -95,7 +98,11 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         }
         let state =
             Zones::of(load).open(name, |old| KeyedCounts::open(old, name, size, from.arg(0)))?;
-        let zone = Self { name: name.into(), parameters, state, key };
+        let subsystem = format!("{:?}", load.subsystem);
+        let counters =
+            Metric::named(&[T::DIRECTIVE.as_bytes(), subsystem.as_bytes(), name].join(&0));
+        load.own.of::<StatusBook>().add_limit(T::DIRECTIVE, name, &counters);
+        let zone = Self { name: name.into(), parameters, state, key, counters };
         load.own.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
         Ok(())
     }
@@ -111,6 +118,11 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         declared.0.get(name).cloned().expect("zones that are not declared have been refused")
     }
 
+    /// What its limits have done; `None`: nobody wants to know.
+    pub fn counters(&self) -> Option<LimitCounters<'static>> {
+        metrics::are_wanted().then(|| self.counters.own())
+    }
+
     /// The session's key, in a scratch vector that the caller gives back. `None` if the key is
     /// empty or too long, so that the session is not counted.
     pub fn key<X: Session>(&self, x: &mut X, length_max: usize) -> Option<Vec<u8>> {
@@ -118,6 +130,9 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         self.key.render(x, &mut key);
         if (1..=length_max).contains(&key.len()) {
             return Some(key);
+        }
+        if let Some(counters) = self.counters() {
+            counters.skipped().add(1);
         }
         if !key.is_empty() {
             let (name, value) = (observe::Text(&self.state.key), observe::Text(&key));

@@ -118,6 +118,10 @@ impl ConnLimiter {
                 Ok(held) => x.limited().held.push(held),
                 Err(refused) => return self.refuse(x, refused, zone),
             }
+            // One that refuses later ends the count here, too, but did not reject it here.
+            if let Some(counters) = zone.counters() {
+                counters.passed().add(1);
+            }
         }
         true
     }
@@ -134,6 +138,12 @@ impl ConnLimiter {
             CountExceeded::Room => {
                 let place = format_args!("in limit_conn_zone \"{name}\"");
                 x.log(Level::Crit, format_args!("ngx_slab_alloc() failed: no memory {place}"));
+            }
+        }
+        if let Some(counters) = zone.counters() {
+            match refused {
+                CountExceeded::Limit => counters.rejected_or(self.dry_run).add(1),
+                CountExceeded::Room => counters.exhausted().add(1),
             }
         }
         let said = if self.dry_run { "REJECTED_DRY_RUN" } else { "REJECTED" };

@@ -17,6 +17,7 @@ pub mod set;
 pub mod split_clients;
 pub mod ssl;
 pub mod ssl_preread;
+pub mod status_zone;
 pub mod tables;
 pub mod upstream;
 pub mod upstream_hc;
@@ -25,7 +26,10 @@ use std::sync::Arc;
 
 use ::session::ControlJobs;
 use ::session::discovery::NameDiscovery;
+use ::session::status::StatusJob;
 use ::session::variables::VariableTable;
+
+use conf::Subsystem;
 
 use crate::health::StreamHealth;
 use crate::session::StreamSession;
@@ -54,12 +58,14 @@ conf::features! {
     proxy_tls: backend_tls "proxy_ssl_",
     proxy: proxy "proxy_" over proxy_tls,
     upstream_hc: upstream_hc,
+    status_zone: status_zone,
     log: log,
 }
 
 /// The jobs of the control thread for `stream {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<StreamSite>> {
-    vec![Box::new(StreamHealth::default()), Box::new(NameDiscovery::default())]
+    let status = StatusJob(Subsystem::Stream);
+    vec![Box::new(StreamHealth::default()), Box::new(NameDiscovery::default()), Box::new(status)]
 }
 
 impl Layers {

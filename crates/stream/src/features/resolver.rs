@@ -15,7 +15,7 @@ conf::directives! {
     /// `valid=` is how long an answer is used, instead of its TTL; `ipv4=off` and `ipv6=off` leave
     /// addresses of that kind out.
     ///
-    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
+    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]
     ///
     /// ```nginx
     /// resolver 127.0.0.1:53 valid=30s ipv6=off;

@@ -72,7 +72,7 @@ impl<'a> ServerSearch<'a> {
             attempt.queue_ms.set(waited_ms);
             match self.open(x, &lease).await {
                 Ok(stream) => {
-                    attempt.connect_ms.set(Some(attempt.age_ms()));
+                    attempt.connected();
                     lease.reached(Until::Connect, attempt.age_ms());
                     lease.succeeded(clock::now_ms());
                     self.log_connected(x, "", SocketProbe::new(&stream), &lease);
@@ -99,7 +99,7 @@ impl<'a> ServerSearch<'a> {
             attempt.queue_ms.set(waited_ms);
             match self.open_datagrams(x, &lease, resources, reader.clone()) {
                 Ok(socket) => {
-                    attempt.connect_ms.set(Some(attempt.age_ms()));
+                    attempt.connected();
                     lease.reached(Until::Connect, attempt.age_ms());
                     self.log_connected(x, "udp ", socket.probe(), &lease);
                     return Ok(ServerSocket { socket, lease, attempt });

@@ -116,7 +116,7 @@ fn note(x: &mut StreamSession, connected: &mut ServerConnection, relay: &Relay) 
     let attempt = &connected.attempt;
     attempt.bytes_sent.set(relay.up.sent);
     if attempt.bytes_received.replace(relay.down.received) == 0 && relay.down.received > 0 {
-        attempt.header_ms.set(Some(attempt.age_ms()));
+        attempt.head_arrived();
         connected.lease.reached(Until::FirstByte, attempt.age_ms());
     }
 }

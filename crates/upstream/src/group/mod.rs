@@ -4,14 +4,16 @@
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use conf::{Subsystem, Template};
+use metrics::Metric;
 use net::Address;
 
 use crate::address::Endpoint;
 use crate::attempt::Attempt;
 use crate::balance::{Ask, Balance, Round, RoundRobin};
+use crate::counters::GroupCounts;
 use crate::lease::Lease;
 use crate::lines::{GroupLine, GroupLines, LineLookup};
 use crate::memory::StateMemory;
@@ -30,7 +32,8 @@ const PICKS_MAX: usize = 100;
 /// A group of servers, shared by all workers.
 #[derive(Debug)]
 pub struct Group {
-    name: Box<[u8]>,
+    name: GroupName,
+    counters: OnceLock<Metric<GroupCounts>>,
     pub(crate) balance: Arc<dyn Balance>,
     sticky: Option<Sticky>,
     pool: GroupPool,
@@ -110,7 +113,8 @@ impl Group {
         let lines = parts.lines;
         peers.replace(&lines.tier(false), &lines.tier(true), |tier| parts.balance.arrange(tier));
         Self {
-            name: lines.group.name.clone(),
+            name: lines.group.clone(),
+            counters: OnceLock::new(),
             balance: parts.balance,
             sticky: parts.sticky,
             pool: parts.pool,
@@ -163,7 +167,12 @@ impl Group {
     }
 
     pub fn name(&self) -> &[u8] {
-        &self.name
+        &self.name.name
+    }
+
+    /// What it has done as a whole.
+    pub fn counters(&self) -> &Metric<GroupCounts> {
+        self.counters.get_or_init(|| Metric::named(&self.name.metric_name()))
     }
 
     /// The text that is hashed, if the balancer hashes one.

@@ -20,11 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
+use metrics::Metric;
 use net::{Detached, Stream, Timer, clock};
 
 use self::idle::ExclusiveConnections;
 use self::shared::SharedConnections;
 use self::surplus::Surplus;
+use crate::counters::GroupCounts;
 use crate::name::GroupName;
 use crate::settings::KeepaliveSettings;
 
@@ -89,6 +91,8 @@ struct ConnectionPool {
     idle: ExclusiveConnections,
     shared: SharedConnections,
     old_max: usize,
+    /// The group's counters, once somebody wants them.
+    counters: Option<Metric<GroupCounts>>,
 }
 
 /// Numbers by the names of groups, so that a reload finds the pools of the last generation.
@@ -99,6 +103,13 @@ fn number(group: &GroupName) -> u32 {
     let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
     let next = numbers.len() as u32 + 1;
     *numbers.entry(group.clone()).or_insert(next)
+}
+
+/// The counters of the groups with that number.
+fn metric(number: u32) -> Metric<GroupCounts> {
+    let numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = numbers.iter().find(|(_, known)| **known == number);
+    Metric::named(&name.map(|(name, _)| name.metric_name()).unwrap_or_default())
 }
 
 thread_local! {
@@ -146,7 +157,12 @@ impl GroupPool {
             return None;
         }
         let now_ms = clock::now_ms();
-        POOLS.with_borrow_mut(|pools| pools.get_mut(self.number as usize)?.idle.take(key, now_ms))
+        POOLS.with_borrow_mut(|pools| {
+            let pool = pools.get_mut(self.number as usize)?;
+            let taken = pool.idle.take(key, now_ms);
+            pool.count(self.number);
+            taken
+        })
     }
 
     /// A handle of the connection of that key with the most free streams; `None`: the caller opens
@@ -201,6 +217,7 @@ impl GroupPool {
                 let until_ms = now_ms.saturating_add(self.settings.timeout_ms);
                 pool.idle.add(key, connection, now_ms, until_ms);
             }
+            pool.count(self.number);
         });
         begin_to_tidy();
     }
@@ -221,6 +238,15 @@ impl GroupPool {
 impl ConnectionPool {
     fn is_empty(&self) -> bool {
         self.idle.count() == 0 && self.shared.is_empty()
+    }
+
+    /// Shows how many connections are idle, if anybody wants to know.
+    #[inline]
+    fn count(&mut self, number: u32) {
+        if metrics::are_wanted() {
+            let counters = self.counters.get_or_insert_with(|| metric(number));
+            counters.own().idle().set(self.idle.count() as u64);
+        }
     }
 
     /// Closes connections that are disturbed, expired, or old and too many.
@@ -250,7 +276,11 @@ async fn tidy() {
     poll_fn(|cx| {
         let empty = POOLS.with_borrow_mut(|pools| {
             let now_ms = clock::now_ms();
-            pools.iter_mut().for_each(|pool| pool.tidy(cx, now_ms));
+            for (number, pool) in pools.iter_mut().enumerate().filter(|(_, pool)| !pool.is_empty())
+            {
+                pool.tidy(cx, now_ms);
+                pool.count(number as u32);
+            }
             pools.iter().all(ConnectionPool::is_empty)
         });
         if empty {

@@ -64,11 +64,24 @@ impl<'s> NameLookup<'s> {
             response: None,
         });
         let (asked, server) = (asked.collect(), rotation.next_server());
+        if let Some(counters) = rotation.counters() {
+            counters.asked(topic);
+        }
         Self { rotation, asked, inbox: Rc::default(), server, last: 0 }
     }
 
     /// The outcome; `None` once no waiter is left.
     pub(super) async fn run(mut self, flight: &Flight) -> Option<LookupOutcome> {
+        let outcome = self.ask(flight).await;
+        if let Some(counters) = self.rotation.counters() {
+            counters.told(
+                outcome.as_ref().map(|outcome| outcome.as_ref().map(drop).map_err(|rcode| *rcode)),
+            );
+        }
+        outcome
+    }
+
+    async fn ask(&mut self, flight: &Flight) -> Option<LookupOutcome> {
         let resend = Timer::new();
         loop {
             self.send();
@@ -171,6 +184,8 @@ impl<'s> NameLookup<'s> {
         let sent = query.as_ref().is_some_and(|query| query.send(&asked.question));
         if !sent {
             *query = None;
+        } else if let Some(counters) = self.rotation.counters() {
+            counters.sent(asked.question.kind);
         }
         sent
     }

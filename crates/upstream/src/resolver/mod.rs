@@ -14,6 +14,7 @@
 //! ```
 
 mod cache;
+mod counters;
 mod error;
 mod flight;
 mod inbox;
@@ -41,6 +42,7 @@ use crate::random::XorShift;
 use cache::{CachedResult, Fact, Topic};
 use state::{Followed, ResolverState};
 
+pub use counters::{ResolverCounters, ResolverCounts, ResolverZones};
 pub use error::{LookupFailure, ResolveError};
 pub use name_servers::NameServers;
 pub use servers::ResolverSettings;

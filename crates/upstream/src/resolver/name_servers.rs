@@ -7,11 +7,11 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use conf::lacking::{Class, LinePart};
 use conf::{Directive, Load, Result, Value, Word, units};
 use net::Address;
 
 use super::Resolver;
+use super::counters::ResolverZones;
 use super::servers::ResolverSettings;
 use super::state::ResolverState;
 use crate::address;
@@ -59,7 +59,7 @@ impl Value for NameServers {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         let mut settings =
-            ResolverSettings { servers: Vec::new(), valid_ms: None, ipv4: true, ipv6: true };
+            ResolverSettings { valid_ms: None, ipv4: true, ipv6: true, ..Default::default() };
         for word in &from.args {
             settings.parameter(word, from, load)?;
         }
@@ -89,14 +89,12 @@ impl ResolverSettings {
             self.ipv4 = flag(text)?;
         } else if let Some(text) = text.strip_prefix(b"ipv6=") {
             self.ipv6 = flag(text)?;
-        } else if text.starts_with(b"status_zone=") {
-            let missing = "parameter \"status_zone\" is not supported by this version of weir";
-            let part = LinePart {
-                what: "resolver ... status_zone=".into(),
-                module: "NGINX Plus",
-                class: Class::Metadata,
-            };
-            load.without_part(from, part, from.error_at(word, missing))?;
+        } else if let Some(zone) = text.strip_prefix(b"status_zone=") {
+            if zone.is_empty() {
+                return Err(invalid());
+            }
+            self.zone = Some(zone.into());
+            load.own.of::<ResolverZones>().add(zone);
         } else {
             self.servers.extend(servers(word, from, load)?);
         }
@@ -123,7 +121,12 @@ mod tests {
 
     fn line() -> NameServers {
         let servers = vec!["127.0.0.1:53".parse().unwrap()];
-        NameServers(Arc::new(ResolverSettings { servers, valid_ms: None, ipv4: true, ipv6: true }))
+        NameServers(Arc::new(ResolverSettings {
+            servers,
+            ipv4: true,
+            ipv6: true,
+            ..Default::default()
+        }))
     }
 
     #[test]

@@ -3,13 +3,16 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
+use metrics::Metric;
+
+use super::counters::{ResolverCounters, ResolverCounts};
 use super::line::NameServer;
 
 /// After how long a query is sent again, as in nginx.
 const RESEND_MS: u64 = 5000;
 
 /// The contents of a `resolver` line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolverSettings {
     /// The name servers, used in turn; at least one.
     pub servers: Vec<SocketAddr>,
@@ -19,6 +22,8 @@ pub struct ResolverSettings {
     pub ipv4: bool,
     /// Whether IPv6 addresses are looked up.
     pub ipv6: bool,
+    /// `status_zone`: where its lookups are counted.
+    pub zone: Option<Box<[u8]>>,
 }
 
 /// One worker's name servers.
@@ -26,6 +31,7 @@ pub(super) struct ServerRotation {
     pub(super) settings: ResolverSettings,
     pub(super) servers: Vec<NameServer>,
     pub(super) resend_ms: u64,
+    metric: Option<Metric<ResolverCounts>>,
     /// The index of the server that the next lookup begins with.
     next: Cell<usize>,
 }
@@ -33,7 +39,13 @@ pub(super) struct ServerRotation {
 impl ServerRotation {
     pub(super) fn new(settings: ResolverSettings) -> Self {
         let servers = settings.servers.iter().copied().map(NameServer::new).collect();
-        Self { settings, servers, resend_ms: RESEND_MS, next: Cell::new(0) }
+        let metric = settings.zone.as_deref().map(Metric::named);
+        Self { settings, servers, resend_ms: RESEND_MS, metric, next: Cell::new(0) }
+    }
+
+    /// This worker's counters, if lookups are counted.
+    pub(super) fn counters(&self) -> Option<ResolverCounters<'static>> {
+        self.metric.as_ref().map(Metric::own)
     }
 
     /// The index of the server that a new lookup begins with; each call returns the next one.

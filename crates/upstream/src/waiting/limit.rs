@@ -71,6 +71,12 @@ impl GroupLimit {
         self.zone.queue.stats()
     }
 
+    /// How many requests may wait at once; `None`: any number.
+    pub fn queue_max(&self) -> Option<u32> {
+        let (Backlog::OfServer(most) | Backlog::OfQueue(most)) = self.backlog;
+        Some(most)
+    }
+
     pub(crate) fn has_queue(&self) -> bool {
         self.rule != LimitRule::NoQueue
     }

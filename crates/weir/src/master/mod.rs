@@ -21,6 +21,7 @@ use net::signals::{
 };
 use net::{Mailbox, MailboxSender};
 use observe::{Errno, Level};
+use session::status::Program;
 
 use crate::arguments::Arguments;
 use crate::config_origin::ConfigOrigin;
@@ -95,6 +96,7 @@ pub fn run(
     let pid = plan.loaded.settings.pid.clone();
     sockets.keep(&plan.loaded.sites.listens());
     let arguments = arguments.clone();
+    limits.join_metrics();
     let done = net::run(async move {
         let (events, mailbox) = net::mailbox();
         from_signals(signals, &events, MasterEvent::Signal);
@@ -304,6 +306,7 @@ impl Master {
         if child.stage == ChildStage::Leaving || self.ending != Ending::Not || self.not_accepting {
             return;
         }
+        Program::metric().own().lost_processes().add(1);
         if exit == Exit::Code(2) {
             let pid = child.pid;
             alert!("worker process {pid} exited with fatal code 2 and cannot be respawned");
@@ -337,6 +340,7 @@ impl Master {
             MessageKind::Serving => self.reload_done(number),
             _ => {
                 observe::log(Level::Error, format_args!("worker process {pid} refused to reload"));
+                Program::refused();
                 self.reload_failed(number);
             }
         }

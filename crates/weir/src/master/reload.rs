@@ -15,6 +15,7 @@ use conf::Recorder;
 use net::channel;
 use net::signals::SIGKILL;
 use observe::{Errno, Level};
+use session::status::Program;
 
 use super::child::{self, Child, ChildStage};
 use super::event::MasterEvent;
@@ -85,8 +86,9 @@ impl Master {
             self.sockets.roll_back();
         }
         // Otherwise the error has been reported, and nothing has changed.
-        if let Ok(candidate) = self.read_again() {
-            self.open(candidate, TRIES_MAX - 1);
+        match self.read_again() {
+            Ok(candidate) => self.open(candidate, TRIES_MAX - 1),
+            Err(Reported) => Program::refused(),
         }
     }
 

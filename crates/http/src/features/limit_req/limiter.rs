@@ -96,6 +96,7 @@ impl RateLimiter {
             LimitCheck::Refused(at, refused) => self.refuse(x, at, refused),
             LimitCheck::Admitted(counted) => {
                 let delay = self.commit(x, counted, now_ms);
+                self.count_delay(delay);
                 self.wait(x, delay)
             }
         }
@@ -128,8 +129,12 @@ impl RateLimiter {
     /// Counts the request in the limits that have only reserved it. Returns the longest delay.
     fn commit(&self, x: &mut Exchange, counted: Option<u64>, now_ms: u64) -> Delay {
         let last = self.limits.len() - 1;
+        if counted.is_some() {
+            self.count_admitted(last);
+        }
         let mut longest = counted.map_or_else(Delay::default, |excess| self.delay(last, excess));
         for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..).rev() {
+            self.count_admitted(at);
             let zone = &self.limits[at].zone;
             let excess = zone.state.lock().commit(entry, zone.parameters, now_ms);
             let delay = self.delay(at, excess);
@@ -138,6 +143,21 @@ impl RateLimiter {
             }
         }
         longest
+    }
+
+    fn count_admitted(&self, at: usize) {
+        if let Some(counters) = self.limits[at].zone.counters() {
+            counters.passed().add(1);
+        }
+    }
+
+    /// A request that is delayed counts as such, besides, where its longest delay is.
+    fn count_delay(&self, delay: Delay) {
+        if delay.ms > 0
+            && let Some(counters) = self.limits[delay.at].zone.counters()
+        {
+            counters.delayed_or(self.dry_run).add(1);
+        }
     }
 
     fn delay(&self, at: usize, excess: u64) -> Delay {
@@ -182,6 +202,12 @@ impl RateLimiter {
             RateExceeded::Room => {
                 let zone = format_args!("in limit_req zone \"{zone}\"");
                 observe::log(Level::Alert, format_args!("could not allocate node {zone}"));
+            }
+        }
+        if let Some(counters) = self.limits[at].zone.counters() {
+            match refused {
+                RateExceeded::Excess(_) => counters.rejected_or(self.dry_run).add(1),
+                RateExceeded::Room => counters.exhausted().add(1),
             }
         }
         for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..) {

@@ -40,7 +40,7 @@ const LENGTH_BYTES: usize = 3;
 const SPAN_BYTES_MAX: usize = (1 << (7 * LENGTH_BYTES)) - 1;
 /// The room that is made for a span.
 const SPAN_BYTES_USUAL: usize = 1024;
-const NS_PER_MS: u64 = 1_000_000;
+pub(super) const NS_PER_MS: u64 = 1_000_000;
 
 // Tags: the number of the field times 8, plus 0 for a number, 1 for eight bytes, 2 for a length.
 const SPANS: u8 = 0x12;

@@ -5,7 +5,7 @@ use wire::{Known, Method};
 
 use super::child_spans::{ChildSpans, SpanClock};
 use super::context::{RequestTrace, SpanIds, ids};
-use super::encode::{self, SpanEncoder, SpanHead, SpanKind};
+use super::encode::{self, NS_PER_MS, SpanEncoder, SpanHead, SpanKind};
 use super::keys::{
     HOST_NAME, HOST_PORT, METHOD, METHOD_GET, PEER_ADDRESS, PEER_PORT, REQUEST_LENGTH,
     RESPONSE_LENGTH, ROUTE, SCHEME_HTTP, SCHEME_HTTPS, STATUS_CODE, TARGET, USER_AGENT, flavor,
@@ -58,7 +58,8 @@ impl SpanRules {
         let subrequests = std::mem::take(&mut trace.subrequests);
         let mut count = self.write_request(x, &ids, &tracestate, out);
         if has_children {
-            let clock = SpanClock { unix_ms: x.started_unix_ms, worker_ms: x.started_ms };
+            let clock =
+                SpanClock { unix_ms: x.started_unix_ms, worker_ms: x.started_ns / NS_PER_MS };
             let mut children = ChildSpans::new(ids.trace_id, clock, out);
             children.add_all(ids.span_id, &x.backends.attempts, &subrequests);
             count += children.count();

@@ -18,8 +18,9 @@ conf::directives! {
     /// The name servers for resolving names at run time, used in turn: for `proxy_pass` with
     /// variables and for servers with `resolve`. `valid=` is how long an answer is used, instead of
     /// its TTL; `ipv4=off` and `ipv6=off` exclude addresses of that kind.
+    /// With `status_zone=`, lookups are counted in a zone.
     ///
-    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off]
+    /// Syntax: ADDRESS[:PORT]... [valid=TIME] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]
     ///
     /// ```nginx
     /// server {

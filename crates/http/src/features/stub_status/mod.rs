@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value};
-use observe::CounterTotals;
+use metrics::CounterTotals;
 use wire::Method;
 
 use crate::exchange::{Bytes, Exchange, Flow};

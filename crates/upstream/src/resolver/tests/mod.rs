@@ -17,7 +17,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 
 fn settings(servers: &[&TestNameServer]) -> ResolverSettings {
     let servers = servers.iter().map(|server| server.address).collect();
-    ResolverSettings { servers, valid_ms: None, ipv4: true, ipv6: true }
+    ResolverSettings { servers, ipv4: true, ipv6: true, ..Default::default() }
 }
 
 /// A resolver with nginx's resend interval, which a test with answers does not reach.

@@ -1,0 +1,104 @@
+//! `api`: the program's state as JSON, as NGINX Plus shows it and as Angie does.
+
+mod angie;
+mod plus;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ::session::status::StatusBook;
+use conf::{Directive, Load, Result, Template, Value};
+
+use crate::site::{BlockContext, LocationBuilder};
+
+conf::directives! {
+    in LOCATION;
+
+    /// Answers with the program's state as JSON.
+    ///
+    /// Without a path, it is the API of NGINX Plus: below the location there are versions, and
+    /// below these what is shown, such as `/api/9/http/upstreams`. With a path, it is Angie's: the
+    /// path replaces the location's name, and can contain variables; `?extended` adds what only
+    /// Weir shows.
+    ///
+    /// Syntax: [write=on | write=off]
+    /// Syntax: PATH
+    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. `write=on` is not supported.
+    ///
+    /// ```nginx
+    /// location /api/ {
+    ///     api;
+    ///     allow 127.0.0.1;
+    ///     deny all;
+    /// }
+    ///
+    /// location /status/ {
+    ///     api /status/;
+    ///     allow 127.0.0.1;
+    ///     deny all;
+    /// }
+    /// ```
+    api + IF_IN_LOCATION: Option<ApiLine>,
+}
+
+/// The value of `api`.
+#[derive(Clone)]
+pub enum ApiLine {
+    Plus {
+        request_id: Template,
+    },
+    Angie {
+        path: Template,
+        /// The prefix of requests that the path replaces; `None`: all of them.
+        replaces: Option<Box<[u8]>>,
+    },
+}
+
+impl Value for ApiLine {
+    const ARGS: RangeInclusive<usize> = 0..=1;
+    const INHERITED: conf::Inherited = conf::Inherited::Nameless;
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        load.own.of::<StatusBook>().show();
+        let Some(word) = from.args.first() else { return Self::plus(from, load) };
+        match &*word.text {
+            b"write=off" => return Self::plus(from, load),
+            b"write=on" => {
+                let message = "changes over the api are not supported yet; use \"write=off\"";
+                return Err(from.error_at(word, message).lacks(conf::lacking::Class::Behavior));
+            }
+            _ => {}
+        }
+        let replaces = match load.registry.of::<BlockContext>() {
+            BlockContext::Prefix(name) => Some(name.clone()),
+            _ => None,
+        };
+        Ok(Self::Angie { path: Template::compile(word, from, load)?, replaces })
+    }
+}
+
+impl ApiLine {
+    fn plus(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let request_id = Template::from_bytes(b"$request_id", &from.name, from, load)?;
+        Ok(Self::Plus { request_id })
+    }
+}
+
+/// Sets the handler that answers all requests of the location.
+pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    let Some(line) = conf.api.clone() else { return Ok(()) };
+    let name = location.name.clone();
+    location.exclusive("api", move |x| match &line {
+        ApiLine::Plus { request_id } => plus::answer(x, &name, request_id),
+        ApiLine::Angie { path, replaces } => {
+            let mut asked = x.scratch();
+            path.render(x, &mut asked);
+            if let Some(name) = replaces {
+                asked.extend_from_slice(x.request.uri.strip_prefix(&**name).unwrap_or_default());
+            }
+            let flow = angie::answer(x, &asked);
+            x.give_scratch(asked);
+            flow
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The API of NGINX Plus: versions, lists of what there is, objects, and its errors.
+
+use ::session::status::published;
+use ::session::status::shapes::plus;
+use conf::{Subsystem, Template};
+use metrics::tree::{Items, PathPart, StatusTree, find, only, write_text};
+use wire::Method;
+
+use crate::exchange::{Exchange, Flow};
+use crate::status_page::{self, parts, server_address};
+
+const VERSION_MAX: u32 = 9;
+
+/// What is below the version, `http` and `stream`.
+const ROOT: [&str; 8] =
+    ["nginx", "processes", "connections", "slabs", "http", "resolvers", "ssl", "workers"];
+const HTTP: [&str; 8] = [
+    "requests",
+    "server_zones",
+    "location_zones",
+    "caches",
+    "limit_conns",
+    "limit_reqs",
+    "keyvals",
+    "upstreams",
+];
+const STREAM: [&str; 4] = ["server_zones", "limit_conns", "keyvals", "upstreams"];
+
+/// Collections of named objects, and the error about a name that is not in one.
+const COLLECTIONS: [(&str, &str, &str); 9] = [
+    ("slabs", "slab not found", "SlabNotFound"),
+    ("server_zones", "server zone not found", "ServerZoneNotFound"),
+    ("location_zones", "location zone not found", "LocationZoneNotFound"),
+    ("caches", "cache not found", "CacheNotFound"),
+    ("limit_conns", "limit_conn not found", "LimitConnNotFound"),
+    ("limit_reqs", "limit_req not found", "LimitReqNotFound"),
+    ("keyvals", "keyval not found", "KeyvalNotFound"),
+    ("upstreams", "upstream not found", "UpstreamNotFound"),
+    ("resolvers", "resolver zone not found", "ResolverZoneNotFound"),
+];
+
+/// Answers a request below the location `name`.
+pub(super) fn answer(x: &mut Exchange, name: &[u8], request_id: &Template) -> Flow {
+    match page(x, name) {
+        Ok(flow) => flow,
+        Err(refused) => error(x, &refused, request_id),
+    }
+}
+
+fn page(x: &mut Exchange, name: &[u8]) -> Result<Flow, Refused> {
+    let uri = x.request.uri.clone();
+    let below = uri.strip_prefix(name).unwrap_or(&uri);
+    let path = parts(below);
+    if !matches!(x.request.head.method, Method::Get | Method::Head) {
+        return Err(Refused { status: 405, text: "method disabled", code: "MethodDisabled" });
+    }
+    let Some((version, path)) = path.split_first() else {
+        let versions: Vec<String> = (1..=VERSION_MAX).map(|version| version.to_string()).collect();
+        return Ok(text(x, format!("[{}]", versions.join(",")).into_bytes()));
+    };
+    let version = std::str::from_utf8(version).ok().and_then(|text| text.parse::<u32>().ok());
+    if !version.is_some_and(|version| (1..=VERSION_MAX).contains(&version)) {
+        return Err(not_found("unknown version", "UnknownVersion"));
+    }
+    Ok(match path {
+        [] => {
+            let mut names = ROOT.to_vec();
+            if published(Subsystem::Stream).is_configured {
+                names.insert(5, "stream");
+            }
+            text(x, list(&names))
+        }
+        [b"http"] => text(x, list(&HTTP)),
+        [b"stream"] => text(x, list(&STREAM)),
+        path => return object(x, path),
+    })
+}
+
+/// Answers with an object, or with all objects of a collection.
+fn object(x: &mut Exchange, path: &[&[u8]]) -> Result<Flow, Refused> {
+    let fields = status_page::argument(x, b"fields").map(<[u8]>::to_vec);
+    let collection = |part: &[u8]| COLLECTIONS.iter().find(|(name, ..)| name.as_bytes() == part);
+    let is_collection = path
+        .last()
+        .is_some_and(|last| *last == b"workers" || path.len() <= 2 && collection(last).is_some());
+    let tree = plus(&server_address(x));
+    Ok(match find(tree, path) {
+        Some(PathPart::Tree(tree)) => match fields {
+            None => status_page::json(x, tree),
+            Some(fields) if fields.is_empty() && is_collection => {
+                let names = names(&tree);
+                let names: Vec<_> = names.iter().map(|name| &**name).collect();
+                text(x, list_of(&names))
+            }
+            Some(fields) => {
+                let fields = fields.split(|byte| *byte == b',').map(Into::into).collect();
+                status_page::json(x, only(tree, fields, usize::from(is_collection)))
+            }
+        },
+        Some(PathPart::Value(json)) => text(x, json),
+        None => match path {
+            [.., part, _] if collection(part).is_some() => {
+                let (_, text, code) = collection(part).expect("it was found just now");
+                return Err(not_found(text, code));
+            }
+            _ => return Err(not_found("path not found", "PathNotFound")),
+        },
+    })
+}
+
+/// The names of a collection.
+fn names(tree: &StatusTree) -> Vec<Box<[u8]>> {
+    let mut names: Vec<Box<[u8]>> = Vec::new();
+    for section in &tree.sections {
+        match (section.path.first(), &section.items) {
+            (Some(name), _) if !names.contains(name) => names.push(name.clone()),
+            (None, Items::Named(items)) => names.extend(items.iter().map(|(name, _)| name.clone())),
+            _ => {}
+        }
+    }
+    names
+}
+
+fn list(names: &[&str]) -> Vec<u8> {
+    let names: Vec<_> = names.iter().map(|name| name.as_bytes()).collect();
+    list_of(&names)
+}
+
+fn list_of(names: &[&[u8]]) -> Vec<u8> {
+    let mut json = b"[".to_vec();
+    for (at, name) in names.iter().enumerate() {
+        if at > 0 {
+            json.push(b',');
+        }
+        write_text(name, &mut json);
+    }
+    json.push(b']');
+    json
+}
+
+fn text(x: &mut Exchange, json: Vec<u8>) -> Flow {
+    status_page::text(x, 200, b"application/json", json)
+}
+
+/// Why there is no page.
+struct Refused {
+    status: u16,
+    text: &'static str,
+    code: &'static str,
+}
+
+fn not_found(text: &'static str, code: &'static str) -> Refused {
+    Refused { status: 404, text, code }
+}
+
+fn error(x: &mut Exchange, refused: &Refused, request_id: &Template) -> Flow {
+    let Refused { status, text, code } = refused;
+    let mut id = Vec::new();
+    request_id.render(x, &mut id);
+    let id = String::from_utf8_lossy(&id);
+    let json = format!(
+        "{{\"error\":{{\"status\":{status},\"text\":\"{text}\",\"code\":\"{code}\"}},\
+         \"request_id\":\"{id}\",\
+         \"href\":\"https://nginx.org/en/docs/http/ngx_http_api_module.html\"}}"
+    );
+    status_page::text(x, *status, b"application/json", json.into_bytes())
+}

@@ -1,0 +1,349 @@
+//! The families that `prometheus` shows, as paths in Weir's own tree.
+
+/// The type of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FamilyKind {
+    Counter,
+    Gauge,
+    Histogram,
+    /// A text, shown as one gauge for each of these values.
+    States(&'static [&'static str]),
+}
+
+/// A family of metrics.
+pub(super) struct Family {
+    pub name: &'static str,
+    pub kind: FamilyKind,
+    pub help: &'static str,
+    /// The names on the way to the value. `{label}` stands for any name, which is the label's
+    /// value.
+    pub path: &'static str,
+    /// What a number is multiplied by: times in the tree are in milliseconds.
+    pub scale: f64,
+}
+
+const CONDITIONS: &[&str] = &["up", "down", "draining", "unavail", "unhealthy"];
+
+const fn family(
+    kind: FamilyKind,
+    name: &'static str,
+    path: &'static str,
+    help: &'static str,
+) -> Family {
+    Family { name, kind, help, path, scale: 1.0 }
+}
+
+const fn counter(name: &'static str, path: &'static str, help: &'static str) -> Family {
+    family(FamilyKind::Counter, name, path, help)
+}
+
+const fn gauge(name: &'static str, path: &'static str, help: &'static str) -> Family {
+    family(FamilyKind::Gauge, name, path, help)
+}
+
+const fn histogram(name: &'static str, path: &'static str, help: &'static str) -> Family {
+    family(FamilyKind::Histogram, name, path, help)
+}
+
+impl Family {
+    const fn in_ms(self) -> Self {
+        Self { scale: 0.001, ..self }
+    }
+}
+
+/// All families, in the order of the page. The first are those of nginx-prometheus-exporter.
+pub(super) const FAMILIES: &[Family] = &[
+    counter("nginx_connections_accepted", "/connections/accepted", "Accepted client connections."),
+    gauge("nginx_connections_active", "/connections/open", "Active client connections."),
+    counter("nginx_connections_handled", "/connections/handled", "Handled client connections."),
+    gauge(
+        "nginx_connections_reading",
+        "/connections/reading",
+        "Connections where the request header is read.",
+    ),
+    gauge("nginx_connections_waiting", "/connections/idle", "Idle client connections."),
+    gauge(
+        "nginx_connections_writing",
+        "/connections/writing",
+        "Connections where the reply is written.",
+    ),
+    counter("nginx_http_requests_total", "/http/requests/total", "HTTP requests."),
+    counter(
+        "weir_connections_refused_total",
+        "/connections/dropped",
+        "Connections that a limit refused.",
+    ),
+    gauge("weir_http_requests_in_progress", "/http/requests/current", "Requests under way."),
+    counter(
+        "weir_http_zone_requests_total",
+        "/http/server_zones/{zone}/requests/total",
+        "Requests of the servers of a zone.",
+    ),
+    gauge(
+        "weir_http_zone_requests_in_progress",
+        "/http/server_zones/{zone}/requests/processing",
+        "Requests of a zone that are under way.",
+    ),
+    counter(
+        "weir_http_zone_requests_discarded_total",
+        "/http/server_zones/{zone}/requests/discarded",
+        "Requests of a zone that ended without a reply.",
+    ),
+    counter(
+        "weir_http_zone_responses_total",
+        "/http/server_zones/{zone}/responses/{code}",
+        "Replies of the servers of a zone by status.",
+    ),
+    counter(
+        "weir_http_zone_received_bytes_total",
+        "/http/server_zones/{zone}/data/received",
+        "Bytes received from clients of a zone.",
+    ),
+    counter(
+        "weir_http_zone_sent_bytes_total",
+        "/http/server_zones/{zone}/data/sent",
+        "Bytes sent to clients of a zone.",
+    ),
+    histogram(
+        "weir_http_zone_request_duration_seconds",
+        "/http/server_zones/{zone}/time",
+        "How long requests of a zone took, from their first byte to their last.",
+    ),
+    counter(
+        "weir_status_zone_overflows_total",
+        "/http/server_zones/{zone}/overflows",
+        "Requests whose key had no room in their zone.",
+    ),
+    counter(
+        "weir_http_zone_tls_handshakes_total",
+        "/http/server_zones/{zone}/ssl/handshaked",
+        "TLS handshakes of a zone.",
+    ),
+    counter(
+        "weir_http_zone_tls_sessions_reused_total",
+        "/http/server_zones/{zone}/ssl/reuses",
+        "TLS handshakes of a zone that resumed a session.",
+    ),
+    counter(
+        "weir_http_zone_tls_handshakes_failed_total",
+        "/http/server_zones/{zone}/ssl/failed",
+        "TLS handshakes of a zone that failed.",
+    ),
+    counter(
+        "weir_http_location_requests_total",
+        "/http/location_zones/{zone}/requests/total",
+        "Requests of the locations of a zone.",
+    ),
+    counter(
+        "weir_http_location_responses_total",
+        "/http/location_zones/{zone}/responses/{code}",
+        "Replies of the locations of a zone by status.",
+    ),
+    counter(
+        "weir_http_location_received_bytes_total",
+        "/http/location_zones/{zone}/data/received",
+        "Bytes received from clients of a zone of locations.",
+    ),
+    counter(
+        "weir_http_location_sent_bytes_total",
+        "/http/location_zones/{zone}/data/sent",
+        "Bytes sent to clients of a zone of locations.",
+    ),
+    histogram(
+        "weir_http_location_request_duration_seconds",
+        "/http/location_zones/{zone}/time",
+        "How long requests of a zone of locations took.",
+    ),
+    counter(
+        "weir_limit_req_total",
+        "/http/limit_reqs/{zone}/{result}",
+        "Requests by what limit_req did with them.",
+    ),
+    counter(
+        "weir_limit_conn_total",
+        "/http/limit_conns/{zone}/{result}",
+        "Requests by what limit_conn did with them.",
+    ),
+    family(
+        FamilyKind::States(CONDITIONS),
+        "weir_upstream_server_state",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/condition",
+        "1 for the state that a server is in.",
+    ),
+    gauge(
+        "weir_upstream_server_in_progress",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/selected/current",
+        "Requests or sessions that a server has now.",
+    ),
+    counter(
+        "weir_upstream_server_requests_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/selected/total",
+        "How often a server was chosen.",
+    ),
+    counter(
+        "weir_upstream_server_responses_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/responses/{code}",
+        "Replies of a server by status.",
+    ),
+    counter(
+        "weir_upstream_server_sent_bytes_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/data/sent",
+        "Bytes sent to a server.",
+    ),
+    counter(
+        "weir_upstream_server_received_bytes_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/data/received",
+        "Bytes received from a server.",
+    ),
+    counter(
+        "weir_upstream_server_fails_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/health/fails",
+        "Failed attempts.",
+    ),
+    counter(
+        "weir_upstream_server_unavailable_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/health/unavailable",
+        "How often failures took a server out of use.",
+    ),
+    counter(
+        "weir_upstream_server_down_seconds_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/health/downtime",
+        "For how long a server was out of use.",
+    )
+    .in_ms(),
+    counter(
+        "weir_upstream_server_checks_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/health/probes/count",
+        "Active checks.",
+    ),
+    counter(
+        "weir_upstream_server_checks_failed_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/health/probes/fails",
+        "Active checks that failed.",
+    ),
+    counter(
+        "weir_upstream_server_connections_opened_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/connections/opened",
+        "Requests that opened a connection.",
+    ),
+    counter(
+        "weir_upstream_server_connections_reused_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/connections/reused",
+        "Requests that used a kept connection.",
+    ),
+    counter(
+        "weir_upstream_server_retries_total",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/retries",
+        "Attempts after another server had failed.",
+    ),
+    histogram(
+        "weir_upstream_server_connect_seconds",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/connect_time",
+        "From the choice of a server until there is a connection.",
+    ),
+    histogram(
+        "weir_upstream_server_header_seconds",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/header_time",
+        "From the choice of a server until the head of its reply.",
+    ),
+    histogram(
+        "weir_upstream_server_response_seconds",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/response_time",
+        "From the choice of a server until the end of its reply.",
+    ),
+    histogram(
+        "weir_upstream_server_queue_seconds",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/queue_time",
+        "How long requests waited before they got a server.",
+    ),
+    gauge(
+        "weir_upstream_idle_connections",
+        "/{subsystem}/upstreams/{upstream}/keepalive",
+        "Kept connections that are idle.",
+    ),
+    gauge(
+        "weir_upstream_queue_length",
+        "/{subsystem}/upstreams/{upstream}/queue/length",
+        "Requests that wait for a server.",
+    ),
+    counter(
+        "weir_upstream_queue_overflows_total",
+        "/{subsystem}/upstreams/{upstream}/queue/overflows",
+        "Requests that found the queue full.",
+    ),
+    counter(
+        "weir_upstream_queue_timeouts_total",
+        "/{subsystem}/upstreams/{upstream}/queue/timedout",
+        "Requests whose time in the queue was over.",
+    ),
+    histogram(
+        "weir_upstream_queue_seconds",
+        "/{subsystem}/upstreams/{upstream}/queue/time",
+        "How long requests were in the queue.",
+    ),
+    counter(
+        "weir_stream_zone_connections_total",
+        "/stream/server_zones/{zone}/connections/total",
+        "Connections of the stream servers of a zone.",
+    ),
+    gauge(
+        "weir_stream_zone_connections_in_progress",
+        "/stream/server_zones/{zone}/connections/processing",
+        "Connections of a zone that are under way.",
+    ),
+    counter(
+        "weir_stream_zone_sessions_total",
+        "/stream/server_zones/{zone}/sessions/{result}",
+        "Sessions of a zone by how they ended.",
+    ),
+    counter(
+        "weir_stream_zone_received_bytes_total",
+        "/stream/server_zones/{zone}/data/received",
+        "Bytes received from clients of a zone.",
+    ),
+    counter(
+        "weir_stream_zone_sent_bytes_total",
+        "/stream/server_zones/{zone}/data/sent",
+        "Bytes sent to clients of a zone.",
+    ),
+    histogram(
+        "weir_stream_zone_session_duration_seconds",
+        "/stream/server_zones/{zone}/time",
+        "How long sessions of a zone took.",
+    ),
+    counter(
+        "weir_resolver_queries_total",
+        "/resolvers/{resolver}/queries/{type}",
+        "Names that were looked up.",
+    ),
+    counter(
+        "weir_resolver_responses_total",
+        "/resolvers/{resolver}/responses/{result}",
+        "Answers of name servers.",
+    ),
+    counter(
+        "weir_worker_busy_seconds_total",
+        "/workers/{worker}/busy",
+        "Time in which a worker's event loop did not wait.",
+    ),
+    histogram(
+        "weir_worker_turn_seconds",
+        "/workers/{worker}/turns",
+        "From a wake-up of a worker's event loop until it looks at its sockets again.",
+    ),
+    counter(
+        "weir_worker_requests_total",
+        "/workers/{worker}/requests/total",
+        "Requests of a worker.",
+    ),
+    gauge("weir_worker_connections", "/workers/{worker}/connections/active", "Open connections."),
+    gauge("weir_generation", "/weir/generation", "Configurations that were served so far."),
+    counter("weir_reloads_total", "/weir/reloads/done", "Reloads."),
+    counter("weir_reloads_failed_total", "/weir/reloads/failed", "Reloads that were refused."),
+    gauge("process_start_time_seconds", "/weir/started_at", "When the process started.").in_ms(),
+    counter("process_cpu_user_seconds_total", "/process/cpu_user", "CPU time of the program."),
+    counter("process_cpu_system_seconds_total", "/process/cpu_system", "CPU time of the kernel."),
+    gauge("process_resident_memory_bytes", "/process/memory", "Memory in use."),
+    gauge("process_open_fds", "/process/descriptors/open", "Open descriptors."),
+    gauge("process_max_fds", "/process/descriptors/limit", "The most open descriptors."),
+];

@@ -1,0 +1,125 @@
+//! Zones with a key: a zone for each of a limited number of values.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use conf::{Load, Subsystem};
+use metrics::Metric;
+use zones::{TwoProcesses, ZoneState, Zones};
+
+use super::counters::{ZoneCounters, ZoneCounts};
+use super::names::{ZoneLevel, metric_name};
+use crate::WorkerSlot;
+
+/// The longest value that is counted by itself.
+const VALUE_MAX: usize = 255;
+/// How many values without a zone of their own a worker remembers before it asks again.
+const CACHED_MAX: usize = 1024;
+
+/// The zones of all values of a key.
+pub struct KeyedZones {
+    subsystem: Subsystem,
+    level: ZoneLevel,
+    pub(super) name: Box<[u8]>,
+    most: u32,
+    /// What has no room of its own is counted here.
+    pub(super) rest: Metric<ZoneCounts>,
+    values: Mutex<HashMap<Box<[u8]>, Metric<ZoneCounts>>>,
+    is_full: AtomicBool,
+}
+
+impl ZoneState for KeyedZones {
+    const DIRECTIVES: &'static [&'static str] = &["status_zone"];
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Shared;
+}
+
+impl KeyedZones {
+    /// The zones under that name, with the values that have been counted before.
+    pub fn open(level: ZoneLevel, name: &[u8], most: u32, load: &mut Load<'_>) -> Arc<Self> {
+        let subsystem = load.subsystem;
+        let metric = metric_name(subsystem, level, name, None);
+        let kept = [&metric[..], most.to_string().as_bytes()].join(&0);
+        let make = || Arc::new(Self::new(subsystem, level, name, most));
+        Zones::of(load).keep(&kept, |old: Option<Arc<Self>>| old.unwrap_or_else(make))
+    }
+
+    fn new(subsystem: Subsystem, level: ZoneLevel, name: &[u8], most: u32) -> Self {
+        let rest = Metric::named(&metric_name(subsystem, level, name, None));
+        let prefix = metric_name(subsystem, level, name, Some(b""));
+        let known = Metric::<ZoneCounts>::names_with(&prefix).into_iter().take(most as usize);
+        let values: HashMap<_, _> =
+            known.map(|value| (value[prefix.len()..].into(), Metric::named(&value))).collect();
+        let is_full = AtomicBool::new(values.len() >= most as usize);
+        let (values, name) = (Mutex::new(values), name.into());
+        Self { subsystem, level, name, most, rest, values, is_full }
+    }
+
+    /// The values, in order, with their zones.
+    pub(super) fn all(&self) -> Vec<(Box<[u8]>, Metric<ZoneCounts>)> {
+        let values = self.lock();
+        let mut all: Vec<_> =
+            values.iter().map(|(key, zone)| (key.clone(), zone.clone())).collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
+    }
+
+    /// The zone of a value; a new one if there is room.
+    fn of(&self, value: &[u8]) -> Option<Metric<ZoneCounts>> {
+        let mut values = self.lock();
+        if let Some(known) = values.get(value) {
+            return Some(known.clone());
+        }
+        if values.len() >= self.most as usize || value.len() > VALUE_MAX {
+            return None;
+        }
+        let name = metric_name(self.subsystem, self.level, &self.name, Some(value));
+        let made = Metric::named(&name);
+        values.insert(value.into(), made.clone());
+        self.is_full.store(values.len() >= self.most as usize, Ordering::Relaxed);
+        Some(made)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<[u8]>, Metric<ZoneCounts>>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The zones by value that one worker has used, so that it asks for each only once.
+#[derive(Default)]
+pub struct ZoneCache(RefCell<Vec<(Arc<KeyedZones>, CachedZones)>>);
+
+/// `None`: the value has no zone of its own.
+type CachedZones = HashMap<Box<[u8]>, Option<Metric<ZoneCounts>>>;
+
+impl<G> WorkerSlot<G> for ZoneCache {}
+
+impl ZoneCache {
+    /// This worker's counters for a value.
+    pub(super) fn counters(&self, zones: &Arc<KeyedZones>, value: &[u8]) -> ZoneCounters<'static> {
+        let mut all = self.0.borrow_mut();
+        let at = all.iter().position(|(known, _)| Arc::ptr_eq(known, zones));
+        let at = at.unwrap_or_else(|| {
+            all.push((zones.clone(), CachedZones::new()));
+            all.len() - 1
+        });
+        let cached = &mut all[at].1;
+        let own = match cached.get(value) {
+            Some(known) => known.as_ref().map(Metric::own),
+            // Once it is full, values without a zone are not worth remembering.
+            None if zones.is_full.load(Ordering::Relaxed) && cached.len() >= CACHED_MAX => None,
+            None => {
+                let zone = zones.of(value);
+                let own = zone.as_ref().map(Metric::own);
+                cached.insert(value.into(), zone);
+                own
+            }
+        };
+        own.unwrap_or_else(|| {
+            let rest = zones.rest.own();
+            rest.overflows().add(1);
+            rest
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! What the program tells of itself, and counts across its processes.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use metrics::{Metric, Newest, Tally};
+
+metrics::counts! {
+    /// What all processes of a master count together.
+    pub struct ProgramCounters of Program = 5 {
+        /// Configurations that are or were served, and that were refused.
+        loaded: Tally,
+        refused: Tally,
+        /// When that happened last, in milliseconds since 1970.
+        loaded_ms: Newest,
+        refused_ms: Newest,
+        /// Worker processes that ended without being told to.
+        lost_processes: Tally,
+    }
+}
+
+/// Facts of this process.
+pub struct ProgramFacts {
+    pub version: &'static str,
+    pub build: &'static str,
+    pub started_ms: u64,
+    /// When the newest configuration was taken up.
+    pub loaded_ms: AtomicU64,
+    /// Whether it has been told to end after its last sessions.
+    pub is_draining: AtomicBool,
+}
+
+static FACTS: OnceLock<ProgramFacts> = OnceLock::new();
+
+impl ProgramFacts {
+    /// Sets the facts; only the first call has an effect.
+    pub fn settle(version: &'static str, build: &'static str) {
+        let started_ms = net::clock::unix_ms();
+        let loaded_ms = AtomicU64::new(started_ms);
+        let is_draining = AtomicBool::new(false);
+        let _ = FACTS.set(Self { version, build, started_ms, loaded_ms, is_draining });
+    }
+
+    pub fn get() -> &'static Self {
+        FACTS.get_or_init(|| Self {
+            version: env!("CARGO_PKG_VERSION"),
+            build: "",
+            started_ms: 0,
+            loaded_ms: AtomicU64::new(0),
+            is_draining: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Program {
+    pub fn metric() -> Metric<Self> {
+        Metric::named(b"")
+    }
+
+    /// A configuration is served from now on.
+    pub fn loaded() {
+        let now_ms = net::clock::unix_ms();
+        ProgramFacts::get().loaded_ms.store(now_ms, Relaxed);
+        let own = Self::metric().own();
+        own.loaded().add(1);
+        own.loaded_ms().set(now_ms);
+    }
+
+    /// A configuration was refused.
+    pub fn refused() {
+        let own = Self::metric().own();
+        own.refused().add(1);
+        own.refused_ms().set(net::clock::unix_ms());
+    }
+}

@@ -1,0 +1,141 @@
+//! What each subsystem shows of itself: the zones and groups of its newest configuration.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::upstream::Group;
+use ::upstream::resolver::{ResolverCounts, ResolverZones};
+use conf::{Registry, Subsystem};
+use metrics::Metric;
+
+use super::counters::ZoneCounts;
+use super::keyed::KeyedZones;
+use super::limits::LimitCounts;
+use super::names::ZoneLevel;
+
+/// A zone that is shown.
+#[derive(Clone)]
+pub enum ShownZone {
+    One(Box<[u8]>, Metric<ZoneCounts>),
+    ByKey(Arc<KeyedZones>),
+}
+
+/// A zone of limits.
+#[derive(Clone)]
+pub struct ShownLimit {
+    /// The directive that declares it.
+    pub directive: &'static str,
+    pub name: Box<[u8]>,
+    pub metric: Metric<LimitCounts>,
+}
+
+/// A certificate that is shown to clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownCertificate {
+    pub file: Box<[u8]>,
+    /// The hosts it is for.
+    pub names: Vec<Box<[u8]>>,
+    /// When it expires, in seconds since 1970.
+    pub not_after_s: i64,
+}
+
+/// What a subsystem shows.
+#[derive(Clone, Default)]
+pub struct SubsystemStatus {
+    pub servers: Vec<ShownZone>,
+    pub locations: Vec<ShownZone>,
+    pub groups: Vec<Arc<Group>>,
+    pub limits: Vec<ShownLimit>,
+    pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
+    pub certificates: Vec<ShownCertificate>,
+    /// Whether a page of this configuration shows what is counted.
+    pub is_shown: bool,
+    /// Whether the configuration has the subsystem's block.
+    pub is_configured: bool,
+}
+
+/// What is to be shown of the configuration that is being compiled.
+#[derive(Default)]
+pub struct StatusBook(SubsystemStatus);
+
+impl StatusBook {
+    /// Adds a zone, unless it is shown already.
+    pub(super) fn add(&mut self, level: ZoneLevel, zone: ShownZone) {
+        let zones = match level {
+            ZoneLevel::Server => &mut self.0.servers,
+            ZoneLevel::Location => &mut self.0.locations,
+        };
+        if !zones.iter().any(|known| known.name() == zone.name()) {
+            zones.push(zone);
+        }
+    }
+
+    /// Adds a certificate, unless it is shown already.
+    pub fn add_certificate(&mut self, certificate: ShownCertificate) {
+        if !self.0.certificates.contains(&certificate) {
+            self.0.certificates.push(certificate);
+        }
+    }
+
+    /// Adds a zone of limits.
+    pub fn add_limit(
+        &mut self,
+        directive: &'static str,
+        name: &[u8],
+        metric: &Metric<LimitCounts>,
+    ) {
+        self.0.limits.push(ShownLimit { directive, name: name.into(), metric: metric.clone() });
+    }
+
+    /// A page shows what is counted.
+    pub fn show(&mut self) {
+        self.0.is_shown = true;
+    }
+
+    /// All that is shown, with the groups of the finished configuration.
+    pub fn finish(own: &mut Registry, groups: &[Arc<Group>]) -> Arc<SubsystemStatus> {
+        let Self(status) = std::mem::take(own.of());
+        let ResolverZones(resolvers) = std::mem::take(own.of());
+        let groups = groups.to_vec();
+        Arc::new(SubsystemStatus { groups, resolvers, is_configured: true, ..status })
+    }
+}
+
+impl ShownZone {
+    fn name(&self) -> &[u8] {
+        match self {
+            Self::One(name, _) => name,
+            Self::ByKey(zones) => &zones.name,
+        }
+    }
+
+    /// The zones by name: a zone with a key is several.
+    pub fn all(&self) -> Vec<(Box<[u8]>, Metric<ZoneCounts>)> {
+        match self {
+            Self::One(name, metric) => vec![(name.clone(), metric.clone())],
+            Self::ByKey(zones) => {
+                let mut all = vec![(zones.name.clone(), zones.rest.clone())];
+                all.extend(zones.all());
+                all
+            }
+        }
+    }
+}
+
+type PublishedStatus = Mutex<Vec<(Subsystem, Arc<SubsystemStatus>)>>;
+
+static PUBLISHED: PublishedStatus = Mutex::new(Vec::new());
+
+/// What a subsystem shows now; nothing, if it has no configuration.
+pub fn published(subsystem: Subsystem) -> Arc<SubsystemStatus> {
+    let all = PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = all.iter().find(|(known, _)| *known == subsystem);
+    found.map(|(_, status)| status.clone()).unwrap_or_default()
+}
+
+/// Shows the configuration of a subsystem.
+pub(super) fn publish(subsystem: Subsystem, status: &Arc<SubsystemStatus>) {
+    let mut all = PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|(known, _)| *known != subsystem);
+    all.push((subsystem, status.clone()));
+    metrics::want(all.iter().any(|(_, status)| status.is_shown));
+}

@@ -1,0 +1,64 @@
+//! The shapes in which the program shows itself: Angie's `/status/`, which Weir's own pages extend,
+//! and the API of NGINX Plus.
+
+mod angie;
+mod own;
+mod plus;
+
+use metrics::tree::{Visitor, list};
+use metrics::{Histogram, WorkerCounters, Workers};
+use wire::date;
+
+pub use angie::angie;
+pub use own::own;
+pub use plus::plus;
+
+/// How a tree is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// With what only Weir has.
+    pub is_extended: bool,
+    /// Times as seconds since 1970 instead of text.
+    pub is_epoch: bool,
+}
+
+/// Tells a time, given in milliseconds since 1970.
+fn time(out: &mut dyn Visitor, name: &[u8], unix_ms: u64, shape: Shape) {
+    if shape.is_epoch {
+        return out.number(name, unix_ms / 1000);
+    }
+    let mut text = date::iso8601((unix_ms / 1000) as i64, 0)[..19].to_vec();
+    text.extend_from_slice(format!(".{:03}Z", unix_ms % 1000).as_bytes());
+    out.text(name, &text);
+}
+
+/// Tells the counts of a histogram, and the sum in seconds.
+fn histogram(out: &mut dyn Visitor, name: &[u8], times: Histogram<'_>) {
+    if !out.open(name) {
+        return;
+    }
+    list(out, b"counts", |out| times.counts().iter().for_each(|count| out.number(b"", *count)));
+    out.float(b"sum", times.sum_ns() as f64 / 1e9);
+    out.close();
+}
+
+/// The mean in milliseconds; 0 without any.
+fn mean_ms(times: Histogram<'_>) -> u64 {
+    times.sum_ns().checked_div(times.count()).unwrap_or(0) / 1_000_000
+}
+
+/// The workers that count, by process and number.
+fn counted_workers() -> Vec<WorkerCounters<'static>> {
+    let all = Workers::metric().blocks().filter(|worker| worker.process().get() > 0);
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable_by_key(|worker| (worker.process().get(), worker.worker().get()));
+    all
+}
+
+/// The text of a status.
+fn status_text(status: u16) -> Vec<u8> {
+    match status {
+        0 => b"xxx".to_vec(),
+        status => status.to_string().into_bytes(),
+    }
+}

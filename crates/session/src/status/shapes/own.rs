@@ -1,0 +1,116 @@
+//! Weir's own tree: Angie's, with what only Weir has.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use conf::Subsystem;
+use metrics::WorkerCounters;
+use metrics::tree::{Items, StatusTree, TreeSource, Visitor, list, object};
+use net::{ProcessUsage, clock};
+
+use super::{Shape, angie, counted_workers, histogram};
+use crate::status::{Program, ProgramFacts, ShownCertificate, ShownZone, published};
+
+/// Weir's own tree. `address`: that of the server which answers.
+pub fn own(address: &[u8], shape: Shape) -> StatusTree {
+    let mut tree = StatusTree::default();
+    tree.fields(&[b"weir"], program);
+    tree.fields(&[b"process"], process);
+    let shape = Shape { is_extended: true, ..shape };
+    tree.sections.extend(angie(address, shape).sections);
+    tree.fields(&[b"tls"], handshakes);
+    tree.add(&[b"tls", b"certificates"], Items::List(certificates()));
+    tree.add(&[b"workers"], Items::List(workers()));
+    tree
+}
+
+fn program(out: &mut dyn Visitor) {
+    let facts = ProgramFacts::get();
+    let totals = Program::metric().totals();
+    let all = totals.get();
+    out.text(b"version", facts.version.as_bytes());
+    out.number(b"pid", std::process::id().into());
+    out.number(b"generation", all.loaded().get());
+    out.number(b"started_at", facts.started_ms);
+    out.number(b"now_at", clock::unix_ms());
+    let state: &[u8] = if facts.is_draining.load(Relaxed) { b"draining" } else { b"serving" };
+    out.text(b"state", state);
+    object(out, b"reloads", |out| {
+        out.number(b"done", all.loaded().get().saturating_sub(1));
+        out.number(b"failed", all.refused().get());
+        let last_ms = all.loaded_ms().get().max(all.refused_ms().get());
+        if last_ms > 0 {
+            object(out, b"last", |out| {
+                out.number(b"at", last_ms);
+                out.flag(b"ok", all.loaded_ms().get() >= all.refused_ms().get());
+            });
+        }
+    });
+}
+
+/// Handshakes of all servers with a zone.
+fn handshakes(out: &mut dyn Visitor) {
+    let (mut done, mut resumed, mut failed, mut timed_out) = (0, 0, 0, 0);
+    for status in [published(Subsystem::Http), published(Subsystem::Stream)] {
+        for (_, zone) in status.servers.iter().flat_map(ShownZone::all) {
+            let totals = zone.totals();
+            let zone = totals.get();
+            done += zone.handshakes().get();
+            resumed += zone.reuses().get();
+            failed += zone.handshakes_failed().get();
+            timed_out += zone.handshakes_timed_out().get();
+        }
+    }
+    out.number(b"handshakes", done);
+    out.number(b"resumed", resumed);
+    object(out, b"failed", |out| {
+        out.number(b"timeout", timed_out);
+        out.number(b"other", failed);
+    });
+}
+
+fn certificates() -> Vec<Arc<dyn TreeSource>> {
+    let all = [published(Subsystem::Http), published(Subsystem::Stream)];
+    let source = |shown: &ShownCertificate| -> Arc<dyn TreeSource> {
+        let shown = shown.clone();
+        Arc::new(move |out: &mut dyn Visitor| {
+            out.text(b"file", &shown.file);
+            list(out, b"names", |out| shown.names.iter().for_each(|name| out.text(b"", name)));
+            out.number(b"not_after_at", (shown.not_after_s.max(0) as u64) * 1000);
+        })
+    };
+    all.iter().flat_map(|status| &status.certificates).map(source).collect()
+}
+
+fn process(out: &mut dyn Visitor) {
+    let usage = ProcessUsage::now();
+    out.float(b"cpu_user", usage.user.as_secs_f64());
+    out.float(b"cpu_system", usage.system.as_secs_f64());
+    out.number(b"memory", usage.memory);
+    object(out, b"descriptors", |out| {
+        if let Some(open) = usage.descriptors {
+            out.number(b"open", open);
+        }
+        if let Some(limit) = usage.descriptors_max {
+            out.number(b"limit", limit);
+        }
+    });
+}
+
+fn workers() -> Vec<Arc<dyn TreeSource>> {
+    let source = |worker: WorkerCounters<'static>| -> Arc<dyn TreeSource> {
+        Arc::new(move |out: &mut dyn Visitor| {
+            out.number(b"id", worker.worker().get());
+            out.number(b"pid", worker.process().get());
+            object(out, b"connections", |out| {
+                out.number(b"accepted", worker.connections().total() + worker.refused().get());
+                out.number(b"active", worker.connections().now());
+            });
+            object(out, b"requests", |out| out.number(b"total", worker.requests().total()));
+            out.float(b"busy", worker.turns().sum_ns() as f64 / 1e9);
+            histogram(out, b"turns", worker.turns());
+            out.float(b"longest_turn", worker.longest_turn().get() as f64 / 1e9);
+        })
+    };
+    counted_workers().into_iter().map(source).collect()
+}

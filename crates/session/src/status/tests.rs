@@ -1,0 +1,56 @@
+//! What zones count.
+
+use metrics::Metric;
+
+use super::{SessionEnd, ZoneCounts};
+
+#[test]
+fn a_session_is_counted_by_its_status_and_time() {
+    let zone = Metric::<ZoneCounts>::named(b"test\0by status and time");
+    let end = |status: u16, time_ms: u64| {
+        let own = zone.own();
+        own.sessions().rise();
+        let time_ns = time_ms * 1_000_000;
+        own.end(SessionEnd { status, received: 10, sent: 100, time_ns, unix_ms: time_ms });
+        own.sessions().fall();
+    };
+    for (status, time_ms) in [(200, 3), (200, 80), (404, 1), (299, 1), (0, 70_000)] {
+        end(status, time_ms);
+    }
+    zone.own().sessions().rise();
+    let totals = zone.totals();
+    let all = totals.get();
+    assert_eq!((all.sessions().total(), all.sessions().now()), (6, 1));
+    assert_eq!((all.discarded().get(), all.received().get(), all.sent().get()), (1, 50, 500));
+    assert_eq!(all.statuses().iter().collect::<Vec<_>>(), [(200, 2), (404, 1), (0, 1)]);
+    let counts = all.time().counts();
+    // Up to 1 ms, 5 ms, 100 ms, and above 60 s.
+    assert_eq!((counts[3], counts[5], counts[10], counts[21]), (2, 1, 1, 1));
+    assert_eq!((all.time().count(), all.time().sum_ns()), (5, 70_085_000_000));
+    assert_eq!(all.last_ms().get(), 70_000);
+}
+
+#[test]
+fn workers_count_apart_and_are_added_up() {
+    let name = b"test\0workers";
+    let count = || {
+        let zone = Metric::<ZoneCounts>::named(name);
+        for _ in 0..1000 {
+            zone.own().sent().add(1);
+        }
+    };
+    let zone = Metric::<ZoneCounts>::named(name);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(count);
+        }
+    });
+    count();
+    assert_eq!(zone.totals().get().sent().get(), 5000);
+    // Those that have ended leave their blocks to later ones.
+    std::thread::scope(|scope| {
+        scope.spawn(count);
+    });
+    assert_eq!(zone.totals().get().sent().get(), 6000);
+    assert!(zone.blocks().count() <= 5);
+}
