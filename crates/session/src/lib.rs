@@ -21,6 +21,7 @@ pub mod health;
 mod hook;
 pub mod identity;
 pub mod keyed;
+pub mod keyval;
 pub mod limit_conn;
 pub mod limits;
 pub mod listen;
@@ -46,7 +47,7 @@ mod worker_slots;
 
 pub use captures::Captures;
 pub use client::Client;
-pub use control_job::{ControlJob, ControlJobs};
+pub use control_job::{ControlJob, ControlJobs, JOBS_FINISH_MAX};
 pub use generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 pub use hook::Hook;
 pub use passed::{PassTargets, PassedConnection};

@@ -45,6 +45,7 @@ mod start;
 mod steering;
 mod subcommand;
 mod subsystems;
+mod top;
 mod trial;
 mod version;
 mod worker_process;

@@ -13,7 +13,7 @@ use load::CalledAs;
 
 use crate::messages::{Reported, advise, code, complain, print};
 use crate::name::name;
-use crate::{check, ctl, help, reference, trial};
+use crate::{check, ctl, help, reference, top, trial};
 
 pub struct Subcommand {
     pub name: &'static str,
@@ -56,6 +56,12 @@ static SUBCOMMANDS: &[Subcommand] = &[
         summary: "look at a running server and change it: drain servers, reload",
         run: |rest| code(ctl::run(rest)),
         help: Some(ctl::HELP),
+    },
+    Subcommand {
+        name: "top",
+        summary: "show what a running server does, once a second",
+        run: top::run,
+        help: Some(top::HELP),
     },
     Subcommand {
         name: "check",

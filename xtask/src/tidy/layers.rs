@@ -38,7 +38,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate::without_cycles("crates/zones/src/"),
     LayeredCrate {
         // A log that cannot be written is reported in the error log.
-        cycles: &[&["error_log", "files", "lines", "syslog"]],
+        cycles: &[&["error_log", "error_log::destination", "files", "lines", "syslog"]],
         ..LayeredCrate::without_cycles("crates/observe/src/")
     },
     LayeredCrate::without_cycles("crates/net/src/"),
@@ -80,7 +80,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
-            &["header_text", "mask", "mime_types", "places"],
+            &["header_text", "mask", "mime_types", "places", "random_ids"],
             &["credentials", "exchange", "files", "regex", "site", "variables"],
             &["admit", "answer", "builtin", "paths", "status_page"],
             &["phases", "subrequest"],
@@ -120,9 +120,20 @@ const LAYERED: &[LayeredCrate] = &[
                 "status::limits",
                 "status::names",
                 "status::program",
+                "steering",
             ],
             &[
                 "access",
+                "keyval::change",
+                "keyval::entry",
+                "keyval::key",
+                "keyval::lengths",
+                "keyval::plan",
+                "keyval::refusal",
+                "keyval::request",
+                "keyval::table",
+                "keyval::trie",
+                "keyval::zone",
                 "limits",
                 "listen",
                 "passed",
@@ -136,7 +147,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["generation", "session"],
             &["discovery", "evaluate", "status::job", "subsystem"],
             &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients", "status"],
-            &["backend", "limit_conn", "map", "realip", "server_names"],
+            &["backend", "keyval", "limit_conn", "map", "realip", "server_names"],
         ],
         upward: &[],
         cycles: &[],
@@ -163,8 +174,15 @@ const LAYERED: &[LayeredCrate] = &[
         barred: &[],
     },
     LayeredCrate {
-        // A master has a reload and an upgrade, whose files have its methods for them.
-        cycles: &[&["master", "master::reload", "master::upgrade"]],
+        // A master has a reload, an upgrade, calls and changes, whose files have its methods for
+        // them.
+        cycles: &[&[
+            "master",
+            "master::calls",
+            "master::reload",
+            "master::steer",
+            "master::upgrade",
+        ]],
         ..LayeredCrate::without_cycles("crates/weir/src/")
     },
     LayeredCrate::without_cycles("crates/load/src/"),

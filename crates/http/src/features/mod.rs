@@ -12,8 +12,10 @@ pub mod charset;
 pub mod client_body;
 pub mod client_body_early_read;
 pub mod core;
+pub mod dashboard;
 pub mod disable_symlinks;
 pub mod empty_gif;
+pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod geo;
@@ -28,6 +30,7 @@ pub mod http2;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod keyval;
 pub mod lenient;
 pub mod limit_conn;
 pub mod limit_rate;
@@ -39,6 +42,7 @@ pub mod memcached;
 pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
+pub mod otel;
 pub mod output;
 pub mod pools;
 pub mod prometheus;
@@ -96,6 +100,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     core: core,
     error_page: error_page,
@@ -116,9 +121,11 @@ conf::features! {
     open_file_cache: open_file_cache,
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
+    otel: otel with VARIABLES,
     rewrite: rewrite,
     headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
+    error_log: error_log,
     limit_req: limit_req with VARIABLES,
     limit_conn: limit_conn with VARIABLES,
     access: access,
@@ -132,6 +139,7 @@ conf::features! {
     ready: ready,
     prometheus: prometheus with VARIABLES,
     empty_gif: empty_gif,
+    dashboard: dashboard,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",
     proxy: proxy "proxy_" over proxy_family & proxy_tls with VARIABLES,
@@ -165,8 +173,12 @@ conf::features! {
 
 /// The jobs of the control thread for `http {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<Site>> {
-    let status = StatusJob(Subsystem::Http);
-    vec![Box::new(Health::default()), Box::new(NameDiscovery::default()), Box::new(status)]
+    vec![
+        Box::new(Health::default()),
+        Box::new(NameDiscovery::default()),
+        Box::new(StatusJob(Subsystem::Http)),
+        Box::new(otel::SpanExport::default()),
+    ]
 }
 
 impl Layers {

@@ -4,10 +4,11 @@ use conf::Subsystem;
 use session::steering::{CHANGE_BODY_MAX, SteeringCall, SteeringReply, SteeringRequest};
 use upstream::Group;
 use upstream::api::{ServersAnswer, ServersPath, SpecRefusal};
-use upstream::roster::{GroupChange, ServerOperation};
+use upstream::roster::GroupChange;
 
-use super::rosters::{OwnerChange, Rosters};
-use super::{AcceptedChange, AcceptedWhat, refusal};
+use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange};
+use super::errors::refusal;
+use super::rosters::Rosters;
 use crate::subsystems::Sites;
 
 /// The longest name of an owner.
@@ -155,20 +156,4 @@ fn group<'s>(
 
 fn not_found() -> SpecRefusal {
     SpecRefusal::new(404, "path not found", "PathNotFound")
-}
-
-/// A change as the log tells it.
-pub(super) fn told(change: &GroupChange) -> String {
-    let group = String::from_utf8_lossy(&change.group);
-    let block = match change.subsystem {
-        Subsystem::Stream => "stream upstream",
-        Subsystem::Main | Subsystem::Http => "upstream",
-    };
-    let what = match &change.operation {
-        ServerOperation::Add { id, spec } => format!("server {id} was added: {spec}"),
-        ServerOperation::Set { id, spec } => format!("server {id} is now: {spec}"),
-        ServerOperation::Remove { id } => format!("server {id} was removed"),
-        ServerOperation::Replace(_) => "all servers were replaced".to_owned(),
-    };
-    format!("{block} \"{group}\": {what}")
 }

@@ -10,6 +10,7 @@
 //! While files are written, further calls wait and are then decided together, so that a slow disk
 //! costs one write for many changes. Deliberately absent: how workers are told.
 
+mod accepted;
 mod decide;
 mod errors;
 mod listing;
@@ -19,14 +20,13 @@ mod state_file;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use net::MailboxSender;
-use session::steering::{SteeringCall, SteeringReply, SteeringRequest};
+use session::steering::SteeringCall;
 use upstream::Group;
 use upstream::roster::GroupChange;
 
-use crate::log::notice;
 use crate::subsystems::Sites;
 
+pub use accepted::{AcceptedChange, AcceptedWhat};
 pub use errors::refusal;
 pub use listing::listing;
 pub use rosters::Rosters;
@@ -45,23 +45,6 @@ pub struct Steering {
     storing: Option<Vec<AcceptedChange>>,
     /// Whether the state files of a new configuration are to be compared with its rosters.
     has_new_files: bool,
-}
-
-/// A change that was accepted, and the answer to its call.
-pub struct AcceptedChange {
-    /// The change, and the claim that comes with it.
-    pub whats: Vec<AcceptedWhat>,
-    request: SteeringRequest,
-    reply: SteeringReply,
-    to: MailboxSender<SteeringReply>,
-}
-
-/// What changes.
-#[derive(Clone, Debug)]
-pub enum AcceptedWhat {
-    Servers(GroupChange),
-    /// The group has another owner, or none.
-    Owner(rosters::OwnerChange),
 }
 
 impl Steering {
@@ -129,27 +112,6 @@ impl Steering {
     /// after it was read.
     pub fn new_files(&mut self) {
         self.has_new_files = true;
-    }
-}
-
-impl AcceptedChange {
-    /// Writes the line of the log.
-    pub fn log(&self) {
-        let who = String::from_utf8_lossy(&self.request.who);
-        for what in &self.whats {
-            match what {
-                AcceptedWhat::Servers(change) => notice!("{}, by {who}", decide::told(change)),
-                AcceptedWhat::Owner(change) => notice!("{change}, by {who}"),
-            }
-        }
-    }
-
-    /// Gives the answer. `pending`: how many processes have not made the change yet.
-    pub fn answer(mut self, pending: usize) {
-        if pending > 0 {
-            self.reply.fields.push(format!("Weir-Pending: {pending}"));
-        }
-        self.to.send(self.reply);
     }
 }
 

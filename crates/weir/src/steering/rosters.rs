@@ -1,13 +1,12 @@
 //! The changes of groups since a configuration was read.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use conf::Subsystem;
 use upstream::Group;
 use upstream::roster::{GroupChange, Roster, ServerOperation};
 
-use super::AcceptedWhat;
+use super::accepted::{AcceptedWhat, OwnerChange};
 use crate::log::notice;
 use crate::subsystems::Sites;
 
@@ -24,26 +23,6 @@ struct SteeredGroup {
     roster: Option<Roster>,
     /// Who has claimed it.
     owner: Option<Box<[u8]>>,
-}
-
-/// A group is claimed, or given back.
-#[derive(Clone, Debug)]
-pub struct OwnerChange {
-    pub subsystem: Subsystem,
-    pub group: Box<[u8]>,
-    pub owner: Option<Box<[u8]>>,
-}
-
-impl fmt::Display for OwnerChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let group = String::from_utf8_lossy(&self.group);
-        match &self.owner {
-            Some(owner) => {
-                write!(f, "upstream \"{group}\" belongs to {}", String::from_utf8_lossy(owner))
-            }
-            None => write!(f, "upstream \"{group}\" has no owner"),
-        }
-    }
 }
 
 impl Rosters {

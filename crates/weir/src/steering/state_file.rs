@@ -10,7 +10,7 @@ use observe::{Errno, Level};
 use upstream::Group;
 use upstream::roster::Roster;
 
-use super::AcceptedWhat;
+use super::accepted::AcceptedWhat;
 
 /// A file that is to be written.
 pub struct StateWrite {

@@ -27,7 +27,8 @@ conf::directives! {
     ///
     /// Syntax: [write=on | write=off]
     /// Syntax: PATH
-    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. `write=on` is not supported.
+    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. With `write=on`, only the
+    /// servers of groups can be changed.
     ///
     /// ```nginx
     /// location /api/ {
@@ -90,20 +91,13 @@ impl ApiLine {
     }
 }
 
-/// The parts of `api` as NGINX Plus has it.
-struct PlusLine<'a> {
-    request_id: &'a Template,
-    who: &'a Template,
-    writes: bool,
-}
-
 /// Sets the handler that answers all requests of the location.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(line) = conf.api.clone() else { return Ok(()) };
     let name = location.name.clone();
     location.exclusive("api", move |x| match &line {
         ApiLine::Plus { request_id, who, writes } => {
-            plus::answer(x, &name, &PlusLine { request_id, who, writes: *writes })
+            plus::answer(x, &name, &plus::PlusLine { request_id, who, writes: *writes })
         }
         ApiLine::Angie { path, replaces } => {
             let mut asked = x.scratch();
