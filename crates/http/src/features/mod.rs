@@ -15,6 +15,7 @@ pub mod core;
 pub mod dashboard;
 pub mod disable_symlinks;
 pub mod empty_gif;
+pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod geo;
@@ -29,6 +30,7 @@ pub mod http2;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod keyval;
 pub mod lenient;
 pub mod limit_conn;
 pub mod limit_rate;
@@ -97,6 +99,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     core: core,
     error_page: error_page,
@@ -120,6 +123,7 @@ conf::features! {
     rewrite: rewrite,
     headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
+    error_log: error_log,
     limit_req: limit_req with VARIABLES,
     limit_conn: limit_conn with VARIABLES,
     access: access,
