@@ -4,26 +4,20 @@
 //! If nothing of the reply has arrived, the request is sent once more, on a new connection, unless
 //! the server may have processed it and processing it twice may do harm.
 
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
-use net::{Address, Connect, Stream, Timer};
-use observe::Text;
+use net::Timer;
 use upstream::ResolverPolicy;
-use upstream::address::Endpoint;
 use wire::Method;
 
-use crate::error::{FetchError, FetchFault, FetchStep};
+use crate::error::{FetchError, FetchFault};
 use crate::exchange::FetchExchange;
 use crate::kept::{FetchConnection, KeptConnections};
 use crate::limits::FetchLimits;
-use crate::request::{FetchOrigin, FetchRequest};
+use crate::opening::FetchOpening;
+use crate::progress::FetchProgress;
+use crate::request::FetchRequest;
 use crate::response::FetchResponse;
-
-/// The most addresses of a name that are tried.
-const ADDRESSES_MAX: usize = 16;
 
 /// Sends requests for one owner, on one worker.
 pub struct Fetcher {
@@ -65,31 +59,6 @@ impl Fetcher {
     }
 }
 
-/// The progress of a request, for its error.
-struct FetchProgress<'a> {
-    place: &'a Endpoint,
-    step: Cell<FetchStep>,
-    address: RefCell<Option<Address>>,
-}
-
-impl<'a> FetchProgress<'a> {
-    fn new(place: &'a Endpoint) -> Self {
-        let step = Cell::new(FetchStep::Preparing);
-        Self { place, step, address: RefCell::default() }
-    }
-
-    fn error(&self, fault: FetchFault) -> FetchError {
-        let peer = match (self.place, &*self.address.borrow()) {
-            (Endpoint::At(address), _) => address.to_string(),
-            (Endpoint::Named { host, port }, None) => format!("{}:{port}", Text(host)),
-            (Endpoint::Named { host, .. }, Some(address)) => {
-                format!("{} at {address}", Text(host))
-            }
-        };
-        FetchError { step: self.step.get(), peer, fault }
-    }
-}
-
 /// A request that failed on its connection.
 struct FailedExchange {
     fault: FetchFault,
@@ -115,7 +84,13 @@ impl Fetching<'_> {
                 done => return done.map_err(|failed| failed.fault),
             }
         }
-        let connection = self.connect().await?;
+        let opening = FetchOpening {
+            names: &self.fetcher.names,
+            origin,
+            limits: self.limits,
+            progress: self.progress,
+        };
+        let connection = opening.connect().await?;
         self.exchange(connection, &head).await.map_err(|failed| failed.fault)
     }
 
@@ -146,51 +121,5 @@ impl Fetching<'_> {
         let is_lost = matches!(fault, FetchFault::Closed | FetchFault::Connection(_));
         let has_left = exchange.has_begun() || self.request.origin.transport.is_some();
         is_lost && !exchange.has_reply() && (!has_left || self.request.may_be_repeated())
-    }
-
-    /// Connects to the first address that accepts.
-    async fn connect(&self) -> Result<FetchConnection, FetchFault> {
-        let mut fault = FetchFault::Connection(std::io::ErrorKind::AddrNotAvailable.into());
-        for address in self.addresses().await?.into_iter().take(ADDRESSES_MAX) {
-            self.progress.step.set(FetchStep::Connecting);
-            self.progress.address.replace(Some(address.clone()));
-            match self.connect_to(&address).await {
-                Ok(stream) => return Ok(FetchConnection { stream, address }),
-                Err(other) => fault = other,
-            }
-        }
-        Err(fault)
-    }
-
-    async fn addresses(&self) -> Result<Vec<Address>, FetchFault> {
-        let (host, port) = match &self.request.origin.place {
-            Endpoint::At(address) => return Ok(vec![address.clone()]),
-            Endpoint::Named { host, port } => (host, *port),
-        };
-        self.progress.step.set(FetchStep::Resolving);
-        let resolver = self.fetcher.names.resolver().ok_or(FetchFault::NoResolver)?;
-        let found = resolver.addresses(host).await.map_err(FetchFault::Unresolved)?;
-        let at_port = |ip| Address::Ip(SocketAddr::new(ip, port));
-        Ok(found.addresses.into_iter().map(at_port).collect())
-    }
-
-    async fn connect_to(&self, address: &Address) -> Result<Stream, FetchFault> {
-        let FetchOrigin { transport, .. } = &self.request.origin;
-        let options = Connect { transport: transport.clone(), ..Connect::default() };
-        let begun = options.begin(address);
-        let mut connecting = begun.map_err(|(_, error)| FetchFault::Connection(error))?;
-        let connected = poll_fn(|cx| {
-            let polled = connecting.poll(cx);
-            if polled.is_pending() && connecting.is_securing() {
-                self.progress.step.set(FetchStep::Securing);
-            }
-            polled
-        });
-        let timer = Timer::new();
-        timer.set(self.limits.connect_ms);
-        match timer.limit(connected).await {
-            Some(connected) => connected.map_err(FetchFault::Connection),
-            None => Err(FetchFault::NotConnected(self.limits.connect_ms)),
-        }
     }
 }

@@ -5,6 +5,7 @@
 //! reply into memory. Every wait and every size has a limit ([`FetchLimits`]), so no peer can hold
 //! a caller for longer or make it keep more than the caller wants. Dropping the future closes the
 //! connection. A fetcher keeps a few idle connections for further requests to the same origins.
+//! [`GrpcCaller::call`] makes a unary call of gRPC in the same way, over HTTP/2.
 //!
 //! Deliberately absent: groups of servers and balancing, redirects, cookies, proxies, content
 //! codings, bodies that do not fit in memory. Names are looked up by the caller's resolver, never
@@ -13,8 +14,11 @@
 mod error;
 mod exchange;
 mod fetcher;
+mod grpc;
 mod kept;
 mod limits;
+mod opening;
+mod progress;
 mod reply;
 mod request;
 mod response;
@@ -24,7 +28,8 @@ mod tls;
 
 pub use error::{FetchError, FetchFault, FetchStep};
 pub use fetcher::{FetchSettings, Fetcher};
+pub use grpc::{GrpcCaller, GrpcReply};
 pub use limits::FetchLimits;
 pub use request::{FetchOrigin, FetchRequest};
 pub use response::FetchResponse;
-pub use tls::tls_transport;
+pub use tls::{grpc_tls_transport, tls_transport};

@@ -62,7 +62,7 @@ impl FetchRequest {
         Ok(text)
     }
 
-    fn check(&self) -> Result<(), &'static str> {
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
         if matches!(self.method, Method::Other | Method::Connect) {
             return Err("the method is not supported");
         }

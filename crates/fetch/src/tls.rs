@@ -22,6 +22,24 @@ pub fn tls_transport(
     trust: ServerTrust,
     credential: Option<Credential>,
 ) -> Result<Arc<dyn Transport>, String> {
+    transport(name, trust, credential, b"http/1.1")
+}
+
+/// The same for the connections of a [`GrpcCaller`](crate::GrpcCaller).
+pub fn grpc_tls_transport(
+    name: &str,
+    trust: ServerTrust,
+    credential: Option<Credential>,
+) -> Result<Arc<dyn Transport>, String> {
+    transport(name, trust, credential, b"h2")
+}
+
+fn transport(
+    name: &str,
+    trust: ServerTrust,
+    credential: Option<Credential>,
+    protocol: &[u8],
+) -> Result<Arc<dyn Transport>, String> {
     let name =
         TlsServerName::parse(name).ok_or_else(|| format!("\"{name}\" is no name of a server"))?;
     let tls = ClientTls::new(ClientTlsPlan {
@@ -32,7 +50,7 @@ pub fn tls_transport(
         suites: [&TlsSuite::TLS13[..], &TlsSuite::TLS12].concat(),
         groups: GROUPS.to_vec(),
         record_max: RECORD_MAX,
-        protocols: vec![b"http/1.1"[..].into()],
+        protocols: vec![protocol.into()],
         sends_name: true,
         ignores_cut: false,
         resumes: true,

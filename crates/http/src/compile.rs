@@ -23,7 +23,7 @@ use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
-use crate::features::{self, Layers, Scope, ssl, status_zone, upstream};
+use crate::features::{self, Layers, Scope, otel, ssl, status_zone, upstream};
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
     ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site,
@@ -303,6 +303,7 @@ impl HttpPlan {
     fn compile_servers(self, load: &mut Load<'_>) -> Result<Site> {
         Zones::of(load).check()?;
         upstream::build(&self.main, load)?;
+        otel::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler {
             locations: Vec::new(),
@@ -339,6 +340,7 @@ impl HttpPlan {
         }
         site.status = StatusBook::finish(&mut load.own, &site.groups);
         site.worker_slots = std::mem::take(load.own.of());
+        site.own = std::mem::take(load.own.of());
         site.worker_slots.declare::<BackgroundTasks>();
         site.variables = variables::resolve(load)?;
         Ok(site)

@@ -27,6 +27,7 @@ mod mime_types;
 mod paths;
 mod phases;
 mod places;
+mod random_ids;
 mod regex;
 mod site;
 mod status_page;
@@ -38,6 +39,7 @@ mod worker;
 
 pub use compile::{BLOCKS, HttpPlan, read, variable_docs};
 pub use features::aio::ThreadPools;
+pub use features::otel::{TraceTotals, totals as trace_totals};
 pub use features::{TABLES, control_jobs};
 pub use files::{TempFolder, TempPaths};
 pub use places::{FAMILIES, Places, family_temp};

@@ -9,7 +9,13 @@
 //!
 //! The invariant: a job gets a configuration before any worker does.
 
+use std::pin::Pin;
+use std::time::Duration;
+
 use zones::Zones;
+
+/// How long all jobs together may take to finish, before the process ends without them.
+pub const JOBS_FINISH_MAX: Duration = Duration::from_millis(500);
 
 /// A job of the control thread. `S` is what it is told of: the configuration of a subsystem
 /// (`Arc<Site>`), or of the whole program.
@@ -24,6 +30,12 @@ pub trait ControlJob<S> {
     /// once. Another process may serve already, and run the same jobs. A job that the last sessions
     /// need goes on.
     fn leave(&mut self);
+
+    /// Called after the last session has ended, just before the process ends: what sessions have
+    /// left to the job is brought to an end. Dropped after [`JOBS_FINISH_MAX`].
+    fn finish(&mut self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Jobs in the order in which they are called.

@@ -46,7 +46,7 @@ mod worker_slots;
 
 pub use captures::Captures;
 pub use client::Client;
-pub use control_job::{ControlJob, ControlJobs};
+pub use control_job::{ControlJob, ControlJobs, JOBS_FINISH_MAX};
 pub use generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 pub use hook::Hook;
 pub use passed::{PassTargets, PassedConnection};

@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use net::{MailboxSender, listening};
+use net::{MailboxSender, Timer, listening};
 use observe::{Errno, LogFiles};
-use session::ControlJobs;
 use session::status::{Program, ProgramFacts};
+use session::{ControlJobs, JOBS_FINISH_MAX};
 use zones::Zones;
 
 use crate::acceptor::AcceptLimits;
@@ -121,6 +121,18 @@ impl Control {
             self.jobs.iter_mut().for_each(|job| job.leave());
         }
         self.workers.leave();
+    }
+
+    /// Lets the jobs finish, after the last worker has ended.
+    pub async fn finish(&mut self) {
+        let timer = Timer::new();
+        timer.set(JOBS_FINISH_MAX.as_millis() as u64);
+        let finishing = async {
+            for job in &mut self.jobs {
+                job.finish().await;
+            }
+        };
+        timer.limit(finishing).await;
     }
 
     /// The newest generation.

@@ -68,6 +68,7 @@ impl Single {
                 Event::WorkerLeft | Event::Stop | Event::Message(_) => break,
             }
         }
+        self.control.finish().await;
         pid_file::remove(&self.pid);
         notice!("exit");
         self.sockets.close_all(false);

@@ -5,6 +5,7 @@
 //! what serves in a worker, whose jobs the control thread does.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result};
@@ -101,5 +102,13 @@ impl<S> ControlJob<Sites> for SubsystemJobs<S> {
 
     fn leave(&mut self) {
         self.jobs.iter_mut().for_each(|job| job.leave());
+    }
+
+    fn finish(&mut self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {
+            for job in &mut self.jobs {
+                job.finish().await;
+            }
+        })
     }
 }

@@ -180,6 +180,7 @@ impl WorkerProcess {
                 Event::WorkerLeft | Event::Stop => break,
             }
         }
+        self.control.finish().await;
         notice!("exiting");
         observe::flush_all();
         notice!("exit");

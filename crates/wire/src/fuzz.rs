@@ -33,6 +33,7 @@ use crate::range::{self, Ranges};
 use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
 use crate::tls::{self, CipherList, GroupList};
+use crate::trace_context::{self, TRACESTATE_BYTES_MAX, TraceParent};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
 use crate::x509::{NAME_COMPARISONS_MAX, RevocationListParts, TrustSettings, X509};
 use crate::{Known, Version};
@@ -63,6 +64,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("client_hello", client_hello),
     ("observed_hello", observed_hello),
     ("ocsp", ocsp),
+    ("trace_context", trace_context),
 ];
 
 /// The most prefixes of an input that are tried.
@@ -571,6 +573,21 @@ pub fn range(input: &[u8]) {
             }
         }
     }
+}
+
+/// A span that was read is written so that it is read alike, and a list of states that was accepted
+/// is accepted again, unchanged. The first line is `traceparent`, the others are `tracestate`.
+pub fn trace_context(input: &[u8]) {
+    let mut lines = input.split(|byte| *byte == b'\n');
+    if let Some(parent) = lines.next().and_then(TraceParent::parse) {
+        assert_eq!(TraceParent::parse(&parent.text()), Some(parent));
+    }
+    let (mut joined, mut again) = (Vec::new(), Vec::new());
+    trace_context::join_tracestate(lines, &mut joined);
+    trace_context::join_tracestate([&joined[..]], &mut again);
+    assert_eq!(joined, again);
+    assert!(joined.len() <= TRACESTATE_BYTES_MAX);
+    assert!(joined.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')));
 }
 
 /// Case does not matter, nor does the text after the first `gzip` and its comma.

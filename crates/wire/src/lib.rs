@@ -36,6 +36,7 @@ pub mod scgi;
 mod slice;
 mod status;
 pub mod tls;
+pub mod trace_context;
 pub mod uri;
 pub mod uwsgi;
 mod version;

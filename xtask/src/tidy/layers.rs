@@ -79,7 +79,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[
-            &["header_text", "mask", "mime_types", "places"],
+            &["header_text", "mask", "mime_types", "places", "random_ids"],
             &["credentials", "exchange", "files", "regex", "site", "variables"],
             &["admit", "answer", "builtin", "paths", "status_page"],
             &["phases", "subrequest"],

@@ -1,5 +1,6 @@
 //! Requests to peers that follow a script, over sockets. Time passes only while both ends wait.
 
+mod grpc;
 mod kept;
 mod limits;
 mod peer;

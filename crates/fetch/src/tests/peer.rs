@@ -80,6 +80,14 @@ impl PeerConnection {
         poll_fn(|cx| self.stream.poll_read(cx, &mut self.received)).await.unwrap_or(0)
     }
 
+    /// Reads this number of bytes.
+    pub(super) async fn exactly(&mut self, count: usize) -> Vec<u8> {
+        while self.received.len() < count {
+            assert!(self.read().await > 0, "the connection has ended");
+        }
+        self.received.drain(..count).collect()
+    }
+
     /// Reads a request, and sends this reply.
     pub(super) async fn answer(&mut self, reply: impl AsRef<[u8]>) -> String {
         let request = self.request().await;

@@ -1,14 +1,14 @@
 //! What was asked: the request line, the path as it stands, arguments, host, body.
 
-use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
+use wire::trace_context::write_hex;
 use wire::{Known, Method};
 
 use crate::decimal;
 use crate::exchange::{Exchange, StoredBody};
+use crate::random_ids;
 use crate::variables::{BuiltIn, maybe, number, some};
 
 pub(super) const TABLE: &[BuiltIn] = &[
@@ -140,22 +140,13 @@ fn set_args(x: &mut Exchange, value: &[u8]) {
     x.request.uri_unchanged = false;
 }
 
-thread_local! {
-    static IDS: RefCell<(RandomState, u64)> = RefCell::new((RandomState::new(), 0));
-}
-
-/// 128 bits in hex. As in nginx, a keyed hash of a counter: unique, and nobody's guess.
+/// 128 bits in hexadecimal digits.
 fn append_id(out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    IDS.with_borrow_mut(|(key, counter)| {
-        for _ in 0..2 {
-            *counter += 1;
-            for byte in key.hash_one(*counter).to_be_bytes() {
-                out.push(HEX[byte as usize >> 4]);
-                out.push(HEX[byte as usize & 15]);
-            }
-        }
-    });
+    let mut digits = [0; 16];
+    for _ in 0..2 {
+        write_hex(&random_ids::next().to_be_bytes(), &mut digits);
+        out.extend_from_slice(&digits);
+    }
 }
 
 #[cfg(test)]

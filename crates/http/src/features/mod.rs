@@ -42,6 +42,7 @@ pub mod memcached;
 pub mod mirror;
 pub mod not_modified;
 pub mod open_file_cache;
+pub mod otel;
 pub mod output;
 pub mod pools;
 pub mod prometheus;
@@ -120,6 +121,7 @@ conf::features! {
     open_file_cache: open_file_cache,
     disable_symlinks: disable_symlinks,
     client_body_early_read: client_body_early_read,
+    otel: otel with VARIABLES,
     rewrite: rewrite,
     headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
@@ -171,8 +173,12 @@ conf::features! {
 
 /// The jobs of the control thread for `http {}`, in the order in which they adopt a site.
 pub fn control_jobs() -> ControlJobs<Arc<Site>> {
-    let status = StatusJob(Subsystem::Http);
-    vec![Box::new(Health::default()), Box::new(NameDiscovery::default()), Box::new(status)]
+    vec![
+        Box::new(Health::default()),
+        Box::new(NameDiscovery::default()),
+        Box::new(StatusJob(Subsystem::Http)),
+        Box::new(otel::SpanExport::default()),
+    ]
 }
 
 impl Layers {

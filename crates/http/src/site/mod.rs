@@ -40,7 +40,7 @@ use crate::variables::Variable;
 /// The servers of a listening socket by name.
 pub type ServerNames = session::server_names::ServerNames<Exchange, ServerId>;
 pub type ServerName = session::server_names::ServerName<Exchange>;
-use policy::Policy;
+use policy::{OwnSettings, Policy};
 
 /// The compiled `http {}`.
 #[derive(Default)]
@@ -53,6 +53,8 @@ pub struct Site {
     pub(crate) status: Arc<SubsystemStatus>,
     /// The kinds of state that features have in every worker.
     pub(crate) worker_slots: WorkerSlotKinds<Generation>,
+    /// Settings of `http {}` that only one feature reads.
+    pub(crate) own: OwnSettings,
 }
 
 /// One worker's reference to a site.

@@ -201,6 +201,11 @@ impl Attempts {
             + size_of::<UpstreamAttempt>()
     }
 
+    /// Calls `look` for each server tried, in order.
+    pub fn for_each(&self, mut look: impl FnMut(&UpstreamAttempt)) {
+        self.tried.borrow().iter().for_each(|one| look(one));
+    }
+
     /// Calls `write` for each server tried, with nginx's separators in between. False if there is
     /// none.
     pub fn each(

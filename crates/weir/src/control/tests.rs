@@ -1,4 +1,5 @@
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,6 +37,11 @@ impl ControlJob<Sites> for ToyJob {
     fn leave(&mut self) {
         self.note("leaves");
     }
+
+    fn finish(&mut self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        self.note("finishes");
+        Box::pin(std::future::pending())
+    }
 }
 
 fn toy_jobs(calls: &Calls) -> ControlJobs<Sites> {
@@ -62,7 +68,7 @@ async fn wait_for(events: &mut Mailbox<Event>, is_it: impl Fn(&Event) -> bool) {
 }
 
 #[test]
-fn jobs_adopt_each_configuration_before_the_workers_and_leave_once() {
+fn jobs_adopt_each_configuration_before_the_workers_and_leave_and_finish_once() {
     let calls = Calls::default();
     let note = |what: &str| calls.borrow_mut().push(what.to_owned());
     net::run(async {
@@ -83,10 +89,12 @@ fn jobs_adopt_each_configuration_before_the_workers_and_leave_once() {
             wait_for(&mut events, |event| matches!(event, Event::WorkerLeft)).await;
             assert_eq!(control.worker_left(), is_last);
         }
+        // The first job never finishes, so the process ends without the second.
+        control.finish().await;
     })
     .unwrap();
     let expected = "start, first adopts, second adopts, reload, first adopts, second adopts, quit, \
-                    first leaves, second leaves";
+                    first leaves, second leaves, first finishes";
     assert_eq!(calls.borrow().join(", "), expected);
 }
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use net::LentFuture;
+use net::{LentFuture, clock};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use observe::Level;
 use session::evaluate;
 
 use crate::exchange::{Exchange, Flow, TooLong};
+use crate::features::otel;
 use crate::site::LocationBuilder;
 use crate::subrequest::Subrequest;
 use crate::variables::{self, Setter, Variable};
@@ -103,6 +104,7 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
 impl Conf {
     async fn ask(&self, path: &[u8], x: &mut Exchange) -> Flow {
         let Some(mut question) = x.subrequest(path, b"") else { return Flow::Drop(0) };
+        let begun_ms = clock::now_ms();
         question.x.request.header_only = true;
         question.x.request.body = x.request.body.without_content();
         if let Err(flow) = question.run().await {
@@ -113,6 +115,7 @@ impl Conf {
             Ok(()) => judge(x, &question),
             Err(TooLong) => Flow::Status(500),
         };
+        otel::note_subrequest(x, "auth_request", begun_ms, &question.x);
         x.end(question);
         flow
     }

@@ -53,6 +53,11 @@ impl Conf {
     }
 }
 
+/// The policy of `http {}`, for names that belong to no server.
+pub(crate) fn policy_of_main(main: &Layer, load: &mut Load<'_>) -> ResolverPolicy {
+    main.resolve_outermost(load).policy()
+}
+
 /// The resolver of `http {}`, for names outside servers, such as those in `upstream` blocks.
 pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver> {
     let conf = main.resolve_outermost(load);
