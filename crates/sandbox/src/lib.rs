@@ -86,12 +86,23 @@ pub fn refuse_unknown(tree: &EditableTree) -> Result<(), String> {
         line.block.is_none() || line.is("events") || SUBSYSTEMS.contains(&line.name())
     };
     let block = tree.root.iter().find(|line| !is_known(line));
+    refuse(block)?;
+    refuse_writers(tree, |_| true)
+}
+
+/// Refuses directives that write files, or contact other servers, if the server knows them:
+/// otherwise it ignores them.
+pub fn refuse_writers(tree: &EditableTree, is_known: impl Fn(&str) -> bool) -> Result<(), String> {
     let lines = tree.lines();
-    let writes = lines.iter().map(|line| line.directive).find(|line| {
-        WRITES_ELSEWHERE.contains(&line.name())
-            || line.arguments().any(|word| word.starts_with("state="))
-    });
-    match block.or(writes) {
+    refuse(lines.iter().map(|line| line.directive).find(|line| {
+        let writes = WRITES_ELSEWHERE.contains(&line.name())
+            || line.arguments().any(|word| word.starts_with("state="));
+        writes && is_known(line.name())
+    }))
+}
+
+fn refuse(line: Option<&EditableDirective>) -> Result<(), String> {
+    match line {
         Some(line) => {
             Err(format!("{}: a copy of the server cannot have {}", line.place, line.name()))
         }

@@ -193,6 +193,13 @@ fn directives_that_write_elsewhere_are_refused() {
 }
 
 #[test]
+fn only_known_directives_that_write_elsewhere_matter_where_others_are_ignored() {
+    let tree = tree("http { upstream a { state /var/a; } pagespeed on; }");
+    assert!(refuse_writers(&tree, |name| name == "state").unwrap_err().ends_with("state"));
+    assert_eq!(refuse_writers(&tree, |name| name == "upstream"), Ok(()));
+}
+
+#[test]
 fn logs_move_into_the_folder() {
     assert_has(
         "http { access_log /var/log/a.log main buffer=4k if=$x;

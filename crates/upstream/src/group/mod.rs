@@ -153,8 +153,8 @@ impl Group {
     }
 
     /// Applies a change from the next choice on. Requests in progress are not affected.
-    /// `is_newest`: no later configuration serves, so the limits of this one hold. False: nothing changes,
-    /// because the change is about a server that the group does not have, or has already.
+    /// `is_newest`: no later configuration serves, so the limits of this one hold. False: nothing
+    /// changes, because the change is about a server that the group does not have, or has already.
     pub fn change(&self, operation: &ServerOperation, is_newest: bool) -> bool {
         let mut lines = self.lines();
         let mut roster = lines.roster();
