@@ -175,6 +175,7 @@ fn changes_are_kept_by_reloads_and_by_a_new_worker_process() {
     let server = proxy("", &lines);
     let (status, reply) =
         whole(&server, "POST", SERVERS, "application/json", &format!("{{\"server\":\"{two}\"}}"));
+    assert!(reply.starts_with("HTTP/1.1 201 Created\r\n"), "{reply}");
     assert_eq!((status, reply.contains("\r\nWeir-Persistence: none\r\n")), (201, true));
     server.signal("HUP");
     server.await_log("generation 1 of worker process", 1);

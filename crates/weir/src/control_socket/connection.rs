@@ -185,9 +185,9 @@ async fn ask(request: SteeringRequest, pass_on: &impl Fn(SteeringCall)) -> Steer
 
 fn head(reply: &SteeringReply, keep_alive: bool) -> String {
     let SteeringReply { status, json, fields } = reply;
-    let reason = wire::status_text(*status).unwrap_or("Unknown");
     let connection = if keep_alive { "keep-alive" } else { "close" };
-    let mut head = format!("HTTP/1.1 {status} {reason}\r\nConnection: {connection}\r\n");
+    let line = wire::status_text(*status).map_or(status.to_string(), str::to_owned);
+    let mut head = format!("HTTP/1.1 {line}\r\nConnection: {connection}\r\n");
     if *status != 204 {
         let _ =
             write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", json.len());
