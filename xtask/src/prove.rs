@@ -95,6 +95,7 @@ intervals   Whether the intervals of `weir lab run` contain the truth on this ma
             studies miss the truth than 5 of 100 and chance explain.
   --blocks N       of the long run (1200; 15 minutes)
   --disturb        beside a process that uses half a core
+  --record FILE    judges the record.json of such a run instead
 
 soak        Attackers that once stopped a worker, all at once for an hour, with a reload every 15
             seconds: HTTP/2 header blocks that never end, replies in pieces of one byte, standard

@@ -23,7 +23,7 @@ use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
-use crate::features::{self, Layers, Scope, otel, ssl, upstream};
+use crate::features::{self, Layers, Scope, otel, ssl, status_zone, upstream};
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
     ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site,
@@ -333,6 +333,11 @@ impl HttpPlan {
         }
         site.listens = sockets.list;
         site.groups = named::all(load)?.values().cloned().collect();
+        for server in site.servers.iter().filter(|server| server.tls.tls.is_some()) {
+            if let Some(zone) = status_zone::server_zone(site.location(server.outer)) {
+                load.own.of::<StatusBook>().speaks_tls(zone);
+            }
+        }
         site.status = StatusBook::finish(&mut load.own, &site.groups);
         site.worker_slots = std::mem::take(load.own.of());
         site.own = std::mem::take(load.own.of());

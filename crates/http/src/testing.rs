@@ -26,6 +26,7 @@ use net::accept::Transport;
 use net::testing::{RelaySide, ToyTransport, simulate};
 use observe::LogFiles;
 use wire::http1::request::{HeadProgress, RequestHeadParser};
+use zones::Zones;
 
 use crate::client::Client;
 use crate::compile;
@@ -137,15 +138,16 @@ fn refusal_of_nginx(nginx: &Path, http: &str) -> String {
 struct Loaded {
     site: Site,
     log_files: LogFiles,
+    zones: Zones,
     warnings: Vec<String>,
     lacks: usize,
 }
 
 impl Loaded {
     fn into_site(self, folder: Folder) -> TestSite {
-        let Self { site, log_files, warnings, lacks } = self;
+        let Self { site, log_files, zones, warnings, lacks } = self;
         let generation = Generation::new(Arc::new(site), 1);
-        TestSite { generation, folder, log_files, warnings, lacks }
+        TestSite { generation, folder, log_files, zones, warnings, lacks }
     }
 }
 
@@ -162,7 +164,8 @@ fn load(http: &str, prefix: &Path, lenient: bool) -> Result<Loaded, String> {
     load.registry.of::<LogFiles>().open().map_err(|error| error.to_string())?;
     let warnings = std::mem::take(&mut load.warnings).into_iter().map(message).collect();
     let log_files = std::mem::take(load.registry.of::<LogFiles>());
-    Ok(Loaded { site, log_files, warnings, lacks: load.lacks.len() })
+    let zones = std::mem::take(Zones::of(&mut load));
+    Ok(Loaded { site, log_files, zones, warnings, lacks: load.lacks.len() })
 }
 
 /// `message:line`, with lines of the text counted from 1.
@@ -177,6 +180,8 @@ pub(crate) struct TestSite {
     pub(crate) generation: Rc<Generation>,
     folder: Folder,
     log_files: LogFiles,
+    /// The state that the site shares with its successors.
+    pub(crate) zones: Zones,
     /// Warnings of loading it, each as `message:line`.
     pub(crate) warnings: Vec<String>,
     /// The number of lines with unsupported directives.

@@ -49,6 +49,12 @@ pub fn precise_ns() -> u64 {
     CLOCK.with(Clock::precise_ns)
 }
 
+/// Milliseconds of the system's monotonic clock as of the last wake-up, the same for all processes:
+/// [`machine_ms`] without reading the system's clock.
+pub fn monotonic_ms() -> u64 {
+    CLOCK.with(|clock| clock.started_ns / 1_000_000 + clock.elapsed_ms.get())
+}
+
 /// Milliseconds since 1970.
 pub fn unix_ms() -> u64 {
     CLOCK.with(|clock| clock.unix_ms.get())

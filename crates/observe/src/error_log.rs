@@ -1,17 +1,26 @@
-//! The error log: lines in nginx's format, to files, stderr and syslog, each with its own level.
+//! The error log: lines in nginx's format or in JSON, to files, stderr and syslog, each with its
+//! own level.
 //!
 //! Checking whether a level is enabled costs a load and a test; only then is the message formatted,
 //! on the stack, and every destination gets the line in one write.
 
+mod destination;
+mod message;
+mod tags;
 mod value;
 
 use std::fmt;
-use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::files::write_once;
-use crate::{Level, LevelSet, LineBuffer, LogFile, Stamps, SyslogSender, system};
+use conf::Load;
+
+use crate::{Level, LevelSet, LineBuffer, LogFile, system};
+pub use destination::tell;
+use destination::{LogDestination, to_stderr};
+use message::{ErrorLogForm, LogMessage};
+pub use message::{KeptContext, MessageContext, MessageSource};
+pub use tags::{ErrorLogTags, MainLogTags};
 
 /// The destinations of messages from one place in the configuration.
 #[derive(Clone, Default)]
@@ -19,6 +28,8 @@ pub struct ErrorLog {
     sinks: Vec<Sink>,
     /// The levels that any sink accepts.
     wanted: LevelSet,
+    /// Fields that lines in JSON have in addition, in JSON.
+    tags: Arc<[u8]>,
     /// Whether a log at another level of the configuration writes to standard error.
     stderr_elsewhere: bool,
 }
@@ -26,26 +37,8 @@ pub struct ErrorLog {
 #[derive(Clone)]
 struct Sink {
     levels: LevelSet,
+    form: ErrorLogForm,
     destination: Arc<LogDestination>,
-}
-
-enum LogDestination {
-    Stderr,
-    File {
-        file: Arc<LogFile>,
-        /// The second in which the disk was full: no write is tried until the next one.
-        full_second: AtomicI64,
-    },
-    Syslog(Mutex<SyslogSender>),
-}
-
-/// The origin of a message.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MessageSource {
-    /// The connection's number, after `*`.
-    pub connection: Option<u64>,
-    /// `debug_connection`: every level is enabled, regardless of the log.
-    pub debug: bool,
 }
 
 impl ErrorLog {
@@ -61,8 +54,29 @@ impl ErrorLog {
 
     fn one(destination: LogDestination, levels: LevelSet) -> Self {
         let mut log = Self::default();
-        log.add(Sink { levels, destination: Arc::new(destination) });
+        log.add(Sink { levels, form: ErrorLogForm::Text, destination: Arc::new(destination) });
         log
+    }
+
+    /// The log of a block inside `http {}` or `stream {}`: what it does not have is that of the
+    /// main level.
+    pub fn of_block(
+        own: Option<&Self>,
+        tags: Option<&ErrorLogTags>,
+        load: &mut Load<'_>,
+    ) -> Arc<Self> {
+        let main = load.registry.of::<MainLog>().0.clone();
+        if own.is_none() && tags.is_none() {
+            return main;
+        }
+        let mut log = own.unwrap_or(&main).clone();
+        log.tags = tags.map_or_else(|| main.tags.clone(), |tags| tags.fixed().into());
+        Arc::new(log)
+    }
+
+    /// Sets the tags of the main level.
+    pub fn set_tags(&mut self, tags: &MainLogTags) {
+        self.tags = tags.0.fixed().into();
     }
 
     fn add(&mut self, sink: Sink) {
@@ -102,111 +116,84 @@ impl ErrorLog {
 
     /// Whether a message of this level would be written.
     #[inline]
-    pub fn enabled(&self, level: Level, source: MessageSource) -> bool {
+    pub fn enabled(&self, level: Level, source: MessageSource<'_>) -> bool {
         self.wanted.has(level) || source.debug
     }
 
-    /// Writes a message, followed by the text of `context` about the request unless the message is
-    /// a debug one. Does nothing if the level is not [`enabled`](Self::enabled).
+    /// Whether any destination gets lines in JSON.
+    pub fn has_json(&self) -> bool {
+        self.sinks.iter().any(|sink| sink.form == ErrorLogForm::Json)
+    }
+
+    /// Keeps the context of a session for messages after its end.
+    pub fn keep(&self, context: impl Fn(&mut MessageContext<'_>)) -> KeptContext {
+        KeptContext::new(self.has_json(), context)
+    }
+
+    /// Writes a message with the fields of `context` about the request, unless the message is a
+    /// debug one. Does nothing if the level is not [`enabled`](Self::enabled).
     pub fn write(
         &self,
         level: Level,
-        source: MessageSource,
+        source: MessageSource<'_>,
         message: fmt::Arguments<'_>,
-        context: impl FnOnce(&mut LineBuffer),
+        context: impl Fn(&mut MessageContext<'_>),
     ) {
-        if !self.enabled(level, source) {
-            return;
+        if self.enabled(level, source) {
+            self.deliver(&LogMessage { level, source, text: message, context: &context });
         }
-        let mut line = LineBuffer::new();
-        let stamps = Stamps::now();
-        line.push(&stamps.error_log);
-        let (pid, thread) = (std::process::id(), (system().thread_id)());
-        line.format(format_args!(" [{}] {pid}#{thread}: ", level.name()));
-        if let Some(connection) = source.connection {
-            line.format(format_args!("*{connection} "));
-        }
-        let message_start = line.len();
-        line.format(message);
-        if !level.is_debug() {
-            context(&mut line);
-        }
-        line.escape_controls(message_start);
-        line.end();
-        self.deliver(level, source, &line, &line.as_bytes()[message_start..]);
     }
 
-    fn deliver(&self, level: Level, source: MessageSource, line: &LineBuffer, message: &[u8]) {
-        let mut on_stderr = false;
-        for sink in self.sinks.iter().filter(|s| s.levels.has(level) || source.debug) {
-            on_stderr |= matches!(*sink.destination, LogDestination::Stderr);
-            sink.destination.write(level, line.as_bytes());
+    fn deliver(&self, message: &LogMessage<'_>) {
+        let wants_copy = self.wants_copy(message);
+        if wants_copy || self.sinks_of(ErrorLogForm::Text, message).next().is_some() {
+            let mut line = LineBuffer::new();
+            let start = message.write_text(&mut line);
+            self.send(ErrorLogForm::Text, message, &line);
+            if wants_copy {
+                copy_to_stderr(message.level, &line.as_bytes()[start..]);
+            }
         }
-        if !on_stderr && level <= Level::Warn && STDERR_COPIES.load(Ordering::Relaxed) {
-            let mut copy = LineBuffer::new();
-            copy.format(format_args!("{}: [{}] ", system().name, level.name()));
-            copy.push(message.strip_suffix(b"\n").unwrap_or(message));
-            copy.end();
-            to_stderr(copy.as_bytes());
+        if self.sinks_of(ErrorLogForm::Json, message).next().is_some() {
+            self.send(ErrorLogForm::Json, message, &message.json(&self.tags));
         }
+    }
+
+    /// The destinations that accept the message, in this form.
+    fn sinks_of(
+        &self,
+        form: ErrorLogForm,
+        message: &LogMessage<'_>,
+    ) -> impl Iterator<Item = &Sink> {
+        let (level, debug) = (message.level, message.source.debug);
+        self.sinks.iter().filter(move |s| s.form == form && (s.levels.has(level) || debug))
+    }
+
+    fn send(&self, form: ErrorLogForm, message: &LogMessage<'_>, line: &LineBuffer) {
+        for sink in self.sinks_of(form, message) {
+            sink.destination.write(message.level, line.as_bytes());
+        }
+    }
+
+    /// Whether standard error gets a copy: it is no destination itself.
+    fn wants_copy(&self, message: &LogMessage<'_>) -> bool {
+        let has = |form| {
+            self.sinks_of(form, message)
+                .any(|sink| matches!(*sink.destination, LogDestination::Stderr))
+        };
+        message.level <= Level::Warn
+            && copies_to_stderr()
+            && !has(ErrorLogForm::Text)
+            && !has(ErrorLogForm::Json)
     }
 }
 
-impl LogDestination {
-    fn file(file: Arc<LogFile>) -> Self {
-        Self::File { file, full_second: AtomicI64::new(-1) }
-    }
-
-    fn write(&self, level: Level, line: &[u8]) {
-        match self {
-            Self::Stderr => to_stderr(line),
-            Self::File { file, full_second } => to_file(file, full_second, line),
-            Self::Syslog(sender) => to_syslog(sender, level, line),
-        }
-    }
-}
-
-/// Writes a text to standard error. Unlike `eprint!` it does not panic if that fails.
-pub fn tell(text: fmt::Arguments<'_>) {
-    to_stderr(text.to_string().as_bytes());
-}
-
-fn to_stderr(line: &[u8]) {
-    // A failure cannot be reported anywhere.
-    let _ = io::stderr().write_all(line);
-}
-
-fn to_file(file: &LogFile, full_second: &AtomicI64, line: &[u8]) {
-    let Some(file) = file.current() else { return };
-    let second = Stamps::now().second();
-    if full_second.load(Ordering::Relaxed) == second {
-        return;
-    }
-    if let Err(error) = write_once(&file, line)
-        && error.kind() == io::ErrorKind::StorageFull
-    {
-        full_second.store(second, Ordering::Relaxed);
-    }
-}
-
-thread_local! {
-    /// Set while sending: a failure is logged to the main log, which may itself send, and fail.
-    static SENDING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-fn to_syslog(sender: &Mutex<SyslogSender>, level: Level, line: &[u8]) {
-    if SENDING.replace(true) {
-        return;
-    }
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut message = Vec::with_capacity(line.len() + 128);
-    sender.target().write_head(level.severity(), &mut message);
-    message.extend_from_slice(line);
-    if let Err(failed) = sender.send(&message) {
-        failed.tell(sender.target());
-    }
-    SENDING.set(false);
+fn copy_to_stderr(level: Level, message: &[u8]) {
+    let mut copy = LineBuffer::new();
+    copy.format(format_args!("{}: [{}] ", system().name, level.name()));
+    copy.push(message.strip_suffix(b"\n").unwrap_or(message));
+    copy.end();
+    to_stderr(copy.as_bytes());
 }
 
 static STDERR_COPIES: AtomicBool = AtomicBool::new(true);

@@ -1,6 +1,6 @@
 //! Severity of messages, and the levels that a log accepts.
 
-use conf::{Directive, Result};
+use conf::{Directive, Error as ConfError, Result, Word};
 
 /// nginx's levels. Each part of the program has a debug level of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,11 +97,11 @@ impl LevelSet {
         Self(self.0 | other.0)
     }
 
-    /// Parses the words after the destination of an `error_log`; without any, the level is `error`.
-    pub(crate) fn parse(from: &Directive) -> Result<Self> {
+    /// Parses the levels of an `error_log`; without any, the level is `error`.
+    pub(crate) fn parse(words: &[Word], from: &Directive) -> Result<Self> {
         let (mut plain, mut parts) = (false, Self::NONE);
         let mut levels = Self::NONE;
-        for word in &from.args[1..] {
+        for word in words {
             let named = |level: &&Level| level.part().as_bytes() == &*word.text;
             if let Some(level) = PLAIN.iter().find(named) {
                 levels = Self::down_to(*level);
@@ -111,7 +111,7 @@ impl LevelSet {
                 parts = parts.or(Self::down_to(*part));
                 continue;
             } else {
-                return Err(from.error_at(word, format!("invalid log level \"{word}\"")));
+                return Err(invalid(word, from));
             }
             if plain || parts != Self::NONE {
                 return Err(from.error_at(word, format!("duplicate log level \"{word}\"")));
@@ -122,6 +122,14 @@ impl LevelSet {
             Self::NONE => Ok(Self::down_to(Error)),
             said => Ok(said),
         }
+    }
+}
+
+fn invalid(word: &Word, from: &Directive) -> ConfError {
+    let error = from.error_at(word, format!("invalid log level \"{word}\""));
+    match &*word.text {
+        b"json" | b"format=json" => error.help("For lines in JSON, \"json\" is the last word."),
+        _ => error,
     }
 }
 

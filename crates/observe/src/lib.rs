@@ -8,10 +8,12 @@ mod connection_number;
 mod errno;
 mod error_log;
 mod files;
+mod json;
 mod level;
 mod line;
 mod lines;
 mod loop_peaks;
+mod lost;
 mod stamps;
 mod syslog;
 mod system;
@@ -20,15 +22,17 @@ mod text;
 pub use connection_number::connection_number;
 pub use errno::Errno;
 pub use error_log::{
-    ErrorLog, MainLog, MessageSource, copies_to_stderr, log, main_log, set_main_log, stderr_copies,
-    tell,
+    ErrorLog, ErrorLogTags, KeptContext, MainLog, MainLogTags, MessageContext, MessageSource,
+    copies_to_stderr, log, main_log, set_main_log, stderr_copies, tell,
 };
 pub use files::{LogFile, LogFiles, LogOpenError, append_to};
+pub use json::{is_plain_json, json_text};
 pub use level::{Level, LevelSet};
 pub use line::{LINE_MAX, LineBuffer};
 pub use lines::{Buffering, append, end_turn, flush, flush_all};
 pub use loop_peaks::{LongestTurns, LoopPeaks};
-pub use stamps::Stamps;
+pub use lost::{lose_line, lost_log_lines};
+pub use stamps::{Stamps, iso8601_ms};
 pub use syslog::{SyslogError, SyslogSender, SyslogTarget, send};
 pub use system::{System, settle, system};
 pub use text::Text;

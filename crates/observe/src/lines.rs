@@ -18,6 +18,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::files::{LogSlot, write_once};
+use crate::lost::lose_text;
 use crate::{Errno, Level, LogFile, Stamps, syslog};
 
 /// Maximum number of bytes collected for a file without `buffer=`.
@@ -180,12 +181,9 @@ impl Writer {
         if count == 0 {
             return;
         }
-        if self.full_second != Stamps::now().second() {
-            match self.write(count) {
-                Ok(written) if written < count => self.tell_incomplete(written, count),
-                Ok(_) => {}
-                Err(error) => self.tell(&error),
-            }
+        let written = self.try_to_write(count);
+        if written < count {
+            lose_text(&self.lines[written..count]);
         }
         self.lines.drain(..count);
         let kept_max = self.slot.buffering().map_or(0, |buffering| buffering.size) + KEPT_MAX;
@@ -196,18 +194,36 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, count: usize) -> io::Result<usize> {
-        let Some(file) = self.open() else { return Ok(count) };
+    /// Returns how many bytes were written, and logs why it is not all.
+    fn try_to_write(&mut self, count: usize) -> usize {
+        if self.full_second == Stamps::now().second() {
+            return 0;
+        }
+        let Some(file) = self.open() else { return 0 };
+        match self.write(&file, count) {
+            Ok(written) if written < count => {
+                self.tell_incomplete(written, count);
+                written
+            }
+            Ok(written) => written,
+            Err(error) => {
+                self.tell(&error);
+                0
+            }
+        }
+    }
+
+    fn write(&mut self, file: &File, count: usize) -> io::Result<usize> {
         let lines = &self.lines[..count];
         let level = self.slot.buffering().map_or(0, |buffering| buffering.gzip);
         if level == 0 {
-            return write_once(&file, lines);
+            return write_once(file, lines);
         }
         self.packed.clear();
         let mut packer = GzEncoder::new(&mut self.packed, Compression::new(level));
         packer.write_all(lines)?;
         packer.finish()?;
-        match write_once(&file, &self.packed)? {
+        match write_once(file, &self.packed)? {
             written if written == self.packed.len() => Ok(count),
             _ => Err(io::ErrorKind::WriteZero.into()),
         }

@@ -19,6 +19,22 @@ pub struct Stamps {
     pub syslog: [u8; 15],
 }
 
+/// A time in milliseconds since 1970 in the form `1970-09-28T12:00:00.042+06:00`.
+pub fn iso8601_ms(unix_ms: u64) -> [u8; 29] {
+    let second = Stamps::of((unix_ms / 1000) as i64).iso8601;
+    let digit = |unit: u64| b'0' + (unix_ms / unit % 10) as u8;
+    let mut text = [0; 29];
+    text[..19].copy_from_slice(&second[..19]);
+    text[19..23].copy_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
+    text[23..].copy_from_slice(&second[19..]);
+    text
+}
+
+/// The current time, in milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
 thread_local! {
     static LAST: Cell<Option<Stamps>> = const { Cell::new(None) };
 }
@@ -38,8 +54,7 @@ impl Stamps {
 
     /// The time stamps of the current second.
     pub fn now() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self::of(since_1970.as_secs() as i64)
+        Self::of((unix_ms() / 1000) as i64)
     }
 
     /// Seconds since 1970.
@@ -56,5 +71,15 @@ impl Stamps {
             iso8601: date::iso8601(second, offset_minutes),
             syslog: date::syslog(second, offset_minutes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::iso8601_ms;
+
+    #[test]
+    fn milliseconds_stand_before_the_offset() {
+        assert_eq!(&iso8601_ms(1_777_890_615_042), b"2026-05-04T10:30:15.042+00:00");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use net::SocketProbe;
 use net::tls::TlsDetails;
-use observe::{ErrorLog, Level, LineBuffer, MessageSource};
+use observe::{ErrorLog, Level, MessageContext, MessageSource};
 use wire::proxy_protocol::Header;
 
 /// The state kept for a client while its connection is parked; the rest is read from the socket
@@ -197,8 +197,8 @@ impl Client {
     }
 
     /// The source of the connection's log messages.
-    pub fn source(&self) -> MessageSource {
-        MessageSource { connection: Some(self.serial), debug: self.debug }
+    pub fn source(&self) -> MessageSource<'static> {
+        MessageSource { connection: Some(self.serial), debug: self.debug, tags: b"" }
     }
 
     /// Logs a message about the connection outside requests. `doing` is nginx's word for the
@@ -211,28 +211,20 @@ impl Client {
         doing: &str,
         server: &dyn fmt::Display,
     ) {
-        self.log_with(log, level, message, doing, server, |_| {});
+        log.write(level, self.source(), message, |context| self.describe(context, doing, server));
     }
 
-    /// Like [`log`](Self::log); `more` adds to the end of the line.
-    pub fn log_with(
+    /// Writes the context of the connection's messages: the current step, the client and the
+    /// listening address.
+    pub fn describe(
         &self,
-        log: &ErrorLog,
-        level: Level,
-        message: fmt::Arguments<'_>,
+        context: &mut MessageContext<'_>,
         doing: &str,
         server: &dyn fmt::Display,
-        more: impl FnOnce(&mut LineBuffer),
     ) {
-        log.write(level, self.source(), message, |line| {
-            if !doing.is_empty() {
-                line.format(format_args!(" while {doing}"));
-            }
-            line.push(if self.is_udp { b", udp client: " } else { b", client: " });
-            line.push(self.address());
-            line.format(format_args!(", server: {server}"));
-            more(line);
-        });
+        context.action(doing);
+        context.client(if self.is_udp { "udp " } else { "" }, self.address());
+        context.listening_server(server);
     }
 }
 

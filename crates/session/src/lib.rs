@@ -21,6 +21,7 @@ pub mod health;
 mod hook;
 pub mod identity;
 pub mod keyed;
+pub mod keyval;
 pub mod limit_conn;
 pub mod limits;
 pub mod listen;

@@ -63,11 +63,12 @@ fn exact_interval(values: &[f64], error: f64) -> (f64, f64) {
     let count = sorted.len();
     // The probabilities that exactly `below` values, and at most `below` values, are below the
     // median.
-    let mut exactly = 0.5f64.powi(count as i32);
-    let (mut at_most, mut below) = (exactly, 0);
+    // The first as a logarithm, because for 1,075 values it is too small for a number.
+    let mut exactly_ln = 0.5f64.ln() * count as f64;
+    let (mut at_most, mut below) = (exactly_ln.exp(), 0);
     while at_most * 2.0 <= error {
-        exactly *= (count - below) as f64 / (below + 1) as f64;
-        at_most += exactly;
+        exactly_ln += ((count - below) as f64 / (below + 1) as f64).ln();
+        at_most += exactly_ln.exp();
         below += 1;
     }
     let place = below.saturating_sub(1);
@@ -123,7 +124,8 @@ mod tests {
     /// 9th, of 20 the 6th and the 15th, of 40 the 14th and the 27th.
     #[test]
     fn exact_intervals_follow_the_binomial_distribution() {
-        for (count, first) in [(3, 1.0), (8, 1.0), (10, 2.0), (20, 6.0), (40, 14.0)] {
+        let cases = [(3, 1.0), (8, 1.0), (10, 2.0), (20, 6.0), (40, 14.0), (10_000, 4902.0)];
+        for (count, first) in cases {
             let values: Vec<f64> = (1..=count).map(f64::from).collect();
             let last = f64::from(count) + 1.0 - first;
             assert_eq!(exact_interval(&values, 0.05), (first, last), "{count}");

@@ -121,6 +121,7 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
             return Err(FinishedSession(INTERNAL_SERVER_ERROR));
         }
         let secured = Box::pin(secure::handshake(x, stream, received)).await;
+        x.begin_to_count();
         if let Some(counted) = &x.counted {
             counted.handshake(&x.client, secured.is_ok());
         }
@@ -133,6 +134,7 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
         let read = Box::pin(preread(x, stream)).await;
         read.map_err(|PrereadEnded(status)| FinishedSession(status))?;
     }
+    x.begin_to_count();
     match &generation.server(x.server).content {
         Some(content) => {
             log_content(x, content.feature);
@@ -246,7 +248,7 @@ pub(crate) async fn send(text: &[u8], x: &mut StreamSession, stream: &mut Stream
 pub(crate) fn log_connected(x: &StreamSession) {
     let Some(listen) = x.generation.listen(x.client.listen) else { return };
     let (log, address) = (&x.server().error_log, &listen.address);
-    let source = x.client.source();
+    let source = x.source();
     let how = if x.client.is_udp { "udp " } else { "" };
     match x.client.peer {
         Some(peer) => {

@@ -13,7 +13,7 @@ use ::upstream::Group;
 use conf::{Values, VariableId};
 use net::Address;
 use net::tls::ClientTrust;
-use observe::{Level, LineBuffer};
+use observe::{Level, MessageContext, MessageSource};
 
 use crate::site::{StreamGeneration, StreamServer, StreamServerId, StreamSite};
 use crate::zone_session::ZoneSession;
@@ -40,6 +40,8 @@ pub struct StreamSession {
     pub(crate) upstream: SessionUpstream,
     /// The listening socket to pass the connection to (`pass`).
     pub(crate) passed_to: Option<Box<Address>>,
+    /// The tags of the error log that have variables, rendered.
+    pub(crate) log_tags: Vec<u8>,
     /// Where it is counted.
     pub(crate) counted: Option<ZoneSession>,
     values: SetValues,
@@ -93,6 +95,7 @@ impl StreamSession {
             limited: ConnLimited::default(),
             upstream: SessionUpstream::default(),
             passed_to: None,
+            log_tags: Vec::new(),
             counted: None,
             values: SetValues::new(VALUES_BYTES_MAX),
             captures: Captures::default(),
@@ -101,6 +104,17 @@ impl StreamSession {
 
     pub fn server(&self) -> &StreamServer {
         self.generation.server(self.server)
+    }
+
+    /// Counts the session in its zone, if that has not been done: what the zone depends on may be
+    /// known only after a handshake, or at the end.
+    pub(crate) fn begin_to_count(&mut self) {
+        if self.counted.is_none() {
+            let generation = self.generation.clone();
+            if let Some(begin) = &generation.server(self.server).begins_to_count {
+                begin(self);
+            }
+        }
     }
 
     pub fn age_ms(&self) -> u64 {
@@ -120,25 +134,32 @@ impl StreamSession {
 
     /// Logs a message without the context of the session.
     pub(crate) fn log_bare(&self, message: fmt::Arguments<'_>) {
-        self.server().error_log.write(Level::Info, self.client.source(), message, |_| {});
+        self.server().error_log.write(Level::Info, self.source(), message, |_| {});
+    }
+
+    /// The source of the session's log messages.
+    pub(crate) fn source(&self) -> MessageSource<'_> {
+        MessageSource { tags: &self.log_tags, ..self.client.source() }
     }
 
     /// Appends the context of a proxied session, as in nginx's log lines.
-    fn describe_upstream(&self, line: &mut LineBuffer) {
+    fn describe_upstream(&self, context: &mut MessageContext<'_>) {
         if !self.upstream.is_proxied {
             return;
         }
         if let Some(last) = self.upstream.attempts.last() {
-            line.push(b", upstream: \"");
-            line.push(last.name());
-            line.push(b"\"");
+            context.quoted("upstream", &[last.name()]);
         }
         let (from_server, to_server) = self.upstream.bytes();
         let (received, sent) = (self.bytes_received, self.bytes_sent);
-        line.format(format_args!(
+        context.text(format_args!(
             ", bytes from/to client:{received}/{sent}, bytes from/to \
              upstream:{from_server}/{to_server}"
         ));
+        context.number("bytes_received", received);
+        context.number("bytes_sent", sent);
+        context.number("upstream_bytes_received", from_server);
+        context.number("upstream_bytes_sent", to_server);
     }
 
     pub fn peer(&self) -> Option<IpAddr> {
@@ -182,8 +203,10 @@ impl Session for StreamSession {
     fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         let Some(listen) = self.generation.listen(self.client.listen) else { return };
         let log = &self.server().error_log;
-        let describe = |line: &mut LineBuffer| self.describe_upstream(line);
-        self.client.log_with(log, level, message, self.action, &listen.address, describe);
+        log.write(level, self.source(), message, |context| {
+            self.client.describe(context, self.action, &listen.address);
+            self.describe_upstream(context);
+        });
     }
 }
 

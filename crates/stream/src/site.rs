@@ -72,6 +72,8 @@ pub struct StreamServer {
     pub(crate) names: ResolverPolicy,
     pub(crate) health_check: Option<StreamHealthCheck>,
     pub(crate) loggers: Vec<SessionLogger>,
+    /// Counts a session in the zone of `status_zone`.
+    pub(crate) begins_to_count: Option<SessionLogger>,
 }
 
 /// Settings for reading before content begins.

@@ -1,5 +1,6 @@
 //! Configurations and their errors, and sessions on sockets.
 
+mod logs;
 mod pass;
 mod slots;
 mod udp;

@@ -17,6 +17,8 @@ pub struct GroupServer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerCondition {
     Up,
+    /// It has as many requests as it may have.
+    Busy,
     /// The configuration says so.
     Down,
     /// Only requests bound to it get it.
@@ -31,7 +33,7 @@ impl ServerCondition {
     /// The name that NGINX Plus gives it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Up => "up",
+            Self::Up | Self::Busy => "up",
             Self::Down => "down",
             Self::Draining => "draining",
             Self::Unavailable => "unavail",
@@ -43,6 +45,7 @@ impl ServerCondition {
     pub fn angie(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
+            Self::Busy => "busy",
             other => other.name(),
         }
     }
@@ -80,6 +83,7 @@ impl Server {
             ServerStatus::Up if self.state.is_failed(self.terms.failure_policy, now_ms) => {
                 ServerCondition::Unavailable
             }
+            ServerStatus::Up if self.is_full() => ServerCondition::Busy,
             ServerStatus::Up => ServerCondition::Up,
         }
     }
@@ -88,6 +92,7 @@ impl Server {
     pub fn why(&self, condition: ServerCondition) -> Option<String> {
         match condition {
             ServerCondition::Up => None,
+            ServerCondition::Busy => Some("it has as many requests as it may have".into()),
             ServerCondition::Down => Some("the configuration has \"down\"".into()),
             ServerCondition::Draining => Some("the configuration has \"drain\"".into()),
             ServerCondition::Unavailable => {

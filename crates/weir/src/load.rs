@@ -272,5 +272,8 @@ fn main_log(settings: &ProgramSettings, origin: &ConfigOrigin, load: &mut Load<'
     if load.registry.of::<LogFiles>().has_stderr() {
         log.note_stderr_elsewhere();
     }
+    if let Some(tags) = &settings.error_log_tags {
+        log.set_tags(tags);
+    }
     log
 }

@@ -42,6 +42,7 @@ mod sockets;
 mod start;
 mod subcommand;
 mod subsystems;
+mod top;
 mod trial;
 mod version;
 mod worker_process;

@@ -48,6 +48,18 @@ fn the_built_in_page_links_to_two_balanced_backends() {
 }
 
 #[test]
+fn the_built_in_dashboard_shows_the_built_in_sites() {
+    let server = Server::start_as(&configuration(&Folder::new()));
+    server.get("/balanced/");
+    assert!(server.get("/").contains("<a href=\"/dashboard/\">"));
+    assert!(server.get("/dashboard/").contains("<title>Weir</title>"));
+    let data = server.get("/dashboard/data");
+    for name in ["welcome", "balanced", "blue", "green", "backends"] {
+        assert!(data.contains(&format!("\"{name}\":{{")), "{name} in {data}");
+    }
+}
+
+#[test]
 fn each_built_in_backend_has_two_requests_at_a_time() {
     let server = Server::start_as(&configuration(&Folder::new()));
     let answers = thread::scope(|scope| {

@@ -24,6 +24,7 @@ use crate::http2::reply::{Http2Reply, InvalidReply};
 use crate::http2::{
     self, FieldBlock, Http2Config, Http2Endpoint, Http2Error, Http2Event, Http2Role,
 };
+use crate::json::{self, JsonLimits, JsonValue};
 use crate::memcached::{self, MemcachedAnswer, ValueDecoder};
 use crate::ocsp::{OcspCertificateId, OcspResponse};
 use crate::pem::{self, PemSections};
@@ -55,6 +56,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("cgi", cgi),
     ("fastcgi", fastcgi),
     ("memcached", memcached),
+    ("json", json),
     ("tls_lists", tls_lists),
     ("pem", pem),
     ("hpack", hpack),
@@ -845,6 +847,55 @@ fn check_fields(
     for (decoded, field) in decoded.iter().zip(fields) {
         assert_eq!(decoded.0, field.0.to_ascii_lowercase());
         assert_eq!((&decoded.1, decoded.2), (&field.1, field.2));
+    }
+}
+
+/// A document keeps its limits, and says the same after it was written and read again.
+pub fn json(input: &[u8]) {
+    let limits = JsonLimits { bytes_max: 1 << 16, depth_max: 16, values_max: 1000 };
+    let value = match json::parse(input, limits) {
+        Ok(value) => value,
+        Err(error) => return assert!(error.at <= input.len() && error.position(input).line > 0),
+    };
+    let mut values = 0;
+    let mut written = Vec::new();
+    write_json(&value, 0, &mut values, &mut written);
+    assert!(values <= limits.values_max);
+    let limits = JsonLimits { bytes_max: written.len(), ..limits };
+    let again = json::parse(&written, limits);
+    let mut written_again = Vec::new();
+    write_json(&again.expect("what was written"), 0, &mut 0, &mut written_again);
+    assert_eq!(written_again, written);
+}
+
+fn write_json(value: &JsonValue<'_>, depth: u8, values: &mut usize, out: &mut Vec<u8>) {
+    assert!(depth <= 16);
+    *values += 1;
+    match value {
+        JsonValue::Null => out.extend_from_slice(b"null"),
+        JsonValue::Bool(true) => out.extend_from_slice(b"true"),
+        JsonValue::Bool(false) => out.extend_from_slice(b"false"),
+        JsonValue::Number(number) => out.extend_from_slice(number.as_str().as_bytes()),
+        JsonValue::Text(text) => json::write_text(text.as_bytes(), out),
+        JsonValue::List(list) => {
+            out.push(b'[');
+            for (index, value) in list.iter().enumerate() {
+                out.extend_from_slice(if index == 0 { b"" } else { b"," });
+                write_json(value, depth + 1, values, out);
+            }
+            out.push(b']');
+        }
+        JsonValue::Object(object) => {
+            out.push(b'{');
+            for (index, member) in object.iter().enumerate() {
+                assert_eq!(object.get(&member.name), Some(&member.value));
+                out.extend_from_slice(if index == 0 { b"" } else { b"," });
+                json::write_text(member.name.as_bytes(), out);
+                out.push(b':');
+                write_json(&member.value, depth + 1, values, out);
+            }
+            out.push(b'}');
+        }
     }
 }
 

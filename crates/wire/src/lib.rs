@@ -21,6 +21,7 @@ pub mod host;
 pub mod hpack;
 pub mod http1;
 pub mod http2;
+pub mod json;
 mod known;
 pub mod memcached;
 mod method;

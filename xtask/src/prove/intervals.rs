@@ -31,10 +31,15 @@ const MISSED_SHARE: f64 = 0.05;
 pub(super) fn run(mut args: Args, weir: &Path) -> Result<ProofVerdict, String> {
     let blocks = args.parsed("--blocks", 1200)?;
     let is_disturbed = args.flag("--disturb");
+    let record = args.option("--record")?;
     args.end()?;
     let folder = ProofFolder::new("intervals")?;
     let weir = IntervalsPlan { weir: weir.into(), folder };
-    let record = weir.measure(blocks, is_disturbed)?;
+    let record = match &record {
+        Some(file) => read(Path::new(file))?,
+        None => weir.measure(blocks, is_disturbed)?,
+    };
+    let blocks = record["blocks"].as_u64().unwrap_or_default() as usize;
     println!("blocks  figure  planted  studies  truth missed  difference seen");
     let mut faults = Vec::new();
     for size in SIZES.into_iter().filter(|size| *size <= blocks) {
@@ -91,7 +96,7 @@ impl IntervalsPlan {
             is_over.store(true, Ordering::Relaxed);
             measured
         })?;
-        read(&long)
+        read(&long.join("record.json"))
     }
 
     fn lab(&self, out: &Path, blocks: usize) -> Command {
@@ -144,9 +149,8 @@ impl IntervalsPlan {
     }
 }
 
-fn read(folder: &Path) -> Result<Value, String> {
-    let file = folder.join("record.json");
-    let text = std::fs::read(&file).map_err(|err| format!("{}: {err}", file.display()))?;
+fn read(file: &Path) -> Result<Value, String> {
+    let text = std::fs::read(file).map_err(|err| format!("{}: {err}", file.display()))?;
     serde_json::from_slice(&text).map_err(|err| format!("{}: {err}", file.display()))
 }
 

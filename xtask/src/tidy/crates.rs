@@ -33,7 +33,7 @@ const SHARED: &[&str] = &["processes", "statistics"];
 /// What each crate may use from outside: always, and in its tests only.
 const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &["bytes", "h2", "httlib-hpack", "http-types", "tokio"]),
-    ("observe", &["flate2"], &[]),
+    ("observe", &["flate2"], &["serde_json"]),
     ("net", &["aws-lc-rs", "libc", "md-5", "rustix", "rustls", "socket2", "zlib-rs"], &["loom"]),
     ("http2_client", &[], &["bytes", "h2", "http-types", "tokio"]),
     ("upstream", &["md-5"], &["loom"]),
@@ -51,8 +51,9 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
             "yescrypt",
             "zlib-rs",
         ],
-        &[],
+        &["serde_json"],
     ),
+    ("stream", &[], &["serde_json"]),
     ("load", &["hdrhistogram", "mlua", "serde", "serde_json"], &[]),
     ("lab", &["serde", "serde_json", "toml"], &[]),
     ("weir", &["serde", "serde_json"], &[]),

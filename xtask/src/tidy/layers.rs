@@ -38,7 +38,7 @@ const LAYERED: &[LayeredCrate] = &[
     LayeredCrate::without_cycles("crates/zones/src/"),
     LayeredCrate {
         // A log that cannot be written is reported in the error log.
-        cycles: &[&["error_log", "files", "lines", "syslog"]],
+        cycles: &[&["error_log", "error_log::destination", "files", "lines", "syslog"]],
         ..LayeredCrate::without_cycles("crates/observe/src/")
     },
     LayeredCrate::without_cycles("crates/net/src/"),
@@ -122,6 +122,16 @@ const LAYERED: &[LayeredCrate] = &[
             ],
             &[
                 "access",
+                "keyval::change",
+                "keyval::entry",
+                "keyval::key",
+                "keyval::lengths",
+                "keyval::plan",
+                "keyval::refusal",
+                "keyval::request",
+                "keyval::table",
+                "keyval::trie",
+                "keyval::zone",
                 "limits",
                 "listen",
                 "passed",
@@ -135,7 +145,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["generation", "session"],
             &["discovery", "evaluate", "status::job", "subsystem"],
             &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients", "status"],
-            &["backend", "limit_conn", "map", "realip", "server_names"],
+            &["backend", "keyval", "limit_conn", "map", "realip", "server_names"],
         ],
         upward: &[],
         cycles: &[],

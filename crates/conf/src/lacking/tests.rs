@@ -219,7 +219,7 @@ fn the_variables_of_an_ignored_line_are_remembered() {
     assert_eq!(names("perl_set $a 'sub {}';", "http"), ["a"]);
     assert_eq!(names("js_set $A f;", "http"), ["a"]);
     assert_eq!(names("set_by_lua_block $b { return 1 }", "location"), ["b"]);
-    assert_eq!(names("keyval $remote_addr $c zone=z;", "http"), ["c"]);
+    assert_eq!(names("num_map $remote_addr $c {}", "http"), ["c"]);
     assert_eq!(names("geoip2 a.mmdb { auto_reload 5m; $d country; $e city; }", "http"), ["d", "e"]);
     assert!(names("grpc_set_header A $a;", "http").is_empty());
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use observe::{Errno, ErrorLog, Level, LineBuffer, MessageSource};
+use observe::{Errno, ErrorLog, KeptContext, Level, MessageContext, MessageSource};
 use wire::Known;
 
-use super::{BodyError, BodyLog, Exchange};
+use super::{BodyError, BodyLog, Exchange, FeatureState};
 
 impl Exchange {
     /// Whether a message of that level would be written: call this before computing the message.
@@ -22,7 +22,12 @@ impl Exchange {
 
     /// Writes a message to the error log of the location, with client, server and request.
     pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
-        self.error_log().write(level, self.client.source(), message, |line| self.describe(line));
+        self.error_log().write(level, self.source(), message, |context| self.describe(context));
+    }
+
+    fn source(&self) -> MessageSource<'_> {
+        let tags = self.states.find::<LogTags>().map_or(&b""[..], |tags| &tags.0);
+        MessageSource { tags, ..self.client.source() }
     }
 
     /// Writes a message to the debug log.
@@ -34,57 +39,67 @@ impl Exchange {
     }
 
     /// `, client: ..., server: ..., request: "...", upstream: "...", host: "...", referrer: "..."`
-    fn describe(&self, line: &mut LineBuffer) {
-        if !self.action.is_empty() {
-            line.format(format_args!(" while {}", self.action));
-        }
-        line.push(b", client: ");
-        line.push(self.client.address());
-        line.push(b", server: ");
-        line.push(&self.server().name);
-        quoted(line, b"request", Some(self.request.line()).filter(|line| !line.is_empty()));
-        quoted(line, b"subrequest", self.is_subrequest().then_some(&self.request.uri));
-        self.describe_backend(line);
-        quoted(line, b"host", self.request.field(Known::Host));
-        quoted(line, b"referrer", self.request.field(Known::Referer));
+    fn describe(&self, context: &mut MessageContext<'_>) {
+        context.action(self.action);
+        context.client("", self.client.address());
+        context.server(&self.server().name);
+        quoted(context, "request", Some(self.request.line()).filter(|line| !line.is_empty()));
+        quoted(context, "subrequest", self.is_subrequest().then_some(&self.request.uri[..]));
+        self.describe_backend(context);
+        quoted(context, "host", self.request.field(Known::Host));
+        quoted(context, "referrer", self.request.field(Known::Referer));
     }
 
     /// `, upstream: "http://127.0.0.1:8080/uri"`: the last server tried.
-    fn describe_backend(&self, line: &mut LineBuffer) {
+    fn describe_backend(&self, context: &mut MessageContext<'_>) {
         let Some(last) = self.backends.last().filter(|_| self.backends.named) else { return };
-        line.push(b", upstream: \"");
-        line.push(self.backends.schema.as_bytes());
-        line.push(last.name());
-        if last.is_unix() {
-            line.push(b":");
-        }
-        line.push(&self.backends.uri);
-        line.push(b"\"");
+        let (schema, colon) =
+            (self.backends.schema.as_bytes(), if last.is_unix() { ":" } else { "" });
+        let parts = [schema, last.name(), colon.as_bytes(), &self.backends.uri];
+        context.quoted("upstream", &parts);
+    }
+}
+
+/// The tags of the location's error log that have variables, rendered.
+#[derive(Default)]
+pub(crate) struct LogTags(pub(crate) Vec<u8>);
+
+impl FeatureState for LogTags {
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+    fn redirected(&mut self) {
+        self.0.clear();
+    }
+    /// A subrequest writes to the log of its main request.
+    fn begin_subrequest(&mut self, parent: &Self) {
+        self.0.clone_from(&parent.0);
     }
 }
 
 /// A log for messages about an exchange after its end.
 pub(crate) struct DetachedLog {
     log: Arc<ErrorLog>,
-    source: MessageSource,
-    context: LineBuffer,
+    source: MessageSource<'static>,
+    tags: Box<[u8]>,
+    context: KeptContext,
 }
 
 impl Exchange {
     /// A log for messages after the end of this exchange.
     pub(crate) fn aside(&self) -> Rc<DetachedLog> {
-        let mut context = LineBuffer::new();
-        self.describe(&mut context);
         let log = self.error_log().clone();
-        Rc::new(DetachedLog { log, source: self.client.source(), context })
+        let context = log.keep(|context| self.describe(context));
+        let (source, tags) = (self.client.source(), self.source().tags.into());
+        Rc::new(DetachedLog { log, source, tags, context })
     }
 }
 
 impl DetachedLog {
     /// Writes a message with the exchange's context.
     pub(crate) fn write(&self, level: Level, message: fmt::Arguments<'_>) {
-        let context = |line: &mut LineBuffer| line.push(self.context.as_bytes());
-        self.log.write(level, self.source, message, context);
+        let source = MessageSource { tags: &self.tags, ..self.source };
+        self.log.write(level, source, message, |context| self.context.describe(context));
     }
 }
 
@@ -136,13 +151,10 @@ impl BodyLog for Rc<DetachedLog> {
     }
 }
 
-fn quoted(line: &mut LineBuffer, name: &[u8], value: Option<&[u8]>) {
-    let Some(value) = value else { return };
-    line.push(b", ");
-    line.push(name);
-    line.push(b": \"");
-    line.push(value);
-    line.push(b"\"");
+fn quoted(context: &mut MessageContext<'_>, name: &str, value: Option<&[u8]>) {
+    if let Some(value) = value {
+        context.quoted(name, &[value]);
+    }
 }
 
 #[cfg(test)]

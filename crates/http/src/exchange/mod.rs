@@ -41,7 +41,7 @@ pub use downstream::{BodyRules, Downstream, RequestBodyError};
 pub use fields::{FieldName, Fields};
 pub(crate) use filter::FilteredBody;
 pub use filter::{BodyFilter, LiveBody, PieceQueue};
-pub(crate) use log::DetachedLog;
+pub(crate) use log::{DetachedLog, LogTags};
 pub(crate) use receive::ArrivingBody;
 pub use reply::Reply;
 pub(crate) use request::BadPath;

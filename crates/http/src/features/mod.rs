@@ -12,8 +12,10 @@ pub mod charset;
 pub mod client_body;
 pub mod client_body_early_read;
 pub mod core;
+pub mod dashboard;
 pub mod disable_symlinks;
 pub mod empty_gif;
+pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod geo;
@@ -28,6 +30,7 @@ pub mod http2;
 pub mod index;
 pub mod internal;
 pub mod keepalive;
+pub mod keyval;
 pub mod lenient;
 pub mod limit_conn;
 pub mod limit_rate;
@@ -97,6 +100,7 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     core: core,
     error_page: error_page,
@@ -121,6 +125,7 @@ conf::features! {
     rewrite: rewrite,
     headers_more_input: headers_more_input,
     realip: realip with VARIABLES,
+    error_log: error_log,
     limit_req: limit_req with VARIABLES,
     limit_conn: limit_conn with VARIABLES,
     access: access,
@@ -134,6 +139,7 @@ conf::features! {
     ready: ready,
     prometheus: prometheus with VARIABLES,
     empty_gif: empty_gif,
+    dashboard: dashboard,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",
     proxy: proxy "proxy_" over proxy_family & proxy_tls with VARIABLES,

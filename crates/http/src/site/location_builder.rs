@@ -118,6 +118,11 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
     /// request for the location's name without its final slash is redirected to it.
     pub fn backend(&mut self, name: &str, backend: Arc<dyn LocationBackend>) {
         self.answer_all(name, Exclusive::Backend(backend));
+        self.redirect_slashless();
+    }
+
+    /// Redirects requests for the location's name without its final slash to it.
+    pub fn redirect_slashless(&mut self) {
         self.adds_slash = true;
     }
 

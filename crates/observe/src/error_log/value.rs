@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use conf::{Directive, Load, Result, Value};
 
-use super::{ErrorLog, LogDestination, Sink};
+use super::{ErrorLog, ErrorLogForm, LogDestination, Sink};
 use crate::{LevelSet, LogFiles, SyslogSender, SyslogTarget};
 
 impl Value for ErrorLog {
@@ -17,7 +17,11 @@ impl Value for ErrorLog {
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         let destination = Arc::new(destination(from, load)?);
-        self.add(Sink { levels: LevelSet::parse(from)?, destination });
+        let (words, form) = match &from.args[1..] {
+            [words @ .., last] if &*last.text == b"json" => (words, ErrorLogForm::Json),
+            words => (words, ErrorLogForm::Text),
+        };
+        self.add(Sink { levels: LevelSet::parse(words, from)?, form, destination });
         Ok(())
     }
 }

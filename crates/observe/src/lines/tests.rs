@@ -114,10 +114,13 @@ fn a_full_disk_loses_only_lines() {
     let mut files = LogFiles::default();
     let file = files.at(Path::new("/dev/full"));
     assert!(files.open().is_ok());
+    let before = crate::lost_log_lines();
     append(&file, |out| out.extend_from_slice(b"lost"));
+    append(&file, |out| out.extend_from_slice(b"lost at once"));
     end_turn();
     append(&file, |out| out.extend_from_slice(b"lost, too"));
     end_turn();
+    assert!(crate::lost_log_lines() - before >= 3);
     WRITERS.with_borrow(|writers| {
         let writer = writers.list[file.number() as usize].as_ref().unwrap();
         assert!(writer.lines.is_empty() && writer.full_second > 0 && writer.told_second > 0);

@@ -14,6 +14,7 @@ use std::sync::{Arc, Weak};
 use target::SyslogAddress;
 pub use target::SyslogTarget;
 
+use crate::lost::lose_line;
 use crate::{Errno, Level, Stamps};
 
 /// One writer's socket to a target.
@@ -49,6 +50,10 @@ impl SyslogSender {
 
 impl Reopening {
     fn send(&mut self, target: &SyslogTarget, message: &[u8]) -> Result<usize, SyslogError> {
+        self.try_to_send(target, message).inspect_err(|_| lose_line())
+    }
+
+    fn try_to_send(&mut self, target: &SyslogTarget, message: &[u8]) -> Result<usize, SyslogError> {
         let socket = match &self.0 {
             Some(socket) => socket,
             None => self.0.insert(SyslogSocket::open(&target.address)?),

@@ -174,7 +174,11 @@ impl<T: Counted> KeyedCounts<T> {
 }
 
 /// Parses `NAME:SIZE`.
-fn name_and_size<'w>(text: &'w [u8], word: &Word, from: &Directive) -> Result<(&'w [u8], u64)> {
+pub(crate) fn name_and_size<'w>(
+    text: &'w [u8],
+    word: &Word,
+    from: &Directive,
+) -> Result<(&'w [u8], u64)> {
     let colon = memchr::memchr(b':', text);
     let said = colon.and_then(|at| Some((&text[..at], units::size(&text[at + 1..])?)));
     match said {

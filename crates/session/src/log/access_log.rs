@@ -8,26 +8,35 @@ use conf::{Directive, Error, Load, Result, Template, Value, Word, units};
 use observe::{Buffering, LogFile, LogFiles, SyslogTarget};
 
 use super::format::{Formats, LogFormat};
+use super::json;
 use super::logged::LoggedSession;
 use super::path::LogPath;
 
-/// The access logs of a block.
+/// The access logs of a block, as its lines name them.
 pub struct AccessLogs<X> {
     off: bool,
-    logs: Vec<Arc<AccessLog<X>>>,
+    lines: Vec<Arc<AccessLogLine<X>>>,
+}
+
+struct AccessLogLine<X> {
+    destination: Arc<AccessLogFile>,
+    /// `None`: `json`, which a line further down may define.
+    format: Option<Arc<LogFormat<X>>>,
+    condition: Option<Arc<Template>>,
 }
 
 impl<X> Clone for AccessLogs<X> {
     fn clone(&self) -> Self {
-        Self { off: self.off, logs: self.logs.clone() }
+        Self { off: self.off, lines: self.lines.clone() }
     }
 }
 
+/// An access log of a location or a server.
 pub struct AccessLog<X> {
-    pub(super) destination: AccessLogFile,
+    pub(super) destination: Arc<AccessLogFile>,
     pub(super) format: Arc<LogFormat<X>>,
     /// The condition `if=`.
-    pub(super) condition: Option<Template>,
+    condition: Option<Arc<Template>>,
 }
 
 pub(super) enum AccessLogFile {
@@ -44,13 +53,13 @@ const GZIP_LEVEL: u32 = 1;
 impl<X: LoggedSession> Value for AccessLogs<X> {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let mut logs = Self { off: false, logs: Vec::new() };
+        let mut logs = Self { off: false, lines: Vec::new() };
         logs.repeat(from, load)?;
         Ok(logs)
     }
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         if &*from.arg(0).text != b"off" {
-            self.logs.push(Arc::new(AccessLog::parse(from, load)?));
+            self.lines.push(Arc::new(AccessLogLine::parse(from, load)?));
         } else if let Some(word) = from.args.get(1) {
             return Err(invalid_parameter(word, from));
         } else {
@@ -61,9 +70,43 @@ impl<X: LoggedSession> Value for AccessLogs<X> {
 }
 
 impl<X: LoggedSession> AccessLogs<X> {
-    /// The logs; none if a line has `off`.
-    pub fn logs(&self) -> Box<[Arc<AccessLog<X>>]> {
-        if self.off { Box::default() } else { self.logs.clone().into() }
+    /// The logs; none if a line has `off`. All lines of the configuration have been read.
+    pub fn logs(&self, load: &mut Load<'_>) -> Box<[AccessLog<X>]> {
+        let lines = if self.off { &[] } else { &self.lines[..] };
+        lines.iter().map(|line| line.complete(load)).collect()
+    }
+}
+
+impl<X: LoggedSession> AccessLogLine<X> {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let destination = AccessLogFile::parse(from, load)?;
+        let format = Self::format(from, load)?;
+        let mut parameters = Parameters::default();
+        for word in from.args.iter().skip(2) {
+            parameters.read(word, from, load)?;
+        }
+        parameters.apply(&destination, from)?;
+        let condition = parameters.condition.map(Arc::new);
+        Ok(Self { destination: Arc::new(destination), format, condition })
+    }
+
+    /// The format that the line names; `None`: `json`, which is not defined so far.
+    fn format(from: &Directive, load: &mut Load<'_>) -> Result<Option<Arc<LogFormat<X>>>> {
+        let Some(name) = from.args.get(1) else {
+            let missing = || from.error("log format is not specified");
+            return Formats::combined(load).ok_or_else(missing).map(Some);
+        };
+        let found = Formats::named(&name.text, load);
+        if found.is_none() && !name.text.eq_ignore_ascii_case(json::NAME) {
+            return Err(from.error_at(name, format!("unknown log format \"{name}\"")));
+        }
+        Ok(found)
+    }
+
+    fn complete(&self, load: &mut Load<'_>) -> AccessLog<X> {
+        let (destination, condition) = (self.destination.clone(), self.condition.clone());
+        let format = self.format.clone().unwrap_or_else(|| Formats::json(load));
+        AccessLog { destination, format, condition }
     }
 }
 
@@ -72,24 +115,7 @@ impl<X: LoggedSession> AccessLog<X> {
     pub fn by_default(path: &Path, load: &mut Load<'_>) -> Option<Self> {
         let destination = AccessLogFile::File(load.registry.of::<LogFiles>().at(path));
         let format = Formats::combined(load)?;
-        Some(Self { destination, format, condition: None })
-    }
-
-    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let destination = AccessLogFile::parse(from, load)?;
-        let format = match from.args.get(1) {
-            None => {
-                Formats::combined(load).ok_or_else(|| from.error("log format is not specified"))?
-            }
-            Some(name) => Formats::named(&name.text, load)
-                .ok_or_else(|| from.error_at(name, format!("unknown log format \"{name}\"")))?,
-        };
-        let mut parameters = Parameters::default();
-        for word in from.args.iter().skip(2) {
-            parameters.read(word, from, load)?;
-        }
-        parameters.apply(&destination, from)?;
-        Ok(Self { destination, format, condition: parameters.condition })
+        Some(Self { destination: Arc::new(destination), format, condition: None })
     }
 
     /// Whether the condition `if=` admits the session.

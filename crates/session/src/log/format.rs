@@ -8,6 +8,7 @@ use std::sync::Arc;
 use conf::{Directive, Load, Result, VariableId, Word};
 
 use super::escape::LogEscape;
+use super::json::{self, JsonField};
 use super::logged::{LogVariable, LoggedSession};
 
 /// A compiled format.
@@ -20,6 +21,8 @@ enum FormatPiece<X> {
     Text(Box<[u8]>),
     Own(LogVariable<X>),
     Variable(VariableId),
+    /// A field of the built-in format `json`.
+    Field(JsonField<X>),
 }
 
 const COMBINED_NAME: &[u8] = b"combined";
@@ -31,16 +34,17 @@ type NamedFormat<X> = (Box<[u8]>, Arc<LogFormat<X>>);
 pub(super) struct Formats<X> {
     named: Vec<NamedFormat<X>>,
     combined: Option<Arc<LogFormat<X>>>,
+    json: Option<Arc<LogFormat<X>>>,
 }
 
 impl<X> Default for Formats<X> {
     fn default() -> Self {
-        Self { named: Vec::new(), combined: None }
+        Self { named: Vec::new(), combined: None, json: None }
     }
 }
 
 impl<X: LoggedSession> Formats<X> {
-    /// The format with a name, which is compared without case.
+    /// The format with a name, which is compared without case, among those defined so far.
     pub(super) fn named(name: &[u8], load: &mut Load<'_>) -> Option<Arc<LogFormat<X>>> {
         if name.eq_ignore_ascii_case(COMBINED_NAME) {
             return Self::combined(load);
@@ -48,6 +52,18 @@ impl<X: LoggedSession> Formats<X> {
         let formats = load.registry.of::<Self>();
         let found = formats.named.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, format)| format.clone())
+    }
+
+    /// The format `json`, once all lines have been read: the configuration's own, or else the
+    /// built-in one, which is compiled at its first use.
+    pub(super) fn json(load: &mut Load<'_>) -> Arc<LogFormat<X>> {
+        let known = Self::named(json::NAME, load);
+        if let Some(known) = known.or_else(|| load.registry.of::<Self>().json.clone()) {
+            return known;
+        }
+        let format = Arc::new(LogFormat::json(load));
+        load.registry.of::<Self>().json = Some(format.clone());
+        format
     }
 
     /// The built-in format, if there is one; it is compiled at its first use.
@@ -95,12 +111,22 @@ pub fn declare<X: LoggedSession>(from: &Directive, load: &mut Load<'_>) -> Resul
 }
 
 impl<X: LoggedSession> LogFormat<X> {
+    /// The built-in format `json`.
+    fn json(load: &mut Load<'_>) -> Self {
+        let text = |text: &[u8]| FormatPiece::Text(text.into());
+        let mut pieces = vec![text(b"{\"time\":\""), FormatPiece::Own(json::time), text(b"\"")];
+        pieces.extend(json::fields(load).into_iter().map(FormatPiece::Field));
+        pieces.push(text(b"}"));
+        Self { escape: LogEscape::None, pieces: pieces.into() }
+    }
+
     /// Appends the line without a line end.
     pub(super) fn write(&self, x: &mut X, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
                 FormatPiece::Text(text) => out.extend_from_slice(text),
                 FormatPiece::Own(own) => own(x, out),
+                FormatPiece::Field(field) => field.write(x, out),
                 FormatPiece::Variable(id) => {
                     let start = out.len();
                     match x.variable(*id, out) {

@@ -7,6 +7,7 @@ mod access_log;
 mod cache;
 mod escape;
 mod format;
+mod json;
 mod logged;
 mod path;
 
@@ -19,14 +20,14 @@ use access_log::AccessLogFile;
 pub use access_log::{AccessLog, AccessLogs};
 pub use cache::{LogFileCache, forget_old};
 pub use format::declare as declare_format;
-pub use logged::{LogVariable, LoggedSession};
+pub use logged::{JsonColumn, LogVariable, LoggedSession};
 
 /// Writes a session's line, unless the log's condition excludes it.
 pub fn write<X: LoggedSession>(log: &AccessLog<X>, cache: &LogFileCache, x: &mut X) {
     if !log.wants(x) {
         return;
     }
-    match &log.destination {
+    match &*log.destination {
         AccessLogFile::File(file) => {
             if let Some(flush_ms) = observe::append(file, |out| log.format.write(x, out)) {
                 flush_later(Arc::downgrade(file), flush_ms);

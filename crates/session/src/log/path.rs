@@ -42,6 +42,7 @@ impl LogPath {
         let file = match cache.open(&path) {
             Ok(file) => file,
             Err(error) => {
+                observe::lose_line();
                 let (path, reason) = (Text(&path), Errno(&error));
                 x.log(Level::Crit, format_args!("open() \"{path}\" failed{reason}"));
                 return;
@@ -49,11 +50,13 @@ impl LogPath {
         };
         let mut line = Vec::new();
         make(x, &mut line);
-        match (&*file).write(&line) {
-            Ok(written) if written == line.len() => {}
-            Ok(written) => self.tell(x, &path, PathOutcome::Incomplete(written, line.len())),
-            Err(error) => self.tell(x, &path, PathOutcome::Failed(error)),
-        }
+        let outcome = match (&*file).write(&line) {
+            Ok(written) if written == line.len() => return,
+            Ok(written) => PathOutcome::Incomplete(written, line.len()),
+            Err(error) => PathOutcome::Failed(error),
+        };
+        observe::lose_line();
+        self.tell(x, &path, outcome);
     }
 
     fn tell<X: LoggedSession>(&self, x: &X, path: &[u8], outcome: PathOutcome) {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::{Load, Subsystem};
@@ -13,8 +13,6 @@ use super::counters::{ZoneCounters, ZoneCounts};
 use super::names::{ZoneLevel, metric_name};
 use crate::WorkerSlot;
 
-/// The longest value that is counted by itself.
-const VALUE_MAX: usize = 255;
 /// How many values without a zone of their own a worker remembers before it asks again.
 const CACHED_MAX: usize = 1024;
 
@@ -23,12 +21,17 @@ pub struct KeyedZones {
     subsystem: Subsystem,
     level: ZoneLevel,
     pub(super) name: Box<[u8]>,
-    most: u32,
+    /// The largest number of all lines that name the zone.
+    most: AtomicUsize,
     /// What has no room of its own is counted here.
     pub(super) rest: Metric<ZoneCounts>,
     values: Mutex<HashMap<Box<[u8]>, Metric<ZoneCounts>>>,
     is_full: AtomicBool,
 }
+
+/// The zones of the configuration that is being read, by the names of their metrics.
+#[derive(Default)]
+struct NamedKeyedZones(HashMap<Vec<u8>, Arc<KeyedZones>>);
 
 impl ZoneState for KeyedZones {
     const DIRECTIVES: &'static [&'static str] = &["status_zone"];
@@ -40,20 +43,33 @@ impl KeyedZones {
     pub fn open(level: ZoneLevel, name: &[u8], most: u32, load: &mut Load<'_>) -> Arc<Self> {
         let subsystem = load.subsystem;
         let metric = metric_name(subsystem, level, name, None);
-        let kept = [&metric[..], most.to_string().as_bytes()].join(&0);
-        let make = || Arc::new(Self::new(subsystem, level, name, most));
-        Zones::of(load).keep(&kept, |old: Option<Arc<Self>>| old.unwrap_or_else(make))
+        let most = most as usize;
+        if let Some(known) = load.own.of::<NamedKeyedZones>().0.get(&metric) {
+            known.set_most(most.max(known.most.load(Ordering::Relaxed)));
+            return known.clone();
+        }
+        let make = || Arc::new(Self::new(subsystem, level, name));
+        let zones =
+            Zones::of(load).keep(&metric, |old: Option<Arc<Self>>| old.unwrap_or_else(make));
+        zones.set_most(most);
+        load.own.of::<NamedKeyedZones>().0.insert(metric, zones.clone());
+        zones
     }
 
-    fn new(subsystem: Subsystem, level: ZoneLevel, name: &[u8], most: u32) -> Self {
+    fn new(subsystem: Subsystem, level: ZoneLevel, name: &[u8]) -> Self {
         let rest = Metric::named(&metric_name(subsystem, level, name, None));
         let prefix = metric_name(subsystem, level, name, Some(b""));
-        let known = Metric::<ZoneCounts>::names_with(&prefix).into_iter().take(most as usize);
-        let values: HashMap<_, _> =
-            known.map(|value| (value[prefix.len()..].into(), Metric::named(&value))).collect();
-        let is_full = AtomicBool::new(values.len() >= most as usize);
-        let (values, name) = (Mutex::new(values), name.into());
-        Self { subsystem, level, name, most, rest, values, is_full }
+        let known = Metric::<ZoneCounts>::names_with(&prefix);
+        let value = |name: Box<[u8]>| (name[prefix.len()..].into(), Metric::named(&name));
+        let values = Mutex::new(known.into_iter().map(value).collect());
+        let (most, is_full) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { subsystem, level, name: name.into(), most, rest, values, is_full }
+    }
+
+    fn set_most(&self, most: usize) {
+        let values = self.lock();
+        self.most.store(most, Ordering::Relaxed);
+        self.is_full.store(values.len() >= most, Ordering::Relaxed);
     }
 
     /// The values, in order, with their zones.
@@ -71,13 +87,14 @@ impl KeyedZones {
         if let Some(known) = values.get(value) {
             return Some(known.clone());
         }
-        if values.len() >= self.most as usize || value.len() > VALUE_MAX {
+        let most = self.most.load(Ordering::Relaxed);
+        if values.len() >= most {
             return None;
         }
         let name = metric_name(self.subsystem, self.level, &self.name, Some(value));
         let made = Metric::named(&name);
         values.insert(value.into(), made.clone());
-        self.is_full.store(values.len() >= self.most as usize, Ordering::Relaxed);
+        self.is_full.store(values.len() >= most, Ordering::Relaxed);
         Some(made)
     }
 

@@ -1,6 +1,7 @@
 //! The line `status_zone`, and where a session is counted.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Template, Value, units};
 use metrics::Metric;
@@ -8,11 +9,14 @@ use metrics::Metric;
 use super::counters::{ZoneCounters, ZoneCounts};
 use super::keyed::{KeyedZones, ZoneCache};
 use super::names::{ZoneLevel, metric_name};
-use super::published::{ShownZone, StatusBook};
+use super::published::{ShownZone, StatusBook, ZonesOfName};
 use crate::Session;
 
 /// The most values of a key that a zone can have.
 const VALUES_MAX: u64 = 100_000;
+
+/// A longer value of a key is not counted, as in Angie.
+const VALUE_MAX: usize = 256;
 
 /// The value of `status_zone`.
 #[derive(Clone)]
@@ -52,41 +56,54 @@ impl Value for StatusZone {
 }
 
 /// Where sessions are counted.
-pub enum CountedIn {
-    One(Metric<ZoneCounts>),
-    ByKey(Template, std::sync::Arc<KeyedZones>),
+pub struct CountedIn {
+    pub name: Box<[u8]>,
+    by: CountedBy,
+}
+
+enum CountedBy {
+    Name(Metric<ZoneCounts>),
+    Key(Template, Arc<KeyedZones>),
 }
 
 impl CountedIn {
     /// The place that a line names, which is shown from now on. `None`: nowhere.
     pub fn of(line: &StatusZone, level: ZoneLevel, load: &mut Load<'_>) -> Option<Self> {
-        let (counted, shown) = match line {
+        let (name, by, zones) = match line {
             StatusZone::Off => return None,
             StatusZone::Named(name) => {
                 let metric = Metric::named(&metric_name(load.subsystem, level, name, None));
-                (Self::One(metric.clone()), ShownZone::One(name.clone(), metric))
+                (name, CountedBy::Name(metric.clone()), ZonesOfName::One(metric))
             }
             StatusZone::Keyed { key, name, most } => {
                 let zones = KeyedZones::open(level, name, *most, load);
-                (Self::ByKey(key.clone(), zones.clone()), ShownZone::ByKey(zones))
+                (name, CountedBy::Key(key.clone(), zones.clone()), ZonesOfName::ByKey(zones))
             }
         };
+        let shown = ShownZone { name: name.clone(), has_tls: false, zones };
         load.own.of::<StatusBook>().add(level, shown);
-        Some(counted)
+        Some(Self { name: name.clone(), by })
     }
 
-    /// This worker's counters for a session. `None`: it is not counted, because its key is empty.
+    /// Whether all sessions are counted in one zone.
+    pub fn is_fixed(&self) -> bool {
+        matches!(self.by, CountedBy::Name(_))
+    }
+
+    /// This worker's counters for a session. `None`: it is not counted, because its key is empty or
+    /// too long.
     pub fn counters<X: Session>(
         &self,
         x: &mut X,
         cache: &ZoneCache,
     ) -> Option<ZoneCounters<'static>> {
-        match self {
-            Self::One(metric) => Some(metric.own()),
-            Self::ByKey(template, zones) => {
+        match &self.by {
+            CountedBy::Name(metric) => Some(metric.own()),
+            CountedBy::Key(template, zones) => {
                 let mut key = x.scratch();
                 template.render(x, &mut key);
-                let counters = (!key.is_empty()).then(|| cache.counters(zones, &key));
+                let is_counted = (1..=VALUE_MAX).contains(&key.len());
+                let counters = is_counted.then(|| cache.counters(zones, &key));
                 x.give_scratch(key);
                 counters
             }

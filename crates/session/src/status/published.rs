@@ -11,11 +11,21 @@ use super::counters::ZoneCounts;
 use super::keyed::KeyedZones;
 use super::limits::LimitCounts;
 use super::names::ZoneLevel;
+use crate::keyval::zone::KeyvalZone;
 
 /// A zone that is shown.
 #[derive(Clone)]
-pub enum ShownZone {
-    One(Box<[u8]>, Metric<ZoneCounts>),
+pub struct ShownZone {
+    pub name: Box<[u8]>,
+    /// Whether a server of the zone speaks TLS.
+    pub has_tls: bool,
+    pub(super) zones: ZonesOfName,
+}
+
+/// One zone, or one for each value of a key.
+#[derive(Clone)]
+pub(super) enum ZonesOfName {
+    One(Metric<ZoneCounts>),
     ByKey(Arc<KeyedZones>),
 }
 
@@ -45,6 +55,7 @@ pub struct SubsystemStatus {
     pub locations: Vec<ShownZone>,
     pub groups: Vec<Arc<Group>>,
     pub limits: Vec<ShownLimit>,
+    pub keyvals: Vec<Arc<KeyvalZone>>,
     pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
     pub certificates: Vec<ShownCertificate>,
     /// Whether a page of this configuration shows what is counted.
@@ -64,9 +75,15 @@ impl StatusBook {
             ZoneLevel::Server => &mut self.0.servers,
             ZoneLevel::Location => &mut self.0.locations,
         };
-        if !zones.iter().any(|known| known.name() == zone.name()) {
+        if !zones.iter().any(|known| known.name == zone.name) {
             zones.push(zone);
         }
+    }
+
+    /// A server of that zone speaks TLS.
+    pub fn speaks_tls(&mut self, name: &[u8]) {
+        let zones = self.0.servers.iter_mut().filter(|zone| *zone.name == *name);
+        zones.for_each(|zone| zone.has_tls = true);
     }
 
     /// Adds a certificate, unless it is shown already.
@@ -86,6 +103,11 @@ impl StatusBook {
         self.0.limits.push(ShownLimit { directive, name: name.into(), metric: metric.clone() });
     }
 
+    /// Adds a table.
+    pub fn add_keyval(&mut self, zone: &Arc<KeyvalZone>) {
+        self.0.keyvals.push(zone.clone());
+    }
+
     /// A page shows what is counted.
     pub fn show(&mut self) {
         self.0.is_shown = true;
@@ -101,18 +123,11 @@ impl StatusBook {
 }
 
 impl ShownZone {
-    fn name(&self) -> &[u8] {
-        match self {
-            Self::One(name, _) => name,
-            Self::ByKey(zones) => &zones.name,
-        }
-    }
-
     /// The zones by name: a zone with a key is several.
     pub fn all(&self) -> Vec<(Box<[u8]>, Metric<ZoneCounts>)> {
-        match self {
-            Self::One(name, metric) => vec![(name.clone(), metric.clone())],
-            Self::ByKey(zones) => {
+        match &self.zones {
+            ZonesOfName::One(metric) => vec![(self.name.clone(), metric.clone())],
+            ZonesOfName::ByKey(zones) => {
                 let mut all = vec![(zones.name.clone(), zones.rest.clone())];
                 all.extend(zones.all());
                 all

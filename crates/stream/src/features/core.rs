@@ -1,28 +1,15 @@
-//! Settings of every server: its log, options of its sockets, the timeout of a PROXY header.
+//! Settings of every server: options of its sockets, reading before content, the timeout of a PROXY
+//! header.
 
 use std::sync::Arc;
 
 use conf::{Milliseconds, Result, Size};
-use observe::{ErrorLog, MainLog};
 
 use crate::site::ServerBuilder;
 
 conf::directives! {
     in MAIN | SERVER;
 
-    /// Where errors of sessions are logged, and from which level on. It replaces the main
-    /// `error_log` here.
-    ///
-    /// Syntax: FILE | stderr | syslog:server=ADDRESS[,...] [LEVEL]
-    /// Default: that of the block around
-    ///
-    /// ```nginx
-    /// server {
-    ///     listen 127.0.0.1:9000;
-    ///     error_log /var/log/weir/stream.log info;
-    /// }
-    /// ```
-    error_log: Option<ErrorLog>,
     /// Whether small writes are sent at once instead of collected by the kernel.
     ///
     /// ```nginx
@@ -52,10 +39,6 @@ conf::directives! {
 
 /// Passes the settings to the server.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
-    place.server.error_log = match &conf.error_log {
-        Some(log) => Arc::new(log.clone()),
-        None => place.load.registry.of::<MainLog>().0.clone(),
-    };
     place.server.tcp_nodelay = conf.tcp_nodelay;
     place.server.preread.buffer_size =
         usize::try_from(conf.preread_buffer_size.0).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::session::log::{self, AccessLogs, LogFileCache, LogVariable, LoggedSession};
+use ::session::log::{self, AccessLogs, JsonColumn, LogFileCache, LogVariable, LoggedSession};
 use conf::Result;
 
 use crate::session::StreamSession;
@@ -11,7 +11,8 @@ use crate::site::ServerBuilder;
 conf::directives! {
     declare {
         /// Names a format of access log lines, made of text and variables. `escape=json` and
-        /// `escape=none` choose how characters of variables are escaped.
+        /// `escape=none` choose how characters of variables are escaped. `json` is built in
+        /// (docs/logs.md); a configuration can define a `json` of its own.
         ///
         /// Syntax: NAME [escape=default | escape=json | escape=none] STRING...
         ///
@@ -50,7 +51,8 @@ conf::directives! {
 
 /// Adds the logger of the server, if it has any log.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
-    let Some(logs) = conf.access_log.as_ref().map(AccessLogs::logs) else { return Ok(()) };
+    let Some(logs) = &conf.access_log else { return Ok(()) };
+    let logs = logs.logs(place.load);
     if !logs.is_empty() {
         let cache = conf.open_log_file_cache.clone();
         let write = move |x: &mut StreamSession| logs.iter().for_each(|l| log::write(l, &cache, x));
@@ -59,7 +61,25 @@ pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()
     Ok(())
 }
 
+const JSON: &[JsonColumn] = &[
+    JsonColumn::text("client", "remote_addr"),
+    JsonColumn::text("protocol", "protocol"),
+    JsonColumn::number("server_port", "server_port"),
+    JsonColumn::number("status", "status"),
+    JsonColumn::number("bytes_received", "bytes_received"),
+    JsonColumn::number("bytes_sent", "bytes_sent"),
+    JsonColumn::number("session_time", "session_time"),
+    JsonColumn::text("upstream_addr", "upstream_addr"),
+    JsonColumn::number("upstream_bytes_received", "upstream_bytes_received"),
+    JsonColumn::number("upstream_bytes_sent", "upstream_bytes_sent"),
+    JsonColumn::number("upstream_connect_time", "upstream_connect_time"),
+    JsonColumn::number("upstream_first_byte_time", "upstream_first_byte_time"),
+    JsonColumn::number("upstream_session_time", "upstream_session_time"),
+    JsonColumn::text("tls_protocol", "ssl_protocol"),
+];
+
 impl LoggedSession for StreamSession {
     const OWN: &'static [(&'static [u8], LogVariable<Self>)] = &[];
     const COMBINED: Option<&'static str> = None;
+    const JSON: &'static [JsonColumn] = JSON;
 }

@@ -3,7 +3,9 @@
 pub mod access;
 pub mod backend_tls;
 pub mod core;
+pub mod error_log;
 pub mod geo;
+pub mod keyval;
 pub mod limit_conn;
 pub mod listen;
 pub mod log;
@@ -48,9 +50,11 @@ conf::features! {
     map: map,
     geo: geo,
     split_clients: split_clients,
+    keyval: keyval,
     upstream: upstream,
     realip: realip with VARIABLES,
     set: set,
+    error_log: error_log,
     limit_conn: limit_conn with VARIABLES,
     access: access,
     return_text: return_text,

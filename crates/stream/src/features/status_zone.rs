@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::session::WorkerSlotKinds;
-use ::session::status::{CountedIn, SessionEnd, StatusZone, ZoneCache, ZoneLevel};
+use ::session::status::{CountedIn, SessionEnd, StatusBook, StatusZone, ZoneCache, ZoneLevel};
 use conf::Result;
 use net::clock;
 
@@ -39,21 +39,30 @@ conf::directives! {
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
     let Some(line) = &conf.status_zone else { return Ok(()) };
     let Some(counted) = CountedIn::of(line, ZoneLevel::Server, place.load) else { return Ok(()) };
+    if place.server.tls.tls.is_some() {
+        place.load.own.of::<StatusBook>().speaks_tls(&counted.name);
+    }
     place.load.own.of::<WorkerSlotKinds<StreamGeneration>>().declare::<ZoneCache>();
-    let begin = move |x: &mut StreamSession| {
+    // A key may depend on a handshake, or on what the client sends first.
+    if counted.is_fixed() {
+        let begin: PhaseHandler = Box::new(|x| {
+            x.begin_to_count();
+            Decision::Next
+        });
+        let begin = place.hook(begin);
+        place.server.postaccept.insert(0, begin);
+    }
+    place.server.begins_to_count = Some(Box::new(move |x| {
         let generation = x.generation.clone();
-        if let Some(zone) = counted.counters(x, generation.worker.of::<ZoneCache>()) {
-            x.counted = Some(ZoneSession::begin(zone));
-        }
-        Decision::Next
-    };
-    let begin = place.hook(Box::new(begin) as PhaseHandler);
-    place.server.postaccept.insert(0, begin);
+        let zone = counted.counters(x, generation.worker.of::<ZoneCache>());
+        x.counted = zone.map(ZoneSession::begin);
+    }));
     place.server.loggers.push(Box::new(end));
     Ok(())
 }
 
 fn end(x: &mut StreamSession) {
+    x.begin_to_count();
     let Some(counted) = x.counted.take() else { return };
     counted.end(SessionEnd {
         status: x.status,

@@ -152,7 +152,7 @@ conf::directives! {
     /// - `backup`: used only while no other server is available
     /// - `down`: never used; `drain`: used only for requests bound to it by `sticky`
     /// - `resolve`: its name is resolved again at run time; `service=NAME`: by SRV records
-    /// - `route=TEXT`: its name for `sticky route`
+    /// - `route=TEXT`, or `sid=TEXT`: its name for `sticky route`
     ///
     /// Syntax: ADDRESS [weight=NUMBER] [max_conns=NUMBER] [max_fails=NUMBER] [fail_timeout=TIME]
     /// [slow_start=TIME] [backup] [down | drain] [resolve] [service=NAME] [route=TEXT]

@@ -100,7 +100,7 @@ impl ServerLine {
                 refused(reading.refused.slow_start)?;
                 terms.slow_start_ms = units::milliseconds(value).ok_or_else(invalid)?;
             }
-            b"route=" => terms.route = Some(route(value, word, from)?),
+            b"route=" | b"sid=" => terms.route = Some(route(value, word, from)?),
             b"backup" => {
                 refused(reading.refused.backup)?;
                 self.backup = true;
@@ -119,13 +119,14 @@ impl ServerLine {
 }
 
 /// The parameters after the address.
-const PARAMETERS: [&str; 11] = [
+const PARAMETERS: [&str; 12] = [
     "weight=",
     "max_conns=",
     "max_fails=",
     "fail_timeout=",
     "slow_start=",
     "route=",
+    "sid=",
     "service=",
     "backup",
     "resolve",

@@ -103,6 +103,7 @@ fn jobs_adopt_each_configuration_before_the_workers_and_leave_and_finish_once() 
 fn each_kind_of_zone_is_in_the_document_on_reloads() {
     const ALL: &str = "events {}
         http {
+            keyval_zone zone=k:1m;
             limit_req_zone $uri zone=r:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;
             limit_upstream_zone l 1m;
             upstream a { zone z 1m; server 127.0.0.1:1 max_conns=1; queue 2; }
@@ -124,5 +125,5 @@ fn each_kind_of_zone_is_in_the_document_on_reloads() {
             assert_eq!(row.contains("| each process "), !is_shared, "{row}");
         }
     }
-    assert!(rules.len() >= 7, "{rules:?}");
+    assert!(rules.len() >= 8, "{rules:?}");
 }

@@ -47,6 +47,10 @@ fn address(port: u16) -> String {
 /// The greeting with commands to try next; `program` is how the program was called.
 pub fn next_steps(port: u16, program: &str) -> String {
     let (version, conf, address) = (name().version, name().conf, address(port));
+    let top = match port {
+        PORT => String::new(),
+        _ => format!(" http://{address}/dashboard/"),
+    };
     format!(
         "Weir {version} serves http://{address} until you press Ctrl-C: a welcome page, and a
 proxy for two backends, blue and green, with at most two requests at a time each.
@@ -56,6 +60,10 @@ This configuration is built in, because {conf} does not exist. What to try next:
       several times: the backends take turns
   seq 8 | xargs -P 8 -I{{}} curl -s http://{address}/balanced/slow
       eight requests at once: four are answered at a time, the others are queued
+  http://{address}/dashboard/
+      watch that in a browser
+  {program} top{top}
+      watch it in this or another terminal
   {program} -T
       print this configuration
   {program} check nginx.conf

@@ -148,8 +148,8 @@ const INTRODUCTION: [&str; 3] = [
     "This page lists the variables that every configuration can use; `weir reference NAME` prints \
      one of them, with `$` or without. Names have no case. `cargo xtask docs` generates this page \
      from the declarations in the source code; do not edit it.",
-    "Other variables come from the configuration: `map`, `geo`, `split_clients`, `set` and \
-     `auth_request_set` define them, and so do named groups of regular expressions \
+    "Other variables come from the configuration: `map`, `geo`, `split_clients`, `keyval`, `set` \
+     and `auth_request_set` define them, and so do named groups of regular expressions \
      (`(?<name>...)`). `$1` to `$9` are the groups of the expression that matched last.",
     "In the variables of `upstream`, a value for each server that was tried stands in order, with \
      commas between them.",

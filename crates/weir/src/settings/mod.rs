@@ -14,7 +14,7 @@ mod values;
 use std::path::PathBuf;
 
 use conf::{Error, Info, InstallTarget, Load, MAIN, Result};
-use observe::ErrorLog;
+use observe::{ErrorLog, MainLogTags};
 
 pub use debug_connection::DebugClient;
 pub use load_module::ModulesUsed;
@@ -83,6 +83,7 @@ pub struct ProgramSettings {
     pub working_directory: Option<PathBuf>,
     pub env: Vec<Env>,
     pub error_log: Option<ErrorLog>,
+    pub error_log_tags: Option<MainLogTags>,
     pub worker_connections: usize,
     pub accept_mutex_delay_ms: u64,
     pub debug_connections: Vec<DebugClient>,

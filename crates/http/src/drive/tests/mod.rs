@@ -141,7 +141,7 @@ fn dropping_a_stream_cancels_only_its_exchange() {
         assert_eq!(site.log("seen.log"), "POST /echo HTTP/2.0|000|0|example.org\n");
         connection.send(3, "kept", true);
         assert_eq!(connection.turn().len(), 3);
-        assert_eq!(connection.open(), []);
+        assert!(connection.open().is_empty());
     });
 }
 

@@ -5,6 +5,7 @@ use ::session::status::shapes::plus;
 use conf::{Subsystem, Template};
 use metrics::tree::{Items, PathPart, StatusTree, find, only, write_text};
 use wire::Method;
+use wire::uri::{Unescape, unescape};
 
 use crate::exchange::{Exchange, Flow};
 use crate::status_page::{self, parts, server_address};
@@ -72,8 +73,31 @@ fn page(x: &mut Exchange, name: &[u8]) -> Result<Flow, Refused> {
         }
         [b"http"] => text(x, list(&HTTP)),
         [b"stream"] => text(x, list(&STREAM)),
+        [block, b"keyvals", zone] => match status_page::argument(x, b"key").map(<[u8]>::to_vec) {
+            Some(key) => return entry(x, block, zone, &key),
+            None => return object(x, path),
+        },
         path => return object(x, path),
     })
+}
+
+/// Answers with one entry of a table.
+fn entry(x: &mut Exchange, block: &[u8], zone: &[u8], key: &[u8]) -> Result<Flow, Refused> {
+    let subsystem = match block {
+        b"http" => Subsystem::Http,
+        b"stream" => Subsystem::Stream,
+        _ => return Err(not_found("path not found", "PathNotFound")),
+    };
+    let status = published(subsystem);
+    let found = status.keyvals.iter().find(|found| *found.name == *zone);
+    let zone = found.ok_or(not_found("keyval not found", "KeyvalNotFound"))?;
+    let (mut exact, mut json) = (Vec::new(), Vec::new());
+    unescape(Unescape::All, key, &mut exact);
+    let table = zone.table();
+    let entry = table.get(&exact, net::clock::monotonic_ms());
+    let entry = entry.ok_or(not_found("keyval key not found", "KeyvalKeyNotFound"))?;
+    entry.write_json(&mut json);
+    Ok(text(x, json))
 }
 
 /// Answers with an object, or with all objects of a collection.

@@ -7,7 +7,9 @@ use conf::{Result, bytes_path};
 use observe::{Errno, Level, Text};
 use session::builtin::now;
 use session::decimal;
-use session::log::{self, AccessLog, AccessLogs, LogFileCache, LogVariable, LoggedSession};
+use session::log::{
+    self, AccessLog, AccessLogs, JsonColumn, LogFileCache, LogVariable, LoggedSession,
+};
 
 use crate::exchange::Exchange;
 use crate::places::Places;
@@ -19,8 +21,8 @@ const ENOTDIR: i32 = 20;
 conf::directives! {
     declare {
         /// Defines a format for access log lines, consisting of text and variables. `escape=json`
-        /// and `escape=none` select how characters of variables are escaped. `combined` is built
-        /// in.
+        /// and `escape=none` select how characters of variables are escaped. `combined` and `json`
+        /// are built in (docs/logs.md); a configuration can define a `json` of its own.
         ///
         /// Syntax: NAME [escape=default | escape=json | escape=none] STRING...
         /// Default: combined "$remote_addr - $remote_user [$time_local] ..."
@@ -62,7 +64,7 @@ conf::directives! {
 /// Adds the logger of the location, if it has any log.
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let logs = match &conf.access_log {
-        Some(log) => log.logs(),
+        Some(log) => log.logs(location.load),
         None => default_log(location).into_iter().collect(),
     };
     if !logs.is_empty() {
@@ -72,14 +74,36 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
-fn default_log(location: &mut LocationBuilder<'_, '_>) -> Option<Arc<AccessLog<Exchange>>> {
+fn default_log(location: &mut LocationBuilder<'_, '_>) -> Option<AccessLog<Exchange>> {
     let path = location.load.registry.of::<Places>().access_log.clone()?;
     let path = location.load.prefix.join(path);
-    AccessLog::by_default(&path, location.load).map(Arc::new)
+    AccessLog::by_default(&path, location.load)
 }
 
 const COMBINED: &str = "$remote_addr - $remote_user [$time_local] \"$request\" \
     $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+
+const JSON: &[JsonColumn] = &[
+    JsonColumn::text("client", "remote_addr"),
+    JsonColumn::text("user", "remote_user"),
+    JsonColumn::text("method", "request_method"),
+    JsonColumn::text("uri", "request_uri"),
+    JsonColumn::text("protocol", "server_protocol"),
+    JsonColumn::number("status", "status"),
+    JsonColumn::number("bytes_received", "request_length"),
+    JsonColumn::number("bytes_sent", "bytes_sent"),
+    JsonColumn::number("request_time", "request_time"),
+    JsonColumn::text("host", "host"),
+    JsonColumn::text("referer", "http_referer"),
+    JsonColumn::text("user_agent", "http_user_agent"),
+    JsonColumn::text("request_id", "request_id"),
+    JsonColumn::text("upstream_addr", "upstream_addr"),
+    JsonColumn::number("upstream_status", "upstream_status"),
+    JsonColumn::number("upstream_connect_time", "upstream_connect_time"),
+    JsonColumn::number("upstream_header_time", "upstream_header_time"),
+    JsonColumn::number("upstream_response_time", "upstream_response_time"),
+    JsonColumn::text("tls_protocol", "ssl_protocol"),
+];
 
 impl LoggedSession for Exchange {
     const OWN: &'static [(&'static [u8], LogVariable<Self>)] = &[
@@ -94,6 +118,7 @@ impl LoggedSession for Exchange {
         (b"request_length", |x, out| decimal::write(x.request_length(), out)),
     ];
     const COMBINED: Option<&'static str> = Some(COMBINED);
+    const JSON: &'static [JsonColumn] = JSON;
 
     /// Logs with variables are not written if the location's root does not exist.
     fn admits_log_paths(&mut self) -> bool {

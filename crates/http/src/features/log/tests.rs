@@ -128,3 +128,46 @@ fn invalid_directives_are_refused_in_nginx_words() {
         assert_eq!(refusal(text), format!("{message}:1"), "{text}");
     }
 }
+
+fn objects(log: &str) -> Vec<serde_json::Value> {
+    log.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+#[test]
+fn json_is_built_in() {
+    let http = "server { server_name s; access_log a.log json; location / { return 204; } }";
+    let site = logged(http, &[]);
+    site.send("GET /x?y=%22 HTTP/1.1\nHost: h\nUser-Agent: a\"\x01\x1b[2J\nReferer: caf\u{e9}\n\n");
+    let log = site.log("a.log");
+    let line = &objects(&log)[0];
+    for (name, text) in [
+        ("client", "127.0.0.1"),
+        ("method", "GET"),
+        ("uri", "/x?y=%22"),
+        ("protocol", "HTTP/1.1"),
+        ("host", "h"),
+        ("user_agent", "a\"\u{1}\u{1b}[2J"),
+        ("referer", "caf\u{e9}"),
+    ] {
+        assert_eq!(line[name], text, "{log}");
+    }
+    assert_eq!((&line["status"], line["request_time"].is_f64()), (&204.into(), true));
+    assert_eq!(line["request_id"].as_str().unwrap().len(), 32);
+    assert_eq!(line["time"].as_str().unwrap().len(), "2026-05-04T10:30:15.042+00:00".len());
+    for absent in ["user", "upstream_addr", "upstream_status", "tls_protocol"] {
+        assert!(line.get(absent).is_none(), "{log}");
+    }
+}
+
+#[test]
+fn a_format_json_of_the_configuration_wins_wherever_it_stands() {
+    let own = "log_format json own;";
+    let server = "server { access_log b.log JSON; location / { return 200; } }";
+    for http in [
+        format!("{own} access_log a.log json; {server}"),
+        format!("access_log a.log json; {server} {own}"),
+    ] {
+        let site = logged(&http, &["/"]);
+        assert_eq!(site.log("b.log"), "own\n");
+    }
+}

@@ -36,12 +36,15 @@ const OWN_FIELDS: [&[u8]; 7] = [
     b"transfer-encoding",
 ];
 
+/// A name and its value.
+type ResourceAttribute = (Box<[u8]>, Box<[u8]>);
+
 /// What was read so far.
 #[derive(Default)]
 struct OtelLines {
     exporter: Option<ExporterLines>,
     service_name: Option<Box<[u8]>>,
-    resource: Vec<(Box<[u8]>, Box<[u8]>)>,
+    resource: Vec<ResourceAttribute>,
 }
 
 /// `otel_exporter`

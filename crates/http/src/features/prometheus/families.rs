@@ -346,4 +346,9 @@ pub(super) const FAMILIES: &[Family] = &[
     gauge("process_resident_memory_bytes", "/process/memory", "Memory in use."),
     gauge("process_open_fds", "/process/descriptors/open", "Open descriptors."),
     gauge("process_max_fds", "/process/descriptors/limit", "The most open descriptors."),
+    counter(
+        "weir_lost_log_lines_total",
+        "/process/lost_log_lines",
+        "Log lines that the process could not write.",
+    ),
 ];

@@ -10,7 +10,7 @@ use conf::{Directive, Load, Result, Value};
 use net::clock;
 
 use crate::exchange::{Exchange, FeatureState, Flow};
-use crate::site::{BlockContext, Generation, LocationBuilder, ServerId};
+use crate::site::{BlockContext, Generation, Location, LocationBuilder, ServerId};
 
 conf::directives! {
     in SERVER | LOCATION;
@@ -91,6 +91,11 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     };
     location.logger(move |x| end(x, counted.as_ref()));
     Ok(())
+}
+
+/// The zone of a server with these settings.
+pub(crate) fn server_zone(outer: &Location) -> Option<&[u8]> {
+    outer.core.own.find::<ServerCounted>().map(|ServerCounted(counted)| &*counted.name)
 }
 
 /// How a TLS handshake has ended.

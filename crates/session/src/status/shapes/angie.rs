@@ -24,7 +24,10 @@ pub fn angie(address: &[u8], shape: Shape) -> StatusTree {
     tree.fields(&[b"connections"], move |out: &mut dyn Visitor| connections(out, shape));
     tree.add(&[b"slabs"], Items::Named(Vec::new()));
     http(&mut tree, &published(Subsystem::Http), shape);
-    stream(&mut tree, &published(Subsystem::Stream), shape);
+    let own = published(Subsystem::Stream);
+    if own.is_configured {
+        stream(&mut tree, &own, shape);
+    }
     tree.add(&[b"resolvers"], resolvers());
     tree
 }
@@ -72,7 +75,7 @@ fn resolver(out: &mut dyn Visitor, all: &ResolverCounters<'_>) {
 fn program(out: &mut dyn Visitor, address: &[u8], shape: Shape) {
     let facts = ProgramFacts::get();
     out.text(b"version", facts.version.as_bytes());
-    if !facts.build.is_empty() {
+    if shape.is_extended {
         out.text(b"build", facts.build.as_bytes());
     }
     out.text(b"address", address);
@@ -116,20 +119,24 @@ fn stream(tree: &mut StatusTree, status: &SubsystemStatus, shape: Shape) {
     groups(tree, b"stream", status, shape);
 }
 
-type AngieZone = fn(&mut dyn Visitor, &Metric<ZoneCounts>, Shape);
+/// Tells a zone; the flag says whether it has TLS.
+type AngieZone = fn(&mut dyn Visitor, &Metric<ZoneCounts>, bool, Shape);
 
 fn zones(shown: &[ShownZone], shape: Shape, fields: AngieZone) -> Items {
-    let all = shown.iter().flat_map(ShownZone::all);
-    let source = |zone: Metric<ZoneCounts>| -> Arc<dyn TreeSource> {
-        Arc::new(move |out: &mut dyn Visitor| fields(out, &zone, shape))
+    let source = |zone: Metric<ZoneCounts>, has_tls: bool| -> Arc<dyn TreeSource> {
+        Arc::new(move |out: &mut dyn Visitor| fields(out, &zone, has_tls, shape))
     };
-    Items::Named(all.map(|(name, zone)| (name, source(zone))).collect())
+    let of = |shown: &ShownZone| {
+        let has_tls = shown.has_tls;
+        shown.all().into_iter().map(move |(name, zone)| (name, source(zone, has_tls)))
+    };
+    Items::Named(shown.iter().flat_map(of).collect())
 }
 
-fn server_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, shape: Shape) {
+fn server_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, has_tls: bool, shape: Shape) {
     let totals = zone.totals();
     let all = totals.get();
-    tls(out, &all);
+    tls(out, &all, has_tls);
     object(out, b"requests", |out| {
         out.number(b"total", all.sessions().total());
         out.number(b"processing", all.sessions().now());
@@ -140,7 +147,7 @@ fn server_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, shape: Shape) {
     zone_extras(out, &all, shape);
 }
 
-fn location_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, shape: Shape) {
+fn location_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, _: bool, shape: Shape) {
     let totals = zone.totals();
     let all = totals.get();
     object(out, b"requests", |out| {
@@ -152,10 +159,10 @@ fn location_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, shape: Shape)
     zone_extras(out, &all, shape);
 }
 
-fn stream_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, shape: Shape) {
+fn stream_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, has_tls: bool, shape: Shape) {
     let totals = zone.totals();
     let all = totals.get();
-    tls(out, &all);
+    tls(out, &all, has_tls);
     object(out, b"connections", |out| {
         out.number(b"total", all.sessions().total());
         out.number(b"processing", all.sessions().now());
@@ -198,16 +205,13 @@ fn limits(status: &SubsystemStatus, directive: &'static str) -> Items {
     Items::Named(shown.map(|limit| (limit.name.clone(), source(limit))).collect())
 }
 
-/// Of zones that have had handshakes.
-fn tls(out: &mut dyn Visitor, all: &ZoneCounters<'_>) {
-    let (done, failed) = (all.handshakes().get(), all.handshakes_failed().get());
-    let timed_out = all.handshakes_timed_out().get();
-    if done + failed + timed_out > 0 {
+fn tls(out: &mut dyn Visitor, all: &ZoneCounters<'_>, has_tls: bool) {
+    if has_tls {
         object(out, b"ssl", |out| {
-            out.number(b"handshaked", done);
+            out.number(b"handshaked", all.handshakes().get());
             out.number(b"reuses", all.reuses().get());
-            out.number(b"timedout", timed_out);
-            out.number(b"failed", failed);
+            out.number(b"timedout", all.handshakes_timed_out().get());
+            out.number(b"failed", all.handshakes_failed().get());
         });
     }
 }

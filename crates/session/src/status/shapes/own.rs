@@ -95,6 +95,7 @@ fn process(out: &mut dyn Visitor) {
             out.number(b"limit", limit);
         }
     });
+    out.number(b"lost_log_lines", observe::lost_log_lines());
 }
 
 fn workers() -> Vec<Arc<dyn TreeSource>> {

@@ -44,12 +44,12 @@ pub fn plus(address: &[u8]) -> StatusTree {
     tree.add(&[b"http", b"caches"], Items::Named(Vec::new()));
     tree.add(&[b"http", b"limit_conns"], limits(&http, "limit_conn_zone"));
     tree.add(&[b"http", b"limit_reqs"], limits(&http, "limit_req_zone"));
-    tree.add(&[b"http", b"keyvals"], Items::Named(Vec::new()));
+    tree.add(&[b"http", b"keyvals"], keyvals(&http));
     groups(&mut tree, b"http", &http);
     let stream = published(Subsystem::Stream);
     tree.add(&[b"stream", b"server_zones"], zones(&stream.servers, stream_zone));
     tree.add(&[b"stream", b"limit_conns"], limits(&stream, "limit_conn_zone"));
-    tree.add(&[b"stream", b"keyvals"], Items::Named(Vec::new()));
+    tree.add(&[b"stream", b"keyvals"], keyvals(&stream));
     groups(&mut tree, b"stream", &stream);
     tree.add(&[b"resolvers"], resolvers(&http, &stream));
     tree.fields(&[b"ssl"], |out: &mut dyn Visitor| {
@@ -60,6 +60,20 @@ pub fn plus(address: &[u8]) -> StatusTree {
     });
     tree.add(&[b"workers"], Items::List(workers()));
     tree
+}
+
+/// The content of each table.
+fn keyvals(status: &SubsystemStatus) -> Items {
+    let named = status.keyvals.iter().map(|zone| {
+        let table = zone.table();
+        let source = move |out: &mut dyn Visitor| {
+            let entries = table.live_entries(clock::monotonic_ms());
+            entries.for_each(|entry| out.text(&entry.key, &entry.value));
+        };
+        let source: Arc<dyn TreeSource> = Arc::new(source);
+        (zone.name.clone(), source)
+    });
+    Items::Named(named.collect())
 }
 
 fn resolvers(http: &SubsystemStatus, stream: &SubsystemStatus) -> Items {
