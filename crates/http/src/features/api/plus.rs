@@ -3,8 +3,9 @@
 use ::session::status::published;
 use ::session::status::shapes::plus;
 use conf::{Subsystem, Template};
-use metrics::tree::{Items, PathPart, StatusTree, find, only, write_text};
+use metrics::tree::{Items, PathPart, StatusTree, find, only};
 use wire::Method;
+use wire::json::write_text;
 use wire::uri::{Unescape, unescape};
 
 use super::steer;

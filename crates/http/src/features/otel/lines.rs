@@ -4,9 +4,10 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use conf::{Directive, Error, Load, Result, Word, units};
 use fetch::{grpc_tls_transport, tls_transport};
-use net::tls::{ServerTrust, TrustedRoots};
+use net::tls::{ChainRules, ServerTrust, TrustedCertificates, TrustedRoots};
 use session::identity;
 use upstream::ResolverPolicy;
+use upstream::address::Endpoint;
 
 use super::encode::ExportPreamble;
 use super::endpoint::OtelEndpoint;
@@ -21,6 +22,8 @@ const SYSTEM_AUTHORITIES: [&[u8]; 4] = [
     b"/etc/ssl/cert.pem",
     b"/etc/ssl/ca-bundle.pem",
 ];
+/// The most certificates between a collector's and an authority's.
+const CHAIN_DEPTH_MAX: usize = 9;
 const SERVICE_NAME: &[u8] = b"service.name";
 /// Fields that the exporter writes itself.
 const OWN_FIELDS: [&[u8]; 7] = [
@@ -98,7 +101,8 @@ pub(super) fn build(names: ResolverPolicy, load: &mut Load<'_>) -> Result<Option
     let Some(mut exporter) = lines.exporter.take() else { return Ok(None) };
     let Some(mut endpoint) = exporter.endpoint.take() else { return Ok(None) };
     if endpoint.is_secure {
-        let trust = exporter.trust(load)?;
+        let is_name = matches!(endpoint.place, Endpoint::Named { .. });
+        let trust = exporter.trust(is_name, load)?;
         let make = if endpoint.path.is_some() { tls_transport } else { grpc_tls_transport };
         let transport = make(&endpoint.server_name(), trust, None);
         endpoint.transport = Some(transport.map_err(|reason| exporter.from.error(reason))?);
@@ -180,7 +184,9 @@ impl ExporterLines {
         Ok(())
     }
 
-    fn trust(&self, load: &mut Load<'_>) -> Result<ServerTrust> {
+    /// `is_name`: the collector has a name. OpenSSL's rules are for names; those for addresses do
+    /// not accept an authority as a server.
+    fn trust(&self, is_name: bool, load: &mut Load<'_>) -> Result<ServerTrust> {
         let text = match &self.authorities {
             Some(name) => {
                 let path = load.conf_path(name).into_os_string().into_vec();
@@ -198,6 +204,11 @@ impl ExporterLines {
             return Err(self.from.error(message).help("the system has no certificate authorities"));
         };
         let invalid = |error| self.from.error(format!("invalid \"trusted_certificate\": {error}"));
+        if is_name {
+            let trusted = TrustedCertificates::read(&text).map_err(invalid)?;
+            let rules = ChainRules { trusted, revoked: None, depth_max: CHAIN_DEPTH_MAX };
+            return Ok(ServerTrust::Chain(rules));
+        }
         Ok(ServerTrust::Roots(TrustedRoots::read(&text).map_err(invalid)?))
     }
 }
