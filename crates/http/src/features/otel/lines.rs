@@ -184,8 +184,8 @@ impl ExporterLines {
         Ok(())
     }
 
-    /// `is_name`: the collector has a name. OpenSSL's rules are for names; those for addresses do not
-    /// accept an authority as a server.
+    /// `is_name`: the collector has a name. OpenSSL's rules are for names; those for addresses do
+    /// not accept an authority as a server.
     fn trust(&self, is_name: bool, load: &mut Load<'_>) -> Result<ServerTrust> {
         let text = match &self.authorities {
             Some(name) => {
