@@ -23,7 +23,7 @@ use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
-use crate::features::{self, Layers, Scope, otel, ssl, status_zone, upstream};
+use crate::features::{self, Layers, Scope, otel, slow_log, ssl, status_zone, upstream};
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
     ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site,
@@ -343,6 +343,9 @@ impl HttpPlan {
         site.own = std::mem::take(load.own.of());
         site.worker_slots.declare::<BackgroundTasks>();
         site.variables = variables::resolve(load)?;
+        if slow_log::shows_timing(&site.variables, load) {
+            site.servers.iter_mut().for_each(|server| server.timed = true);
+        }
         Ok(site)
     }
 }
@@ -568,8 +571,10 @@ impl Compiler<'_, '_> {
         self.server_names = scope.server.names().into();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
+        let first = self.locations.len();
         let (outer, locations) = self.location(scope, at, Box::default(), Vec::new(), inner)?;
-        Ok(Server { name, outer, locations, reading, tls, http2 })
+        let timed = self.locations[first..].iter().any(|location| location.core.timed);
+        Ok(Server { name, outer, locations, reading, tls, http2, timed })
     }
 
     /// Compiles the inner blocks, then the block itself. `lines` has the names of its directives,

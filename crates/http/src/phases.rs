@@ -20,7 +20,8 @@ use observe::{Level, Text};
 
 use crate::credentials;
 use crate::exchange::{
-    Exchange, FieldName, Filtered, Flow, Jump, JumpArgs, Phase, Reach, Role, Stage, Wait,
+    Exchange, FieldName, Filtered, Flow, Jump, JumpArgs, Phase, Reach, Role, Stage, TimedPhase,
+    Wait,
 };
 use crate::site::{Exclusive, LocationId, Site};
 use crate::{admit, answer, site};
@@ -249,6 +250,7 @@ fn refuse(x: &mut Exchange, status: u16) -> Flow {
     }
     x.log(Level::Info, format_args!("delaying unauthorized request"));
     Flow::wait(move |x| {
+        x.waits_for(TimedPhase::AuthDelay);
         LentFuture::new(async move {
             net::sleep(delay).await;
             answer::with_status(x, status)

@@ -162,6 +162,10 @@ impl SubsystemSite for Site {
         self.listens.iter().map(|listen| (&listen.address, &listen.options)).collect()
     }
 
+    fn upstream_groups(&self) -> &[std::sync::Arc<::upstream::Group>] {
+        &self.groups
+    }
+
     fn start(&self, share: SiteShare, _: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
         Worker::new(share.generation())
     }

@@ -13,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use fields::only;
-pub use json::{JsonPage, write_text};
+pub use json::JsonPage;
 pub use path::{PathPart, find};
 
 /// What a reader is told of an item.

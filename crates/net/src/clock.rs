@@ -89,6 +89,12 @@ pub(crate) fn next_ms() -> u64 {
     CLOCK.with(Clock::next_ms)
 }
 
+/// What [`now_ms`] is at this time of the system's monotonic clock.
+pub(crate) fn elapsed_ms(monotonic_ns: u64) -> u64 {
+    let started_ns = CLOCK.with(|clock| clock.started_ns);
+    monotonic_ns.saturating_sub(started_ns) / 1_000_000
+}
+
 /// The time of the system's monotonic clock when this clock is at `elapsed_ms`.
 pub(crate) fn monotonic_of(elapsed_ms: u64) -> Duration {
     let started_ns = CLOCK.with(|clock| clock.started_ns);

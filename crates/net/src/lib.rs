@@ -65,8 +65,8 @@ pub use connection_tracker::ConnectionTracker;
 pub use datagram::{Datagram, Datagrams};
 pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
 pub use event_loop::{
-    Task, at_turn_end, defer, has_share, on_turn, poll_share, spawn, spawn_if_running, spend,
-    yield_now,
+    Task, arrived_ms, at_turn_end, defer, deferrals, has_share, on_turn, poll_share, spawn,
+    spawn_if_running, spend, yield_now,
 };
 pub use idle_set::IdleSet;
 pub use lent_future::LentFuture;

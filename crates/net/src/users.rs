@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 
 /// The user and group that a process runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,19 @@ pub struct ProcessIdentity {
 
 /// Maximum size of an entry in the user database: a group's entry lists all its members.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
+
+/// The process at the other end of a Unix socket, when it connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketPeer {
+    pub user: u32,
+    pub process: i32,
+}
+
+/// Who is at the other end of a Unix socket.
+pub fn peer(socket: BorrowedFd<'_>) -> Option<SocketPeer> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    Some(SocketPeer { user: peer.uid.as_raw(), process: peer.pid.as_raw_nonzero().get() })
+}
 
 /// The ids of a user and of its primary group; `None`: there is no such user.
 pub fn user(name: &[u8]) -> io::Result<Option<(u32, u32)>> {

@@ -9,6 +9,7 @@ mod message;
 mod tags;
 mod value;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -236,8 +237,33 @@ pub fn set_main_log(log: Arc<ErrorLog>) {
     *MAIN.write().unwrap_or_else(PoisonError::into_inner) = Some(log);
 }
 
+/// The most lines that are copied.
+const COPIED_LINES_MAX: usize = 1000;
+
+thread_local! {
+    static COPIES: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Copies what this thread writes to the main log, from the level `notice` up, until
+/// [`take_copies`].
+pub fn begin_copies() {
+    COPIES.set(Some(Vec::new()));
+}
+
+/// The lines that were copied, each with its level and without its time.
+pub fn take_copies() -> Vec<String> {
+    COPIES.take().unwrap_or_default()
+}
+
 /// Writes to the main log.
 pub fn log(level: Level, message: fmt::Arguments<'_>) {
+    if level <= Level::Notice {
+        COPIES.with_borrow_mut(|copies| {
+            if let Some(lines) = copies.as_mut().filter(|lines| lines.len() < COPIED_LINES_MAX) {
+                lines.push(format!("[{}] {message}", level.name()));
+            }
+        });
+    }
     main_log().write(level, MessageSource::default(), message, |_| ());
 }
 

@@ -23,7 +23,7 @@ pub use connection_number::connection_number;
 pub use errno::Errno;
 pub use error_log::{
     ErrorLog, ErrorLogTags, KeptContext, MainLog, MainLogTags, MessageContext, MessageSource,
-    copies_to_stderr, log, main_log, set_main_log, stderr_copies, tell,
+    begin_copies, copies_to_stderr, log, main_log, set_main_log, stderr_copies, take_copies, tell,
 };
 pub use files::{LogFile, LogFiles, LogOpenError, append_to};
 pub use json::{is_plain_json, json_text};

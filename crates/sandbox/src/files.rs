@@ -21,7 +21,7 @@ const WRITTEN: [&str; 6] = [
 
 /// Lines of the main file that a copy must not contain; without `working_directory` it writes no
 /// core files elsewhere.
-const DROPPED: [&str; 3] = ["daemon", "pid", "working_directory"];
+const DROPPED: [&str; 4] = ["control_socket", "daemon", "pid", "working_directory"];
 
 /// The directives with which requests change files of the site.
 const STORES: [&str; 5] =

@@ -57,6 +57,8 @@ pub struct Client {
     /// Whether it sends plaintext to a port for TLS.
     pub is_plain_by_mistake: Cell<bool>,
     pub tls: OnceCell<Arc<TlsDetails>>,
+    /// How long its TLS handshake took.
+    pub handshake_ms: Cell<u32>,
     /// The client of the connection, if that is a trusted proxy speaking for this client.
     pub behind: Option<Rc<Client>>,
     /// The address of `peer`, without its port, as text.
@@ -82,6 +84,7 @@ impl Client {
             is_secure: Cell::new(false),
             is_plain_by_mistake: Cell::new(false),
             tls: OnceCell::new(),
+            handshake_ms: Cell::new(0),
             behind: None,
             address: AddressText::of(peer),
         }
@@ -159,6 +162,7 @@ impl Client {
             is_secure: self.is_secure.clone(),
             is_plain_by_mistake: self.is_plain_by_mistake.clone(),
             tls: self.tls.clone(),
+            handshake_ms: self.handshake_ms.clone(),
             behind: Some(self.clone()),
             address: AddressText::of(Some(peer)),
         }

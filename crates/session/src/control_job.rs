@@ -10,8 +10,10 @@
 //! The invariant: a job gets a configuration before any worker does.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ::upstream::Group;
 use zones::Zones;
 
 /// How long all jobs together may take to finish, before the process ends without them.
@@ -25,6 +27,11 @@ pub trait ControlJob<S> {
     ///
     /// `zones` is the state that the configurations share.
     fn adopt(&mut self, site: &S, zones: &Zones);
+
+    /// The servers of a group were changed at run time.
+    fn changed(&mut self, group: &Arc<Group>) {
+        let _ = group;
+    }
 
     /// The workers have been told to end, and the process will end with their last sessions. Called
     /// once. Another process may serve already, and run the same jobs. A job that the last sessions

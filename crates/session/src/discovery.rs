@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::upstream::Discovery;
+use ::upstream::{Discovery, Group};
 use zones::Zones;
 
 use crate::control_job::ControlJob;
@@ -15,6 +15,10 @@ pub struct NameDiscovery(Discovery);
 impl<C: Configuration> ControlJob<Arc<C>> for NameDiscovery {
     fn adopt(&mut self, site: &Arc<C>, _: &Zones) {
         self.0 = Discovery::of(site.groups());
+    }
+
+    fn changed(&mut self, group: &Arc<Group>) {
+        self.0.changed(group);
     }
 
     /// Remaining sessions may still choose servers.

@@ -36,6 +36,7 @@ pub mod server_names;
 mod session;
 pub mod split_clients;
 pub mod status;
+pub mod steering;
 mod subsystem;
 pub mod table;
 mod trusted;

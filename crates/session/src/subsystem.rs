@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use ::upstream::Group;
 use net::{Accepted, Address, ConnectionPermit, SocketOptions};
 
 use crate::generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
@@ -23,6 +24,8 @@ pub trait SubsystemSite: Any + Send + Sync {
     fn block(&self) -> &'static str;
     /// Its listening sockets, in the order of [`Configuration::listens`].
     fn sockets(&self) -> Vec<(&Address, &SocketOptions)>;
+    /// The groups of upstream servers.
+    fn upstream_groups(&self) -> &[Arc<Group>];
     /// Starts to serve it in this worker. `targets` are the sockets of all subsystems.
     fn start(&self, share: SiteShare, targets: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker>;
 }

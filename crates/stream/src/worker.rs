@@ -198,6 +198,10 @@ impl SubsystemSite for StreamSite {
         self.listens.iter().map(|listen| (&listen.address, &listen.options)).collect()
     }
 
+    fn upstream_groups(&self) -> &[std::sync::Arc<::upstream::Group>] {
+        &self.groups
+    }
+
     fn start(&self, share: SiteShare, targets: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
         Rc::new(StreamWorker::with_targets(share.generation(), targets))
     }

@@ -31,9 +31,14 @@ impl Attempt {
         self.tries += 1;
     }
 
+    /// Whether the group's servers have changed since the last choice.
+    pub(crate) fn is_outdated(&self, peers: &Peers) -> bool {
+        self.begun && self.version != peers.version
+    }
+
     /// Continues, or starts again if the group's servers have changed.
     pub(crate) fn resume(&mut self, peers: &Peers) {
-        if self.begun && self.version == peers.version {
+        if self.begun && !self.is_outdated(peers) {
             return;
         }
         let tries = if self.begun { self.tries.min(peers.tries()) } else { peers.tries() };

@@ -59,7 +59,7 @@ impl Group {
         let shown = |(at, server): (usize, &Arc<Server>)| GroupServer {
             server: server.clone(),
             is_backup: at >= primaries,
-            id: at as u64,
+            id: server.id(),
         };
         peers.iter().enumerate().map(shown).collect()
     }
@@ -93,8 +93,8 @@ impl Server {
         match condition {
             ServerCondition::Up => None,
             ServerCondition::Busy => Some("it has as many requests as it may have".into()),
-            ServerCondition::Down => Some("the configuration has \"down\"".into()),
-            ServerCondition::Draining => Some("the configuration has \"drain\"".into()),
+            ServerCondition::Down => Some("it is set to \"down\"".into()),
+            ServerCondition::Draining => Some("it is set to \"drain\"".into()),
             ServerCondition::Unavailable => {
                 let s = if self.fails() == 1 { "" } else { "s" };
                 Some(format!("{} failed request{s} in a row", self.fails()))

@@ -5,6 +5,7 @@
 //! until it adopts the next. The addresses found reach the workers through the groups, which they
 //! share. The limits of groups take effect at that time, too.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 
@@ -22,30 +23,58 @@ const RETRY_MS: u64 = 5000;
 /// Lookups under way; they end when this is dropped.
 #[derive(Default)]
 pub struct Discovery {
-    tasks: Vec<Task>,
+    groups: Vec<GroupLookups>,
+}
+
+/// The lookups of one group, by the ids of its lines.
+struct GroupLookups {
+    group: Weak<Group>,
+    tasks: HashMap<u64, Task>,
 }
 
 impl Discovery {
     /// Begins to look up the names of these groups. Call it once for each configuration.
     pub fn of<'a>(groups: impl IntoIterator<Item = &'a Arc<Group>>) -> Self {
-        let mut discovery = Self::default();
-        for group in groups {
+        let groups = groups.into_iter().map(|group| {
             group.apply_limits();
-            for (line, lookup) in group.lookups() {
-                discovery.tasks.extend(begin(group, line, lookup));
+            let mut lookups = GroupLookups { group: Arc::downgrade(group), tasks: HashMap::new() };
+            lookups.renew(group);
+            lookups
+        });
+        Self { groups: groups.collect() }
+    }
+
+    /// Begins and ends lookups after the servers of a group were changed.
+    pub fn changed(&mut self, group: &Arc<Group>) {
+        let is_of = |lookups: &&mut GroupLookups| lookups.group.as_ptr() == Arc::as_ptr(group);
+        if let Some(lookups) = self.groups.iter_mut().find(is_of) {
+            lookups.renew(group);
+        }
+    }
+}
+
+impl GroupLookups {
+    fn renew(&mut self, group: &Arc<Group>) {
+        let wanted = group.lookups();
+        let gone = |id: &u64, _: &mut Task| !wanted.iter().any(|(wanted, _)| wanted == id);
+        self.tasks.extract_if(gone).for_each(|(_, task)| task.stop());
+        for (line, lookup) in wanted {
+            if !self.tasks.contains_key(&line)
+                && let Some(task) = begin(group, line, lookup)
+            {
+                self.tasks.insert(line, task);
             }
         }
-        discovery
     }
 }
 
-impl Drop for Discovery {
+impl Drop for GroupLookups {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(Task::stop);
+        self.tasks.values().for_each(Task::stop);
     }
 }
 
-fn begin(group: &Arc<Group>, line: usize, lookup: LineLookup) -> Option<Task> {
+fn begin(group: &Arc<Group>, line: u64, lookup: LineLookup) -> Option<Task> {
     let group = Arc::downgrade(group);
     match lookup {
         LineLookup::None => None,
@@ -62,7 +91,7 @@ fn begin(group: &Arc<Group>, line: usize, lookup: LineLookup) -> Option<Task> {
 }
 
 /// Looks the name up with the system's resolver until that succeeds.
-async fn find(group: Weak<Group>, line: usize, place: Endpoint) {
+async fn find(group: Weak<Group>, line: u64, place: Endpoint) {
     loop {
         let timer = Timer::new();
         timer.set(RETRY_MS);

@@ -5,11 +5,15 @@
 //! are returned. Deliberately absent: the protocols spoken with servers.
 
 pub mod address;
+pub mod api;
 mod attempt;
 mod balance;
 mod condition;
 mod counters;
 mod discovery;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod group;
 pub mod health;
 mod lease;
@@ -23,6 +27,7 @@ pub mod pool;
 mod random;
 pub mod resolver;
 mod resolver_policy;
+pub mod roster;
 mod server;
 mod server_state;
 pub mod settings;

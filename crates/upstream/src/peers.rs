@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::random::XorShift;
 use crate::server::{Server, ServerStatus};
+use crate::server_state::ServerState;
 
-/// All servers. They change only if names are resolved at run time.
+/// All servers. They change if names are resolved at run time, and by requests to the API.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     /// Changes with the servers, which makes the positions in an attempt invalid.
@@ -80,14 +81,15 @@ impl Peers {
 
 impl Tier {
     fn replace(&mut self, servers: &[Arc<Server>]) {
-        let mut weights: HashMap<*const Server, i64> = HashMap::new();
+        // A server whose parameters changed is another one with the same state.
+        let mut weights: HashMap<*const ServerState, i64> = HashMap::new();
         for peer in &self.peers {
-            weights.insert(Arc::as_ptr(&peer.server), peer.current_weight);
+            weights.insert(Arc::as_ptr(&peer.server.state), peer.current_weight);
         }
         let mut first: HashMap<&[u8], u32> = HashMap::new();
         self.peers.clear();
         for (at, server) in servers.iter().enumerate() {
-            let current_weight = weights.get(&Arc::as_ptr(server)).copied().unwrap_or(0);
+            let current_weight = weights.get(&Arc::as_ptr(&server.state)).copied().unwrap_or(0);
             let kin = *first.entry(server.text()).or_insert(at as u32);
             self.peers.push(RotationPeer { server: server.clone(), current_weight, kin });
         }

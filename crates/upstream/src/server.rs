@@ -7,6 +7,8 @@ use metrics::Metric;
 use net::Address;
 
 use crate::counters::ServerCounts;
+use crate::limit::ServerSlots;
+use crate::pool::Handoff;
 use crate::server_state::{FailurePolicy, ServerState};
 use crate::waiting::LimitedServer;
 
@@ -19,13 +21,17 @@ pub struct Server {
     pub(crate) name: Box<[u8]>,
     pub(crate) terms: ServerTerms,
     pub(crate) state: Arc<ServerState>,
+    /// Its number in the group, which no other server of the group ever has.
+    pub(crate) id: u64,
+    /// How many servers of the group before it had its address.
+    pub(crate) twin: u32,
     sid: OnceLock<Box<[u8]>>,
     /// The limit on its requests in progress, if it has one.
     pub(crate) limited: Option<LimitedServer>,
 }
 
 /// The parameters of a `server` line, the same for all its addresses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerTerms {
     /// The address as written in the configuration, with its port.
     pub text: Arc<[u8]>,
@@ -63,7 +69,13 @@ impl ServerTerms {
 impl Server {
     pub(crate) fn new(address: Address, terms: ServerTerms, state: Arc<ServerState>) -> Self {
         let name = address.to_string().into_bytes().into();
-        Self { address, name, terms, state, sid: OnceLock::new(), limited: None }
+        let (sid, limited) = (OnceLock::new(), None);
+        Self { address, name, terms, state, id: 0, twin: 0, sid, limited }
+    }
+
+    /// Its number in the group, as the API shows it.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     pub fn address(&self) -> &Address {
@@ -146,6 +158,22 @@ impl Server {
     /// Whether it has as many requests as it may have.
     pub(crate) fn is_full(&self) -> bool {
         self.limited.as_ref().is_some_and(|limited| limited.slots.is_full())
+    }
+
+    /// What requests of the group wait for; `None`: they cannot wait for it.
+    pub(crate) fn queue_key(&self) -> Option<*const ServerSlots<Handoff>> {
+        let limited = self.limited.as_ref().filter(|_| self.is_usable(false))?;
+        Some(Arc::as_ptr(&limited.slots))
+    }
+
+    /// Its part in a limit, if it has one.
+    pub(crate) fn limit_key(&self) -> Option<(*const ServerSlots<Handoff>, u32)> {
+        Some((Arc::as_ptr(&self.limited.as_ref()?.slots), self.twin))
+    }
+
+    /// Ends its part in the limit, because the group no longer has it.
+    pub(crate) fn leave_limit(&self) {
+        self.limited.iter().for_each(LimitedServer::leave);
     }
 
     /// Applies this configuration's limit.

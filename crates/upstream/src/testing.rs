@@ -32,8 +32,28 @@ pub(crate) fn load_of(
     name: &str,
     lines: &str,
 ) -> Result<(Arc<Group>, Vec<String>), String> {
+    load_from(Files::default(), subsystem, name, lines)
+}
+
+/// The group of an `upstream` block with `state /state`, whose file has this text.
+pub(crate) fn load_state(state: Option<&str>, lines: &str) -> Result<Arc<Group>, String> {
+    let files = Files::default();
+    let files = match state {
+        Some(text) => files.with("/state", text),
+        None => files,
+    };
+    let lines = format!("state /state; {lines}");
+    load_from(files, Subsystem::Http, "state", &lines).map(|(group, _)| group)
+}
+
+fn load_from(
+    files: Files,
+    subsystem: Subsystem,
+    name: &str,
+    lines: &str,
+) -> Result<(Arc<Group>, Vec<String>), String> {
     let text = format!("upstream {name} {{ {lines} }}");
-    let mut files = Files::default().with("/nginx.conf", text);
+    let mut files = files.with("/nginx.conf", text);
     let (_, tree) = conf::parse(b"/nginx.conf", b"/", None, &mut files).into_result();
     let tree = tree.map_err(|error| error.message)?;
     let mut load = Load::new(&mut files, Path::new("/"), Path::new("/"));

@@ -37,7 +37,10 @@ pub fn on(wrong: &UsageError) -> Option<String> {
                 None => return Some("-s takes stop, quit, reopen or reload".into()),
             }
         }
-        UsageError::Missing { .. } | UsageError::Port(_) | UsageError::Untested => return None,
+        UsageError::Missing { .. }
+        | UsageError::Port(_)
+        | UsageError::Listen(_)
+        | UsageError::Untested => return None,
     };
     Some(suggest::did_you_mean(&meant))
 }

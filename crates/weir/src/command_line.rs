@@ -34,6 +34,8 @@ pub struct CommandLine {
     pub directives: Option<OsString>,
     /// `-s`
     pub signal: Option<SignalRequest>,
+    /// `-l`: the path of the control socket.
+    pub control_socket: Option<OsString>,
 }
 
 /// The request that `-s` sends to a running master.
@@ -70,6 +72,8 @@ pub enum UsageError {
     Signal(String),
     /// The value of `--port` is not a port.
     Port(String),
+    /// The value of `-l` is not `unix:` and a path.
+    Listen(String),
     /// `--strict` without `-t`.
     Untested,
 }
@@ -160,6 +164,10 @@ impl CommandLine {
             b'e' => self.error_log = Some(value),
             b'c' => self.conf = Some(value),
             b'g' => self.directives = Some(value),
+            b'l' => match value.as_bytes().strip_prefix(b"unix:").filter(|path| !path.is_empty()) {
+                Some(path) => self.control_socket = Some(OsStr::from_bytes(path).to_owned()),
+                None => return Err(UsageError::Listen(shown(value.as_bytes()))),
+            },
             _ => self.signal = Some(SignalRequest::parse(&value)?),
         }
         Ok(())
@@ -180,6 +188,7 @@ fn needs(letter: u8) -> Option<&'static str> {
         b'p' => Some("directory name"),
         b'e' | b'c' => Some("file name"),
         b'g' | b's' => Some("parameter"),
+        b'l' => Some("socket"),
         _ => None,
     }
 }
@@ -193,6 +202,7 @@ impl UsageError {
             Self::Option(word) | Self::Word { word, .. } => format!("invalid option: \"{word}\""),
             Self::Missing { option, what } => format!("option \"{option}\" requires {what}"),
             Self::Signal(word) => format!("invalid option: \"-s {word}\""),
+            Self::Listen(word) => format!("invalid control socket \"{word}\", use unix:PATH"),
             Self::Port(word) => format!("invalid port \"{word}\""),
             Self::Untested => "option \"--strict\" requires -t".into(),
         }
@@ -240,6 +250,11 @@ mod tests {
         assert_eq!(line.prefix, Some("/srv".into()));
         assert_eq!(line.conf, Some("x.conf".into()));
         assert_eq!(line.directives, Some("daemon".into()));
+        let line = parse("-l unix:/run/weir.sock").unwrap();
+        assert_eq!(line.control_socket, Some("/run/weir.sock".into()));
+        for wrong in ["-l /run/weir.sock", "-lunix:", "-l 127.0.0.1:80"] {
+            assert!(matches!(parse(wrong), Err(UsageError::Listen(_))), "{wrong}");
+        }
         assert_eq!(parse("-tc a.conf").unwrap().conf, Some("a.conf".into()));
     }
 

@@ -32,6 +32,8 @@ pub struct ConfigSnapshot {
     pub logs: u32,
     /// The addresses to listen on.
     pub slots: Vec<SlotEntry>,
+    /// The changes of groups since it was read, as bytes.
+    pub changes: Vec<Box<[u8]>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +82,8 @@ impl ConfigSnapshot {
             string(&mut out, &address_text(address));
             number(&mut out, (*sockets).into());
         }
+        number(&mut out, self.changes.len() as u64);
+        self.changes.iter().for_each(|change| string(&mut out, change));
         out
     }
 
@@ -105,7 +109,9 @@ impl ConfigSnapshot {
         };
         let (logs, count) = (input.id()?, input.number()?);
         let slots = (0..count).map(|_| input.slot()).collect::<Option<_>>()?;
-        Some(Self { number, origin, recording, identity, logs, slots })
+        let count = input.number()?;
+        let changes = (0..count).map(|_| input.string()).collect::<Option<_>>()?;
+        Some(Self { number, origin, recording, identity, logs, slots, changes })
     }
 }
 
@@ -282,6 +288,7 @@ mod tests {
                 entry(4, Address::Unix("/run/a.sock".into()), 1),
                 entry(5, Address::Udp("[::]:53".parse().unwrap()), 2),
             ],
+            changes: vec![b"change"[..].into(), Box::default()],
         }
     }
 

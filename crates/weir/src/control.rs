@@ -12,6 +12,7 @@ use net::{MailboxSender, Timer, listening};
 use observe::{Errno, LogFiles};
 use session::status::{Program, ProgramFacts};
 use session::{ControlJobs, JOBS_FINISH_MAX};
+use upstream::roster::GroupChange;
 use zones::Zones;
 
 use crate::acceptor::AcceptLimits;
@@ -108,6 +109,22 @@ impl Control {
         // Returns the memory that reading the configuration needed.
         net::memory::give_back();
         Ok(())
+    }
+
+    /// Makes a change in every generation that serves, the newest last.
+    pub fn change(&mut self, change: &GroupChange) {
+        for (number, sites) in &self.sites {
+            let is_newest = *number == self.number;
+            let Some(group) = sites.group(change.subsystem, &change.group) else { continue };
+            if group.change(&change.operation, is_newest) && is_newest {
+                self.jobs.iter_mut().for_each(|job| job.changed(group));
+            }
+        }
+    }
+
+    /// The newest generation's sites.
+    pub fn sites(&self) -> Option<&Sites> {
+        self.sites.get(&self.number)
     }
 
     pub fn workers(&self) -> &Workers {

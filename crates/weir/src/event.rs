@@ -7,8 +7,11 @@ use net::signals::{
     SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals,
 };
 
+use session::steering::SteeringCall;
+
 use crate::ipc::Message;
 use crate::log::{alert, notice};
+use crate::steering::StoredState;
 
 pub enum Event {
     Signal(Signal),
@@ -21,6 +24,12 @@ pub enum Event {
     CutBefore(u64),
     /// The addresses of a configuration are to be tried again.
     TryAgain,
+    /// A request of the API, received by a worker.
+    Asked(SteeringCall),
+    /// A request at the control socket of a process without a master.
+    Called(SteeringCall),
+    /// The state files are written, or could not be.
+    Stored(Vec<StoredState>),
     /// The timeout of a graceful end is over.
     Stop,
 }

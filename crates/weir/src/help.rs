@@ -70,6 +70,7 @@ Options:
                   (default: the directory of the file given with -c)
   -e FILE         set the error log file (default: {log})
   -g DIRECTIVES   set global directives outside the configuration file
+  -l unix:PATH    answer \"weir ctl\" and requests of the API at this socket
   --lenient       start without directives that this version does not support
                   (like \"lenient on;\" or WEIR_LENIENT=1; \"weir check\" lists them)
   --port NUMBER   serve the built-in configuration on this port (default: 8080)

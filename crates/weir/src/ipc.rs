@@ -1,12 +1,12 @@
 //! Messages between the master and the worker process: bytes and descriptors.
 //!
-//! A message has a kind, a number, and any number of descriptors, split over as many packets as
-//! necessary. Bulk data is one descriptor of a sealed file.
+//! A message has a kind, a number, and any number of bytes and descriptors, split over as many
+//! packets as necessary. Bulk data is one descriptor of a sealed file.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use net::channel::{Channel, DESCRIPTORS_MAX};
+use net::channel::{Channel, DESCRIPTORS_MAX, MESSAGE_BYTES_MAX};
 
 /// The kind of a message. Orders come from the master, reports from the worker process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,61 +23,78 @@ pub enum MessageKind {
     Serving,
     /// Report: it cannot be served.
     Refused,
+    /// A change of a group of servers; its number is that of the change.
+    Change,
+    /// Report: the changes up to that number were made.
+    Changed,
+    /// Report: a request of the API, to be answered under that number.
+    Ask,
+    /// The answer to a request.
+    Answer,
 }
 
 /// A message of any length with descriptors.
 #[derive(Debug)]
 pub struct Message {
     pub kind: MessageKind,
-    /// The number of a generation.
+    /// The number of a generation, or of what the kind says.
     pub number: u64,
+    pub bytes: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Message {
     pub fn new(kind: MessageKind, number: u64) -> Self {
-        Self { kind, number, descriptors: Vec::new() }
+        Self { kind, number, bytes: Vec::new(), descriptors: Vec::new() }
     }
 
     /// Sends it, in as many packets as necessary.
     pub async fn send(&self, channel: &Channel) -> io::Result<()> {
         let mut batches = self.descriptors.chunks(DESCRIPTORS_MAX);
-        let mut batch = batches.next().unwrap_or_default();
-        loop {
-            let rest = batches.len() as u64;
+        let mut parts = self.bytes.chunks(PART_BYTES_MAX);
+        let packets = batches.len().max(parts.len()).max(1) as u64;
+        for rest in (0..packets).rev() {
             let head = [&[self.kind as u8][..], &self.number.to_le_bytes(), &rest.to_le_bytes()];
+            let packet = [&head.concat(), parts.next().unwrap_or_default()].concat();
+            let batch = batches.next().unwrap_or_default();
             let borrowed: Vec<_> = batch.iter().map(AsFd::as_fd).collect();
-            channel.send(&head.concat(), &borrowed).await?;
-            match batches.next() {
-                Some(next) => batch = next,
-                None => return Ok(()),
-            }
+            channel.send(&packet, &borrowed).await?;
         }
+        Ok(())
     }
 
     /// Receives a message; `None` if the other end is gone.
     pub async fn receive(channel: &Channel) -> io::Result<Option<Self>> {
-        let mut descriptors = Vec::new();
+        let (mut bytes, mut descriptors) = (Vec::new(), Vec::new());
         while let Some(message) = channel.receive().await? {
             let (kind, number, rest) = read_head(&message.bytes)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "invalid message"))?;
+            bytes.extend_from_slice(&message.bytes[HEAD_BYTES..]);
             descriptors.extend(message.descriptors);
             if rest == 0 {
-                return Ok(Some(Self { kind, number, descriptors }));
+                return Ok(Some(Self { kind, number, bytes, descriptors }));
             }
         }
         Ok(None)
     }
 }
 
+/// A kind, and two numbers.
+const HEAD_BYTES: usize = 17;
+const PART_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
+
 fn read_head(bytes: &[u8]) -> Option<(MessageKind, u64, u64)> {
-    const KINDS: [MessageKind; 6] = [
+    const KINDS: [MessageKind; 10] = [
         MessageKind::Serve,
         MessageKind::Reopen,
         MessageKind::Quit,
         MessageKind::Terminate,
         MessageKind::Serving,
         MessageKind::Refused,
+        MessageKind::Change,
+        MessageKind::Changed,
+        MessageKind::Ask,
+        MessageKind::Answer,
     ];
     let (kind, rest) = bytes.split_first()?;
     let (number, rest) = rest.split_first_chunk()?;
@@ -91,19 +108,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_descriptors_are_one_message() {
+    fn many_bytes_and_descriptors_are_one_message() {
         net::run(async {
             let (near, far) = net::channel::pair().unwrap();
             let (near, far) = (Channel::new(near).unwrap(), Channel::new(far).unwrap());
             let file = net::channel::sealed(b"x").unwrap();
             let descriptors = (0..DESCRIPTORS_MAX + 1).map(|_| file.try_clone().unwrap()).collect();
-            let sent = Message { kind: MessageKind::Serve, number: 3, descriptors };
+            let bytes = vec![7; PART_BYTES_MAX * 2 + 1];
+            let sent = Message { kind: MessageKind::Serve, number: 3, bytes, descriptors };
             sent.send(&near).await.unwrap();
             Message::new(MessageKind::Quit, 0).send(&near).await.unwrap();
             drop(near);
             let first = Message::receive(&far).await.unwrap().unwrap();
             assert_eq!((first.kind, first.number), (MessageKind::Serve, 3));
             assert_eq!(first.descriptors.len(), DESCRIPTORS_MAX + 1);
+            assert_eq!(first.bytes, sent.bytes);
             let second = Message::receive(&far).await.unwrap().unwrap();
             assert_eq!((second.kind, second.descriptors.len()), (MessageKind::Quit, 0));
             assert!(Message::receive(&far).await.unwrap().is_none());

@@ -18,6 +18,8 @@ mod command_line;
 mod config_origin;
 mod config_snapshot;
 mod control;
+mod control_socket;
+mod ctl;
 mod defaults;
 mod embedded;
 mod event;
@@ -40,6 +42,7 @@ mod shared_limits;
 mod single;
 mod sockets;
 mod start;
+mod steering;
 mod subcommand;
 mod subsystems;
 mod top;
@@ -48,6 +51,7 @@ mod version;
 mod worker_process;
 mod workers;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use arguments::Arguments;
@@ -120,5 +124,8 @@ fn run(command: &CommandLine, arguments: &Arguments) -> Result<(), Reported> {
         embedded::next_steps(port, &program)
     });
     let inherited = sockets;
-    start::run(ServerStart { origin, arguments, inherited, limits, greeting, warn: true })
+    let control_socket = command.control_socket.as_ref().map(PathBuf::from);
+    let start =
+        ServerStart { origin, arguments, inherited, limits, greeting, control_socket, warn: true };
+    start::run(start)
 }

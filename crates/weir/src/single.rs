@@ -6,14 +6,19 @@ use std::time::Duration;
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::Errno;
+use session::steering::{self, SteeringCall};
 
 use crate::config_origin::ConfigOrigin;
 use crate::control::Control;
+use crate::control_socket::{ControlPlace, ControlSocket, replies};
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
 use crate::messages::Reported;
 use crate::sockets::{ListenSockets, PAUSE, Prepared, TRIES_MAX};
+use crate::steering::{
+    AcceptedWhat, Rosters, StateWrite, Steering, StoredState, catch_up, listing, refusal, write_all,
+};
 use crate::{pid_file, ready};
 
 /// How long workers may take to flush their logs when told to stop.
@@ -25,18 +30,26 @@ pub fn run(
     loaded: LoadedConfig,
     mut sockets: ListenSockets,
     signals: Signals,
+    control: ControlPlace,
 ) -> Result<(), Reported> {
     ready::set_limits(&loaded.settings);
     let pid = loaded.settings.pid.clone();
     let served = net::run(async move {
         let (events, mailbox) = net::mailbox();
         from_signals(signals, &events, Event::Signal);
+        let asks = events.clone();
+        steering::pass_on_by(move |call| asks.send(Event::Asked(call)));
+        let serve = |place| ControlSocket::serve(place, &events, Event::Called);
+        let _socket = control.open.and_then(serve);
         sockets.keep(&loaded.sites.listens());
         let slots = sockets.entries(&loaded.sites.listens(), |_| true);
         let copies = sockets.copies(&slots);
         let pid = loaded.settings.pid.clone();
         let control = Control::start(1, loaded, &slots, copies, &events)?;
-        Single { origin, control, sockets, events, pid, opening: None }.serve(mailbox).await;
+        let (rosters, steering) = (Rosters::default(), Steering::default());
+        let single =
+            Single { origin, control, sockets, events, pid, opening: None, rosters, steering };
+        single.serve(mailbox).await;
         Ok(())
     });
     let served = served.unwrap_or_else(|error| {
@@ -54,6 +67,9 @@ struct Single {
     pid: PathBuf,
     /// A configuration that waits for an address, and the number of tries left.
     opening: Option<(LoadedConfig, u32)>,
+    /// The changes of groups since the configuration was read.
+    rosters: Rosters,
+    steering: Steering,
 }
 
 impl Single {
@@ -64,6 +80,9 @@ impl Single {
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::TryAgain => self.try_again(),
+                Event::Called(call) => self.called(call),
+                Event::Asked(call) => self.steer(call),
+                Event::Stored(stored) => self.state_stored(&stored),
                 Event::WorkerLeft if !self.control.worker_left() => {}
                 Event::WorkerLeft | Event::Stop | Event::Message(_) => break,
             }
@@ -101,6 +120,66 @@ impl Single {
         }
     }
 
+    /// Answers a request at the control socket.
+    fn called(&mut self, mut call: SteeringCall) {
+        let number = self.control.number();
+        let path = call.request.path.clone();
+        let reply = match (&*call.request.method, &*path) {
+            (b"GET" | b"HEAD", b"/ready") => replies::readiness(true, number),
+            (b"GET" | b"HEAD", b"/upstreams") => {
+                let listing = self.control.sites().map(|sites| listing(sites, &self.rosters));
+                replies::json(200, listing.unwrap_or_default())
+            }
+            (b"POST", b"/reload") if !self.origin.is_trial => {
+                observe::begin_copies();
+                notice!("reconfiguring, by {}", String::from_utf8_lossy(&call.request.who));
+                let is_done = self.reload().is_ok() && self.opening.is_none();
+                replies::reloaded(is_done, self.control.number(), &observe::take_copies())
+            }
+            _ => match replies::api_path(&path) {
+                Ok(rest) => {
+                    call.request.path = rest.into();
+                    return self.steer(call);
+                }
+                Err(refused) => refusal(&refused, &call.request),
+            },
+        };
+        call.reply.send(reply);
+    }
+
+    /// Takes a request of the API.
+    fn steer(&mut self, call: SteeringCall) {
+        if let Some(sites) = self.control.sites() {
+            let writes = self.steering.call(call, sites, &self.rosters);
+            self.store(writes);
+        }
+    }
+
+    fn store(&self, writes: Option<Vec<StateWrite>>) {
+        let Some(writes) = writes else { return };
+        let events = self.events.clone();
+        net::spawn(async move { events.send(Event::Stored(write_all(writes).await)) });
+    }
+
+    fn state_stored(&mut self, stored: &[StoredState]) {
+        for change in self.steering.stored(stored) {
+            change.log();
+            for what in &change.whats {
+                if let Some(sites) = self.control.sites() {
+                    self.rosters.apply(what, sites);
+                }
+                if let AcceptedWhat::Servers(change) = what {
+                    self.control.change(change);
+                }
+            }
+            change.answer(0);
+        }
+        if let Some(sites) = self.control.sites() {
+            let writes = self.steering.next(sites, &self.rosters);
+            self.store(writes);
+        }
+    }
+
     fn reload(&mut self) -> Result<(), Reported> {
         if self.opening.take().is_some() {
             self.sockets.roll_back();
@@ -135,6 +214,9 @@ impl Single {
 
     fn replace(&mut self, loaded: LoadedConfig) -> Result<(), Reported> {
         let sites = loaded.sites.clone();
+        let before = self.control.sites().cloned().unwrap_or_default();
+        let rosters = self.rosters.carried_over(&before, &sites);
+        catch_up(&rosters.changes(), &sites);
         let (wanted, pid) = (sites.listens(), loaded.settings.pid.clone());
         if pid != self.pid {
             pid_file::write(&pid, &self.origin.defaults)?;
@@ -147,6 +229,10 @@ impl Single {
         if gone != self.pid {
             pid_file::remove(&gone);
         }
-        served.inspect(|()| self.sockets.keep(&wanted))
+        if served.is_ok() {
+            self.sockets.keep(&wanted);
+            self.rosters = rosters;
+        }
+        served
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 use std::sync::Arc;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use conf::Recorder;
 use net::listening::{self, ListenError as OpenAddressError};
@@ -17,6 +17,7 @@ use zones::Zones;
 use crate::arguments::Arguments;
 use crate::command_line::{CommandLine, SignalRequest};
 use crate::config_origin::ConfigOrigin;
+use crate::control_socket::{ControlPlace, SocketPlace};
 use crate::load::{self, LoadedConfig};
 use crate::log::{alert, emerg, notice};
 use crate::messages::Reported;
@@ -24,6 +25,7 @@ use crate::name::name;
 use crate::settings::ProgramSettings;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
+use crate::steering::Rosters;
 use crate::{hints, master, parent, pid_file, ready, single};
 
 /// Sets the log used until the configuration names one. A configuration test writes to it only if
@@ -150,12 +152,15 @@ pub struct ServerStart<'a> {
     pub limits: SharedLimits,
     /// The text to print once it listens.
     pub greeting: Option<String>,
+    /// The control socket that `-l` names.
+    pub control_socket: Option<PathBuf>,
     /// Whether warnings about the configuration are reported.
     pub warn: bool,
 }
 
 pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
-    let ServerStart { origin, arguments, inherited, limits, greeting, warn } = start;
+    let ServerStart { origin, arguments, inherited, limits, greeting, control_socket, warn } =
+        start;
     let mut files = Recorder::new(origin.files());
     let loaded = match warn {
         true => load::load(&origin, &mut files)?,
@@ -176,6 +181,7 @@ pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
     }
     let settings = &loaded.settings;
     listen(&mut sockets, &loaded, &origin)?;
+    let control = open_control_socket(control_socket, settings, inherited.is_some())?;
     tell_system(settings);
     go_into_background(settings.daemon && inherited.is_none())?;
     let signals = take_signals()?;
@@ -187,11 +193,30 @@ pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
         let _ = stdout().write_all(greeting.as_bytes());
     }
     if !settings.master_process {
-        return single::run(origin, loaded, sockets, signals);
+        return single::run(origin, loaded, sockets, signals, control);
     }
     let in_background = settings.daemon || inherited.is_some();
-    let plan = master::WorkerPlan { origin, loaded, recording: files.to_bytes() };
-    master::run(plan, sockets, limits.or_create(), signals, arguments, in_background)
+    let (recording, rosters) = (files.to_bytes(), Rosters::default());
+    let plan = master::WorkerPlan { origin, loaded, recording, rosters };
+    master::run(plan, sockets, limits.or_create(), signals, arguments, in_background, control)
+}
+
+/// Opens the control socket, if there is one, while errors still reach the terminal.
+fn open_control_socket(
+    named: Option<PathBuf>,
+    settings: &ProgramSettings,
+    takes_over: bool,
+) -> Result<ControlPlace, Reported> {
+    // The process may change its folder.
+    let fixed = named.map(|path| std::path::absolute(&path).unwrap_or(path));
+    let open = fixed.as_ref().or(settings.control_socket.as_ref()).map(|path| {
+        SocketPlace::open(path, takes_over).map_err(|error| {
+            emerg!("the control socket \"{}\" cannot be opened{}", path.display(), Errno(&error));
+            Reported
+        })
+    });
+    let open = open.transpose()?;
+    Ok(ControlPlace { fixed, open })
 }
 
 /// Opens the sockets; if an address is in use, prints which process holds it.

@@ -13,7 +13,7 @@ use load::CalledAs;
 
 use crate::messages::{Reported, advise, code, complain, print};
 use crate::name::name;
-use crate::{check, help, reference, top, trial};
+use crate::{check, ctl, help, reference, top, trial};
 
 pub struct Subcommand {
     pub name: &'static str,
@@ -50,6 +50,12 @@ static SUBCOMMANDS: &[Subcommand] = &[
         summary: "run a copy of a configuration beside the running server, to compare",
         run: |rest| code(trial::run(rest)),
         help: Some(trial::HELP),
+    },
+    Subcommand {
+        name: "ctl",
+        summary: "look at a running server and change it: drain servers, reload",
+        run: |rest| code(ctl::run(rest)),
+        help: Some(ctl::HELP),
     },
     Subcommand {
         name: "top",

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Result};
+use conf::{Directive, Error, Load, Result, Subsystem};
 use net::{Address, SocketOptions};
 use session::limits::LimitSharing;
 use session::{ControlJob, ControlJobs, SubsystemSite};
+use upstream::Group;
 use zones::Zones;
 
 /// The subsystems' blocks as far as they have been read.
@@ -65,6 +66,18 @@ impl Sites {
         self.each().into_iter().flat_map(SubsystemSite::sockets).collect()
     }
 
+    /// The groups of servers that can be changed at run time.
+    pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        let all = self.each().into_iter().flat_map(SubsystemSite::upstream_groups);
+        all.filter(|group| group.rules().is_some())
+    }
+
+    /// The group of that name.
+    pub fn group(&self, subsystem: Subsystem, name: &[u8]) -> Option<&Arc<Group>> {
+        self.groups()
+            .find(|group| group.subsystem() == subsystem && group.name().eq_ignore_ascii_case(name))
+    }
+
     /// Refuses an address that two of them have.
     fn check(&self) -> Result<()> {
         let mut owners = HashMap::new();
@@ -98,6 +111,10 @@ struct SubsystemJobs<S> {
 impl<S> ControlJob<Sites> for SubsystemJobs<S> {
     fn adopt(&mut self, sites: &Sites, zones: &Zones) {
         self.jobs.iter_mut().for_each(|job| job.adopt((self.site)(sites), zones));
+    }
+
+    fn changed(&mut self, group: &Arc<Group>) {
+        self.jobs.iter_mut().for_each(|job| job.changed(group));
     }
 
     fn leave(&mut self) {

@@ -1,5 +1,6 @@
 //! The worker process: receives configurations and serves them, as an ordinary user.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ use net::channel::{self, Channel};
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::{Errno, tell};
+use session::steering::{self, SteeringCall, SteeringReply};
+use upstream::roster::GroupChange;
 use zones::Zones;
 
 use crate::config_snapshot::ConfigSnapshot;
@@ -23,6 +26,7 @@ use crate::messages::Reported;
 use crate::name::name;
 use crate::ready;
 use crate::shared_limits::SharedLimits;
+use crate::steering::catch_up;
 
 /// The exit code of an error that starting again would repeat.
 const FATAL: u8 = 2;
@@ -62,15 +66,27 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
         Reported
     };
     let channel = Rc::new(Channel::new(fd).map_err(not_called)?);
+    let (outbox, messages) = net::mailbox();
     let Some(first) = Message::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
     let number = first.number;
     let (events, mailbox) = net::mailbox();
+    let asks = events.clone();
+    steering::pass_on_by(move |call| asks.send(Event::Asked(call)));
     // Needs the rights of the master, and has to precede reading a configuration.
     limits.join();
     let (control, is_trial) = begin(first, &events)?;
     from_signals(signals, &events, Event::Signal);
     listen_to(channel.clone(), &events);
-    let process = WorkerProcess { channel, control, events, is_trial };
+    net::spawn(deliver(channel, messages));
+    let process = WorkerProcess {
+        outbox,
+        control,
+        events,
+        is_trial,
+        asked: HashMap::new(),
+        last_asked: 0,
+        has_master: true,
+    };
     process.report(MessageKind::Serving, number);
     process.serve(mailbox).await;
     Ok(())
@@ -85,6 +101,15 @@ fn listen_to(channel: Rc<Channel>, events: &MailboxSender<Event>) {
         }
         events.send(Event::Message(None));
     });
+}
+
+/// Sends messages to the master, one after another.
+async fn deliver(channel: Rc<Channel>, mut messages: Mailbox<Message>) {
+    while let Some(message) = messages.next().await {
+        if let Err(error) = message.send(&channel).await {
+            alert!("sendmsg() to the master process failed{}", Errno(&error));
+        }
+    }
 }
 
 /// Switches to the configured user and starts to serve. Also returns whether it is a trial.
@@ -148,6 +173,8 @@ fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Reported> {
     let slots = snapshot.slots.iter();
     let slots = slots.flat_map(|entry| std::iter::repeat_n(entry.slot, entry.sockets as usize));
     let sockets = slots.zip(descriptors).collect();
+    let changes = snapshot.changes.iter().filter_map(|bytes| GroupChange::from_bytes(bytes));
+    catch_up(&changes.collect::<Vec<_>>(), &loaded.sites);
     Ok(Unpacked { snapshot, loaded, sockets })
 }
 
@@ -160,11 +187,18 @@ fn no_room() -> Reported {
 }
 
 struct WorkerProcess {
-    channel: Rc<Channel>,
+    outbox: MailboxSender<Message>,
     control: Control,
     events: MailboxSender<Event>,
     is_trial: bool,
+    /// The requests that the master has not answered, by their numbers.
+    asked: HashMap<u64, MailboxSender<SteeringReply>>,
+    last_asked: u64,
+    has_master: bool,
 }
+
+/// The most requests of a process that wait for the master's answer.
+const ASKED_MAX: usize = 1000;
 
 impl WorkerProcess {
     async fn serve(mut self, mut events: Mailbox<Event>) {
@@ -176,7 +210,8 @@ impl WorkerProcess {
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::WorkerLeft if !self.control.worker_left() => {}
-                Event::TryAgain => {}
+                Event::TryAgain | Event::Stored(_) | Event::Called(_) => {}
+                Event::Asked(call) => self.ask(call),
                 Event::WorkerLeft | Event::Stop => break,
             }
         }
@@ -187,8 +222,11 @@ impl WorkerProcess {
     }
 
     /// A server continues without its master, because another one may be started; a trial ends.
-    fn master_gone(&self) {
+    fn master_gone(&mut self) {
         alert!("the master process is gone");
+        // Their senders end, and with them the wait.
+        self.asked.clear();
+        self.has_master = false;
         if self.is_trial {
             self.stop();
         }
@@ -205,7 +243,12 @@ impl WorkerProcess {
             MessageKind::Reopen => self.reopen(message),
             MessageKind::Quit => self.quit(),
             MessageKind::Terminate => self.stop(),
-            MessageKind::Serving | MessageKind::Refused => {}
+            MessageKind::Change => self.change(&message),
+            MessageKind::Answer => self.answered(&message),
+            MessageKind::Serving
+            | MessageKind::Refused
+            | MessageKind::Changed
+            | MessageKind::Ask => {}
         }
     }
 
@@ -215,12 +258,34 @@ impl WorkerProcess {
     }
 
     fn report(&self, kind: MessageKind, number: u64) {
-        let channel = self.channel.clone();
-        net::spawn(async move {
-            if let Err(error) = Message::new(kind, number).send(&channel).await {
-                alert!("sendmsg() to the master process failed{}", Errno(&error));
-            }
-        });
+        self.outbox.send(Message::new(kind, number));
+    }
+
+    fn change(&mut self, message: &Message) {
+        match GroupChange::from_bytes(&message.bytes) {
+            Some(change) => self.control.change(&change),
+            None => alert!("a change from the master process cannot be read"),
+        }
+        self.report(MessageKind::Changed, message.number);
+    }
+
+    /// Passes a request of the API on to the master.
+    fn ask(&mut self, call: SteeringCall) {
+        // Without an entry, the sender ends, and with it the wait.
+        if self.asked.len() < ASKED_MAX && self.has_master {
+            self.last_asked += 1;
+            self.asked.insert(self.last_asked, call.reply);
+            let bytes = call.request.to_bytes();
+            let ask = Message { bytes, ..Message::new(MessageKind::Ask, self.last_asked) };
+            self.outbox.send(ask);
+        }
+    }
+
+    fn answered(&mut self, message: &Message) {
+        let reply = self.asked.remove(&message.number);
+        if let Some((to, reply)) = reply.zip(SteeringReply::from_bytes(&message.bytes)) {
+            to.send(reply);
+        }
     }
 
     /// The master reopened the logs with its rights.

@@ -62,11 +62,12 @@ const LAYERED: &[LayeredCrate] = &[
             &["pool", "resolver_policy", "server_state"],
             &["memory", "waiting::limit"],
             &["server", "sticky"],
+            &["roster"],
             &["lines", "peers"],
             &["attempt", "balance"],
-            &["lease", "settings::check"],
+            &["api", "lease", "settings::check"],
             &["group"],
-            &["condition", "discovery", "health", "waiting"],
+            &["condition", "discovery", "fuzz", "health", "waiting"],
             &["settings"],
             &["named"],
         ],
@@ -119,6 +120,7 @@ const LAYERED: &[LayeredCrate] = &[
                 "status::limits",
                 "status::names",
                 "status::program",
+                "steering",
             ],
             &[
                 "access",
@@ -172,8 +174,15 @@ const LAYERED: &[LayeredCrate] = &[
         barred: &[],
     },
     LayeredCrate {
-        // A master has a reload and an upgrade, whose files have its methods for them.
-        cycles: &[&["master", "master::reload", "master::upgrade"]],
+        // A master has a reload, an upgrade, calls and changes, whose files have its methods for
+        // them.
+        cycles: &[&[
+            "master",
+            "master::calls",
+            "master::reload",
+            "master::steer",
+            "master::upgrade",
+        ]],
         ..LayeredCrate::without_cycles("crates/weir/src/")
     },
     LayeredCrate::without_cycles("crates/load/src/"),

@@ -220,7 +220,12 @@ impl Opening {
             }
         }
         if self.has_tls {
+            let secured_from_ms = clock::now_ms();
             self.secure(&mut stream, &mut bytes, &timer).await.ok()?;
+            if self.client.is_secure.get() {
+                let took_ms = clock::now_ms() - secured_from_ms;
+                self.client.handshake_ms.set(u32::try_from(took_ms).unwrap_or(u32::MAX));
+            }
         } else if let Some(transport) = &self.transport {
             let session = transport.session(&std::mem::take(&mut bytes)).ok()?;
             self.agree(&mut stream, session, &timer).await.ok()?;

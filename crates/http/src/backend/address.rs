@@ -11,7 +11,7 @@ use observe::{Level, Text};
 use session::backend::{NoGroup, find_group};
 
 use super::ProxiesAnywhere;
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, TimedPhase};
 
 /// The argument of `fastcgi_pass`, `memcached_pass` and the like.
 #[derive(Clone, Debug)]
@@ -154,6 +154,7 @@ impl RequestTarget<'_> {
             TargetName::Group(group) => return Ok(group.clone()),
             TargetName::Host(host, groups) => (host, groups),
         };
+        x.waits_for(TimedPhase::Resolve);
         let names = &x.location().core.names;
         find_group(x, &host, groups, names).await.map_err(|no| match no {
             NoGroup::Invalid => Flow::Status(500),

@@ -23,7 +23,8 @@ use super::spool::{ReadBuffer, Spool};
 use super::sticky::StickySession;
 use super::{Conf, Timeouts};
 use crate::exchange::{
-    Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Exchange, Fields, UpstreamAttempt,
+    Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Exchange, Fields, RequestTiming,
+    TimedPhase, UpstreamAttempt,
 };
 use crate::files::TempPath;
 use crate::rate::{Allowance, Rate};
@@ -215,6 +216,8 @@ struct BackendBody<C: BackendCarrier> {
     flush_due: bool,
     /// Whether pieces were given after the last flush.
     unflushed: bool,
+    /// The timing of its request.
+    timing: Option<Rc<RequestTiming>>,
 }
 
 impl<C: BackendCarrier> BackendBody<C> {
@@ -244,6 +247,7 @@ impl<C: BackendCarrier> BackendBody<C> {
             received: 0,
             flush_due: false,
             unflushed: false,
+            timing: x.timing.clone(),
         }
     }
 
@@ -317,6 +321,15 @@ impl<C: BackendCarrier> BackendBody<C> {
                 Allowance::NotBefore(delay_ms) => self.limit(TimedStep::Rate, delay_ms),
             }
         }
+    }
+
+    /// Tells the request's timing that the client waits for this body.
+    fn note_wait(&self) {
+        let Some(timing) = &self.timing else { return };
+        timing.waits_for(match self.timed {
+            Some(TimedStep::Rate) => TimedPhase::LimitRate,
+            _ => TimedPhase::BackendBody,
+        });
     }
 
     fn limit(&mut self, step: TimedStep, delay_ms: u64) {
@@ -488,6 +501,7 @@ impl<C: BackendCarrier> BodyStream for BackendBody<C> {
             if self.poll_read(cx, false, log).is_pending() {
                 let is_between = |carrier: &C| carrier.reply().is_between_pieces();
                 if !self.unflushed || !self.carrier.as_ref().is_some_and(is_between) {
+                    self.note_wait();
                     return Poll::Pending;
                 }
                 // The next chunk may take long: an event may be complete.

@@ -14,7 +14,7 @@ use super::caller::Caller;
 use super::carrier::{BackendCarrier, CarrierError};
 use super::head::HeaderFilter;
 use super::protocol::{HeadEvent, ReplyLength, ReplyReader};
-use crate::exchange::RequestBodyError;
+use crate::exchange::{RequestBodyError, TimedPhase};
 
 /// The action in log lines while the request is written.
 pub(crate) const SENDING: &str = "sending request to upstream";
@@ -166,9 +166,16 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
         let progress = self.carrier.progress();
         let step = match progress.is_done {
             true => TimedStep::Read,
-            false if progress.waits_for_client => return Poll::Pending,
+            false if progress.waits_for_client => {
+                caller.waits_for(TimedPhase::Body);
+                return Poll::Pending;
+            }
             false => TimedStep::Write,
         };
+        caller.waits_for(match step {
+            TimedStep::Write => TimedPhase::BackendSend,
+            TimedStep::Read | TimedStep::Rate => TimedPhase::BackendHead,
+        });
         if self.timed != Some(step) {
             self.timed = Some(step);
             if let Some(&Timeouts { send_ms, read_ms, .. }) = self.timeouts {

@@ -6,12 +6,14 @@ use observe::Level;
 use wire::reply::ReplyHead;
 
 use super::head::{self, HeaderFilter};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, TimedPhase};
 
 /// An exchange or a health check that sends a request to a backend.
 pub(crate) trait Caller {
     /// Sets the action that log lines name after `while`.
     fn set_action(&mut self, action: &'static str);
+    /// Names what the request waits for next.
+    fn waits_for(&mut self, _: TimedPhase) {}
     /// Writes to the error log, or keeps the message as the reason of a failure.
     fn log(&mut self, level: Level, message: fmt::Arguments<'_>);
     /// The head of the reply, empty at first.
@@ -25,6 +27,10 @@ pub(crate) trait Caller {
 impl Caller for Exchange {
     fn set_action(&mut self, action: &'static str) {
         self.action = action;
+    }
+
+    fn waits_for(&mut self, phase: TimedPhase) {
+        Exchange::waits_for(self, phase);
     }
 
     fn log(&mut self, level: Level, message: fmt::Arguments<'_>) {

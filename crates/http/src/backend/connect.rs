@@ -17,7 +17,7 @@ use session::backend::{Bind, ConnectTrouble, LocalAddress, log_failed, log_refus
 use super::Conf;
 use super::call::{CallError, timed_out};
 use super::caller::Caller;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, TimedPhase};
 
 /// The local address of this exchange's connections, if `*_bind` sets one; `Err`: the configured
 /// text is no address.
@@ -75,11 +75,13 @@ pub(super) async fn finish(
     secured: Option<&SecuredConnections<'_>>,
     timer: &Timer,
 ) -> Result<Stream, CallError> {
+    caller.waits_for(TimedPhase::Connect);
     let connected = poll_fn(|cx| match connecting.poll(cx) {
         Poll::Ready(connected) => Poll::Ready(Some(connected)),
         Poll::Pending => {
             if secured.is_some() && connecting.is_securing() {
                 caller.set_action(SECURING);
+                caller.waits_for(TimedPhase::BackendTls);
             }
             ready!(timer.poll(cx));
             Poll::Ready(None)

@@ -29,7 +29,7 @@ use super::store::StoredReply;
 use super::tunnel::Switched;
 use super::values::NextUpstream;
 use crate::answer;
-use crate::exchange::{CloseReason, Exchange, Flow};
+use crate::exchange::{CloseReason, Exchange, Flow, TimedPhase};
 use crate::rate::Rate;
 
 /// A request to a group, and the settings for its reply.
@@ -138,6 +138,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         // When a client leaves, the driver drops the exchange.
         let left = |_: &mut Exchange, _: &mut Context<'_>| Poll::Pending;
         let session = self.session.as_ref().and_then(|session| session.id());
+        x.waits_for(TimedPhase::Queue);
         let chosen = choose(x, group, &mut self.attempt, session, timeout_ms, left).await;
         let (lease, waited_ms) = match chosen {
             Ok(chosen) => chosen,
@@ -224,6 +225,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             return Ok(connection);
         }
         x.action = CONNECTING;
+        x.waits_for(TimedPhase::BackendTls);
         timer.set(self.plan.conf.connect_timeout.0);
         let transport = match &self.plan.tls {
             Some(secured) => {

@@ -11,7 +11,7 @@ use super::cut::{dropped, gone};
 use super::send::{self, send};
 use super::tunnel::tunnel;
 use super::{CutReply, Outlet, WorkerContext, follow_up, secure};
-use crate::exchange::{Exchange, Flow, Wait};
+use crate::exchange::{Exchange, Flow, RequestTiming, TimedPhase, Wait};
 use crate::phases::{self, Ran};
 
 /// Runs an exchange after its head was read, sends the reply, and does the work after it. If the
@@ -84,14 +84,18 @@ async fn attend<O: Outlet>(
     let outlives = x.outlives_client.clone();
     x.request.make_compact();
     let generation = x.generation.clone();
+    x.begin_timing();
+    x.waits_for(TimedPhase::Other);
+    let timing = x.timing.clone();
     let mut future = wait.begin(x, &generation);
-    poll_fn(|cx| {
+    // What is moved into it takes no room of its own.
+    poll_fn(move |cx| {
         outlet.forget_reader();
-        match Pin::new(&mut future).poll(cx) {
+        RequestTiming::around(&timing, || match Pin::new(&mut future).poll(cx) {
             Poll::Ready(flow) => Poll::Ready(Some(flow)),
             Poll::Pending if outlives.get() => Poll::Pending,
             Poll::Pending => outlet.poll_gone(cx).map(|()| None),
-        }
+        })
     })
     .await
 }

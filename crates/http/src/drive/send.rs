@@ -24,7 +24,8 @@ use super::cut::{gone, timed_out};
 use super::{BodyBound, CutReply, Framing, Outlet, limit_rate};
 use crate::answer;
 use crate::exchange::{
-    Body, BodyError, Bytes, Chunk, CloseReason, Exchange, FileSlice, FilteredBody,
+    Body, BodyError, Bytes, Chunk, CloseReason, Exchange, FileSlice, FilteredBody, RequestTiming,
+    TimedPhase,
 };
 use crate::header_text::FORBIDDEN;
 use crate::phases;
@@ -101,8 +102,9 @@ pub(super) async fn send<O: Outlet>(x: &mut Exchange, outlet: &mut O) -> Result<
         FastSend::Sent => Ok(()),
         FastSend::Cut(cut) => Err(cut),
         FastSend::Rest(head) => {
+            x.begin_timing();
             let mut sending = Sending::new(outlet, x, head);
-            let result = poll_fn(|cx| sending.poll(cx, x)).await;
+            let result = poll_fn(|cx| sending.poll_timed(cx, x)).await;
             sending.end(x, result)
         }
     };
@@ -352,6 +354,16 @@ impl<'o, O: Outlet> Sending<'o, O> {
         result.map_err(|failed| failed.settle(x))
     }
 
+    /// [`poll`](Self::poll), stamped.
+    fn poll_timed(
+        &mut self,
+        cx: &mut Context<'_>,
+        x: &mut Exchange,
+    ) -> Poll<Result<(), SendError>> {
+        let timing = x.timing.clone();
+        RequestTiming::around(&timing, || self.poll(cx, x))
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>, x: &mut Exchange) -> Poll<Result<(), SendError>> {
         loop {
             if self.flushes {
@@ -500,6 +512,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             let most = match self.poll_allowance(cx, x.reply.bytes_sent) {
                 Poll::Ready(most) => most?,
                 Poll::Pending => {
+                    x.waits_for(TimedPhase::LimitRate);
                     self.outlet.shrink();
                     self.fill(cx, x);
                     return Poll::Pending;
@@ -511,6 +524,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
                     return Poll::Ready(Err(SendError::Call(call, error)));
                 }
                 Poll::Pending => {
+                    x.waits_for(TimedPhase::Send);
                     self.outlet.shrink();
                     self.fill(cx, x);
                     return self.poll_stalled(cx).map(Err);
@@ -519,6 +533,7 @@ impl<'o, O: Outlet> Sending<'o, O> {
             let chunk = self.output.sendfile_max_chunk;
             if chunk > 0 && self.turn >= chunk && self.outlet.gathered() > 0 {
                 self.turn = 0;
+                x.waits_for(TimedPhase::Loop);
                 self.outlet.shrink();
                 net::defer(cx.waker());
                 return Poll::Pending;

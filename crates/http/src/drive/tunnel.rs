@@ -10,7 +10,9 @@ use std::task::{Context, Poll, ready};
 use observe::{Errno, Level};
 
 use super::{CutReply, Outlet, timed_out};
-use crate::exchange::{CloseReason, Exchange, Tunnel, TunnelEnd, TunnelError};
+use crate::exchange::{
+    CloseReason, Exchange, RequestTiming, TimedPhase, Tunnel, TunnelEnd, TunnelError,
+};
 
 /// The client's end of the tunnel.
 struct End<'o, O> {
@@ -30,15 +32,17 @@ pub(super) async fn tunnel<O: Outlet>(
     x.shrink();
     let send_timeout_ms = x.location().core.output.send_timeout_ms;
     outlet.begin_tunnel();
+    x.begin_timing();
+    x.waits_for(TimedPhase::Tunnel);
     let ended = poll_fn(|cx| {
         let mut end = End { outlet, sent: &mut x.reply.bytes_sent, stalled: false };
-        match tunnel.poll(cx, &mut end) {
+        RequestTiming::around(&x.timing, || match tunnel.poll(cx, &mut end) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             Poll::Pending if end.stalled => {
                 end.outlet.poll_stalled(cx, send_timeout_ms).map(|()| None)
             }
             Poll::Pending => Poll::Pending,
-        }
+        })
     });
     let ended = ended.await;
     drop(tunnel);

@@ -12,6 +12,7 @@ mod evaluate;
 mod fields;
 mod filter;
 mod log;
+mod phase_times;
 mod receive;
 mod relations;
 mod reply;
@@ -22,7 +23,9 @@ mod stage;
 mod state;
 #[cfg(test)]
 mod tests;
+mod timing;
 mod tunnel;
+mod waits;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -42,6 +45,7 @@ pub use fields::{FieldName, Fields};
 pub(crate) use filter::FilteredBody;
 pub use filter::{BodyFilter, LiveBody, PieceQueue};
 pub(crate) use log::{DetachedLog, LogTags};
+pub(crate) use phase_times::{PhaseTimes, TimedPhase};
 pub(crate) use receive::ArrivingBody;
 pub use reply::Reply;
 pub(crate) use request::BadPath;
@@ -52,6 +56,7 @@ pub use session::Captures;
 pub use session::values::{SetValues, TooLong};
 pub(crate) use stage::{Phase, PhaseOrder, Stage};
 pub use state::{FeatureState, States};
+pub(crate) use timing::RequestTiming;
 pub use tunnel::{Tunnel, TunnelEnd, TunnelError};
 
 use crate::client::Client;
@@ -191,6 +196,8 @@ pub struct Exchange {
     pub started_unix_ms: u64,
     /// The same by the worker's clock.
     pub started_ns: u64,
+    /// How long the client took for the rest of the head, as far as it was awaited.
+    pub(crate) head_ms: u32,
     /// The current action, which log lines name after `while`; empty: none.
     pub action: &'static str,
     /// Whether `try_files` chose the path below an `alias` that replaces the whole path.
@@ -211,6 +218,8 @@ pub struct Exchange {
     /// it may change while the exchange waits.
     pub outlives_client: Rc<Cell<bool>>,
     pub(crate) role: Role,
+    /// Where its time goes; `None` if nobody asks. Subrequests share it.
+    pub(crate) timing: Option<Rc<RequestTiming>>,
     /// The memory of its last subrequest.
     pub(crate) spare_subrequest: Option<Box<Exchange>>,
     /// The current phase and handler.
@@ -239,6 +248,7 @@ impl Exchange {
             backends: Backends::default(),
             started_unix_ms: 0,
             started_ns: 0,
+            head_ms: 0,
             action: "",
             add_uri_to_alias: false,
             internal: false,
@@ -249,6 +259,7 @@ impl Exchange {
             close: Some(CloseReason::NoRequest),
             outlives_client: Rc::default(),
             role: Role::Main,
+            timing: None,
             spare_subrequest: None,
             stage: Default::default(),
             scratch: Vec::new(),
@@ -266,6 +277,7 @@ impl Exchange {
             location,
             started_unix_ms,
             started_ns,
+            head_ms,
             action,
             add_uri_to_alias,
             internal,
@@ -285,6 +297,7 @@ impl Exchange {
             states: _,
             captures: _,
             backends: _,
+            timing: _,
             spare_subrequest: _,
             scratch: _,
         } = self;
@@ -301,6 +314,7 @@ impl Exchange {
         *location = newest.server(*server).outer;
         *started_unix_ms = net::clock::unix_ms();
         *started_ns = net::clock::turn_ns();
+        *head_ms = 0;
         *action = "";
         *add_uri_to_alias = false;
         *internal = false;
@@ -398,12 +412,14 @@ impl Exchange {
             states,
             captures,
             backends,
+            timing,
             client: _,
             generation: _,
             server: _,
             location: _,
             started_unix_ms: _,
             started_ns: _,
+            head_ms: _,
             action: _,
             add_uri_to_alias: _,
             internal: _,
@@ -420,6 +436,7 @@ impl Exchange {
             spare_client: _,
         } = self;
         *downstream = None;
+        *timing = None;
         states.clear();
         request.release();
         reply.clear();

@@ -8,7 +8,7 @@ use net::Timer;
 use observe::{Errno, Level};
 
 use super::request_body::BodyState;
-use super::{BodyRules, CloseReason, Downstream, Exchange, Flow, RequestBodyError};
+use super::{BodyRules, CloseReason, Downstream, Exchange, Flow, RequestBodyError, TimedPhase};
 
 /// A request's body as it arrives. It does not need the exchange, so it can be sent on while the
 /// reply is sent.
@@ -62,7 +62,13 @@ impl Exchange {
         out: &mut Vec<u8>,
     ) -> Poll<Result<usize, RequestBodyError>> {
         match self.claim_body() {
-            Some((downstream, rules)) => downstream.poll_body(cx, out, rules),
+            Some((downstream, rules)) => {
+                let read = downstream.poll_body(cx, out, rules);
+                if read.is_pending() {
+                    self.waits_for(TimedPhase::Body);
+                }
+                read
+            }
             None => Poll::Ready(Ok(0)),
         }
     }

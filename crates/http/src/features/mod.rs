@@ -60,6 +60,7 @@ pub mod satisfy;
 pub mod scgi;
 pub mod secure_link;
 pub mod server;
+pub mod slow_log;
 pub mod split_clients;
 pub mod ssl;
 pub mod static_file;
@@ -169,6 +170,7 @@ conf::features! {
     gzip: gzip with VARIABLES,
     range: range,
     log: log,
+    slow_log: slow_log with VARIABLES,
 }
 
 /// The jobs of the control thread for `http {}`, in the order in which they adopt a site.

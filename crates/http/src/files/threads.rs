@@ -14,7 +14,9 @@ use std::task::{Context, Poll, ready};
 use net::Offloaded;
 use net::file::is_in_memory;
 
-use crate::exchange::{BodyError, BodyFilter, Bytes, Chunk, Exchange, FileSlice, PieceQueue};
+use crate::exchange::{
+    BodyError, BodyFilter, Bytes, Chunk, Exchange, FileSlice, PieceQueue, TimedPhase,
+};
 
 /// The size of a window that is read into the kernel's cache.
 const WINDOW_BYTES: u64 = 512 * 1024;
@@ -68,12 +70,13 @@ impl BodyFilter for ReadByThreads {
 
     fn poll_rest(
         &mut self,
-        _: &mut Exchange,
+        x: &mut Exchange,
         cx: &mut Context<'_>,
         out: &mut PieceQueue,
     ) -> Poll<Result<(), BodyError>> {
         loop {
             if let Some(work) = &mut self.work {
+                x.waits_for(TimedPhase::Files);
                 let chunk = ready!(work.poll(cx));
                 self.work = None;
                 return Poll::Ready(chunk.map(|chunk| out.put(chunk)));
@@ -250,6 +253,20 @@ mod tests {
         let slice = FileSlice { file: file.clone(), start: 100, end: 200_001 };
         let (bytes, pieces) = read(slice, ReadMode::Direct(direct, 512));
         assert!(bytes.unwrap() == content[100..] && pieces == 4);
+    }
+
+    #[test]
+    fn a_request_whose_file_is_read_by_a_thread_waits_for_that() {
+        let (file, _) = file(200_001);
+        let direct = ReadMode::Direct(file.try_clone().unwrap(), 512);
+        let slice = FileSlice { file: file.clone(), start: 0, end: 200_001 };
+        let mut body = TestedFilter::new(Body::File(slice), ReadByThreads::new(direct));
+        net::run(async {
+            body.x.time_waits();
+            poll_fn(|cx| Poll::Ready(body.poll_with(cx).is_pending())).await;
+            assert_eq!(body.x.next_wait(), TimedPhase::Files);
+        })
+        .unwrap();
     }
 
     #[test]

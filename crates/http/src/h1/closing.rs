@@ -12,7 +12,7 @@ use super::idle::Idle;
 use super::link::{Link, WaitsFor};
 use super::request_stream::RequestStream;
 use crate::drive;
-use crate::exchange::{CloseReason, Exchange};
+use crate::exchange::{CloseReason, Exchange, RequestTiming, TimedPhase};
 use crate::site::policy::{Close, Keepalive, Lingering};
 
 /// How discarding the rest of a body ended.
@@ -42,7 +42,9 @@ impl Connection {
             (body.abandoned || body.claimed, body.is_ended())
         };
         if !was_announced && !is_ended {
-            match self.discard_rest(request, lingering).await {
+            x.begin_timing();
+            x.waits_for(TimedPhase::Body);
+            match self.discard_rest(x, request, lingering).await {
                 DiscardedBody::Ended => {}
                 DiscardedBody::Broken => return After::Close,
                 DiscardedBody::TimedOut => return drive::timed_out(x).into(),
@@ -69,14 +71,19 @@ impl Connection {
         rules.min_timeout_ms > 0 || (rules.timeout_ms > 0 && self.context.keeps(&self.client))
     }
 
-    async fn discard_rest(&self, request: &RequestStream, rules: Lingering) -> DiscardedBody {
+    async fn discard_rest(
+        &self,
+        x: &Exchange,
+        request: &RequestStream,
+        rules: Lingering,
+    ) -> DiscardedBody {
         let deadline = LingerDeadline::new(rules);
-        poll_fn(|cx| match request.poll_discard(cx) {
+        let discard = |cx: &mut Context<'_>| match request.poll_discard(cx) {
             Poll::Ready(Ok(true)) => Poll::Ready(DiscardedBody::Ended),
             Poll::Ready(_) => Poll::Ready(DiscardedBody::Broken),
             Poll::Pending => deadline.poll_over(cx, &self.link).map(|()| DiscardedBody::TimedOut),
-        })
-        .await
+        };
+        poll_fn(|cx| RequestTiming::around(&x.timing, || discard(cx))).await
     }
 
     /// Closes this side and reads what the client still sends, until another connection needs the

@@ -98,6 +98,7 @@ impl Connection {
                 return Ok(Err(refused));
             }
             self.read_more(x).await?;
+            x.head_ms = u32::try_from(x.age_ms()).unwrap_or(u32::MAX);
         }
     }
 

@@ -71,6 +71,8 @@ pub struct Server {
     /// TLS for clients that name this server.
     pub tls: TlsPolicy,
     pub http2: Http2Policy,
+    /// Whether its requests have a timing (`exchange::RequestTiming`).
+    pub timed: bool,
 }
 
 #[derive(Clone, Default)]

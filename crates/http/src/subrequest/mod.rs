@@ -74,6 +74,7 @@ impl Exchange {
         self.values.share(&mut parent.values);
         // The code that waits for a client decides whether the client is watched.
         self.outlives_client = parent.outlives_client.clone();
+        self.timing = parent.timing.clone();
         self.internal = true;
         self.stage = phases::after_postread();
         self.states.begin_subrequest(&parent.states);
@@ -83,6 +84,7 @@ impl Exchange {
     /// exchange nor the connection's next request, and does not end with them.
     pub(crate) fn run_in_background(&mut self, mut subrequest: Subrequest) {
         subrequest.x.outlives_client = Rc::default();
+        subrequest.x.timing = None;
         subrequest.x.client = Rc::new(self.client.without_socket());
         let generation = self.generation.clone();
         let started = BackgroundTasks::start(&generation, async move {

@@ -4,16 +4,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::Subrequest;
-use crate::exchange::{BodyError, Chunk, Exchange, FilteredBody, Flow, LiveBody};
+use crate::exchange::{BodyError, Chunk, Exchange, FilteredBody, Flow, LiveBody, TimedPhase};
 
 impl Subrequest {
     /// Its body; the subrequest starts when the body is pulled. Status and fields of its reply are
     /// ignored.
     pub(crate) fn into_body(mut self) -> impl LiveBody + 'static {
-        SubrequestBody::Runs(Box::pin(async move {
+        let run = Box::pin(async move {
             let ran = self.run().await;
             (self, ran)
-        }))
+        });
+        SubrequestBody::Runs(run, TimedPhase::Other)
     }
 }
 
@@ -21,7 +22,8 @@ impl Subrequest {
 type RanSubrequest = (Subrequest, Result<(), Flow>);
 
 enum SubrequestBody {
-    Runs(Pin<Box<dyn Future<Output = RanSubrequest>>>),
+    /// What it waits for, while the parent may wait for its client.
+    Runs(Pin<Box<dyn Future<Output = RanSubrequest>>>, TimedPhase),
     Gives(Subrequest, FilteredBody),
     Over,
 }
@@ -32,8 +34,11 @@ impl LiveBody for SubrequestBody {
         x: &mut Exchange,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Chunk>, BodyError>> {
-        if let Self::Runs(run) = self {
-            let (mut subrequest, ran) = ready!(run.as_mut().poll(cx));
+        if let Self::Runs(run, waits_for) = self {
+            x.waits_for(*waits_for);
+            let ran = run.as_mut().poll(cx);
+            *waits_for = x.next_wait();
+            let (mut subrequest, ran) = ready!(ran);
             ran.map_err(|_| BodyError::Subrequest)?;
             let body = FilteredBody::take(&mut subrequest.x.reply);
             *self = Self::Gives(subrequest, body);

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use wire::json::write_text;
+
 use super::{Items, NamedItems, StatusTree, TreeSection, TreeSource, Visitor};
 
 /// A page that is being written: one item at a time.
@@ -201,25 +203,4 @@ impl Visitor for JsonText {
         self.name(name);
         self.text.extend_from_slice(b"null");
     }
-}
-
-/// Writes a string, in quotes. What is not UTF-8 becomes U+FFFD.
-pub fn write_text(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for chunk in text.utf8_chunks() {
-        for byte in chunk.valid().bytes() {
-            match byte {
-                b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-                b'\n' => out.extend_from_slice(b"\\n"),
-                0..0x20 | 0x7f => {
-                    let _ = write!(out, "\\u{byte:04x}");
-                }
-                _ => out.push(byte),
-            }
-        }
-        if !chunk.invalid().is_empty() {
-            out.extend_from_slice("\u{fffd}".as_bytes());
-        }
-    }
-    out.push(b'"');
 }

@@ -5,6 +5,7 @@
 //! Other threads wake a task through the loop's [`inbox`]. Deadlines, signals and messages are
 //! handled by tasks.
 
+mod arrivals;
 mod events;
 mod inbox;
 mod peaks;
@@ -18,6 +19,7 @@ use std::task::Poll;
 
 use rustix::time::Timespec;
 
+pub use self::arrivals::arrived_ms;
 pub(crate) use self::events::{EventWatch, Interest, Watched};
 #[cfg(any(test, feature = "testing"))]
 pub use self::peaks::longest_poll;
@@ -25,7 +27,7 @@ pub use self::peaks::on_turn;
 use self::tasks::NextTask;
 pub(crate) use self::tasks::many_tasks_ended;
 pub use self::tasks::{
-    Task, defer, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
+    Task, defer, deferrals, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
 };
 use crate::clock;
 
@@ -95,9 +97,10 @@ impl LoopThread {
             end_turn();
         }
         let timeout = if tasks::all_wait() { None } else { Some(&AT_ONCE) };
-        peaks::note_turn(turn_began_ns);
+        let ended_ns = peaks::note_turn(turn_began_ns);
         events::take(timeout)?;
         let began_ns = clock::refresh();
+        arrivals::note_turn(turn_began_ns, ended_ns, began_ns);
         tasks::begin_turn();
         Ok(began_ns)
     }

@@ -29,10 +29,11 @@ pub(super) fn note_poll(bytes: u64) {
     }
 }
 
-/// Records the duration of a turn.
+/// Records the duration of a turn. Returns when it ended.
 #[inline]
-pub(super) fn note_turn(began_ns: u64) {
-    let turn_ns = clock::monotonic_ns().saturating_sub(began_ns);
+pub(super) fn note_turn(began_ns: u64) -> u64 {
+    let ended_ns = clock::monotonic_ns();
+    let turn_ns = ended_ns.saturating_sub(began_ns);
     if let Some(record) = ON_TURN.get() {
         record(turn_ns);
     }
@@ -40,6 +41,7 @@ pub(super) fn note_turn(began_ns: u64) {
         LONGEST_TURN_NS.set(turn_ns);
         tell(|peaks| peaks.note_turn(turn_ns / 1000));
     }
+    ended_ns
 }
 
 #[cold]

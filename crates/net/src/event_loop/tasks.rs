@@ -35,6 +35,7 @@ thread_local! {
     /// Work that the running task may still do before it yields. It falls below 0 when the last
     /// step costs more than was left. Outside a worker there is no limit.
     static SHARE_LEFT: Cell<i64> = const { Cell::new(i64::MAX) };
+    static DEFERRALS: Cell<u64> = const { Cell::new(0) };
 }
 
 impl TaskId {
@@ -122,7 +123,13 @@ pub async fn yield_now() {
 
 /// Wakes a task after the others have run and the descriptors have been checked.
 pub fn defer(waker: &Waker) {
+    DEFERRALS.set(DEFERRALS.get() + 1);
     TASKS.with_borrow_mut(|tasks| tasks.deferred.push_back(waker.clone()));
+}
+
+/// The number of calls of [`defer`] so far: whether a task that waits has only let others go first.
+pub fn deferrals() -> u64 {
+    DEFERRALS.get()
 }
 
 /// Ready while the running task has some of its share left; this counts as a step. A task that has

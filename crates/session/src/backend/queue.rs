@@ -92,6 +92,7 @@ impl<'a> QueueTime<'a> {
         let waiting = match group.wait(attempt, clock::now_ms()) {
             Ok(waiting) => waiting,
             Err(WaitRefused::NoServer) => return Queued::NoServer,
+            Err(WaitRefused::Changed) => return Queued::Again,
             Err(WaitRefused::Full) => {
                 if metrics::are_wanted() {
                     group.counters().own().overflows().add(1);

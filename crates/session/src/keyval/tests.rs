@@ -122,8 +122,9 @@ fn refusals_say_what_is_wrong() {
 #[test]
 fn the_smallest_live_network_counts() {
     let mut table = table(KeyvalType::Ip);
-    let body = r#"{"0.0.0.0/0": "all", "10.0.0.0/8": "8", "10.1.0.0/16": {"value": "16", "expire": 1},
-        "10.1.2.3": "host", "::/0": "six", "2001:db8::/32": "doc", "::ffff:192.0.2.0/120": "mapped",
+    let body = r#"{"0.0.0.0/0": "all", "10.0.0.0/8": "8",
+        "10.1.0.0/16": {"value": "16", "expire": 1}, "10.1.2.3": "host",
+        "::/0": "six", "2001:db8::/32": "doc", "::ffff:192.0.2.0/120": "mapped",
         "255.255.255.255": "last"}"#;
     post(&mut table, body).unwrap();
     let cases = [

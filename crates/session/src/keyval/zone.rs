@@ -22,10 +22,10 @@ pub struct KeyvalZone {
     pub timeout_ms: Option<u64>,
     /// The file that keeps the content. The master writes it.
     pub state: Option<Arc<Path>>,
-    shared: Arc<SharedTable>,
+    shared: Arc<KeyvalShared>,
 }
 
-struct SharedTable {
+struct KeyvalShared {
     /// Grows after each change, so that whoever sees it finds the change in `table`.
     version: AtomicU64,
     /// Held only to copy or to exchange the table.
@@ -44,7 +44,7 @@ impl KeyvalZone {
     pub(super) fn new(subsystem: Subsystem, name: &[u8], table: KeyvalTable) -> Self {
         let kind = table.kind;
         let (version, replaced) = (AtomicU64::new(0), Mutex::default());
-        let shared = Arc::new(SharedTable { version, table: Mutex::new(table), replaced });
+        let shared = Arc::new(KeyvalShared { version, table: Mutex::new(table), replaced });
         Self { subsystem, name: name.into(), kind, timeout_ms: None, state: None, shared }
     }
 
@@ -93,7 +93,7 @@ impl KeyvalZone {
         &self,
         change: impl FnOnce(&mut KeyvalTable) -> Result<T, KeyvalRefusal>,
     ) -> Result<T, KeyvalRefusal> {
-        let SharedTable { version, table, replaced } = &*self.shared;
+        let KeyvalShared { version, table, replaced } = &*self.shared;
         let mut replaced = lock(replaced);
         let mut next = self.table();
         let result = change(&mut next)?;

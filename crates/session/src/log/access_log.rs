@@ -118,6 +118,25 @@ impl<X: LoggedSession> AccessLog<X> {
         Some(Self { destination: Arc::new(destination), format, condition: None })
     }
 
+    /// A log without a buffer to the place that the first argument names. Without a name of a
+    /// format, `text` is its format.
+    pub fn at_once(
+        from: &Directive,
+        format: Option<&Word>,
+        text: &str,
+        condition: Option<Template>,
+        load: &mut Load<'_>,
+    ) -> Result<Self> {
+        let destination = Arc::new(AccessLogFile::parse(from, load)?);
+        let format = match format {
+            None => Formats::built_in(text, load),
+            Some(name) if name.text.eq_ignore_ascii_case(json::NAME) => Formats::json(load),
+            Some(name) => Formats::named(&name.text, load)
+                .ok_or_else(|| from.error_at(name, format!("unknown log format \"{name}\"")))?,
+        };
+        Ok(Self { destination, format, condition: condition.map(Arc::new) })
+    }
+
     /// Whether the condition `if=` admits the session.
     pub(super) fn wants(&self, x: &mut X) -> bool {
         let Some(condition) = &self.condition else { return true };

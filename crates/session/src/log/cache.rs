@@ -16,6 +16,11 @@ use crate::lru::Lru;
 #[derive(Clone)]
 pub struct LogFileCache(Option<Arc<LogCacheRules>>);
 
+impl LogFileCache {
+    /// Every line opens its file.
+    pub const OFF: Self = Self(None);
+}
+
 #[derive(Clone, Copy)]
 struct LogCacheRules {
     max: usize,

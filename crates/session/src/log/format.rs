@@ -35,11 +35,13 @@ pub(super) struct Formats<X> {
     named: Vec<NamedFormat<X>>,
     combined: Option<Arc<LogFormat<X>>>,
     json: Option<Arc<LogFormat<X>>>,
+    /// The log's own variables that formats of the configuration have.
+    own: Vec<&'static [u8]>,
 }
 
 impl<X> Default for Formats<X> {
     fn default() -> Self {
-        Self { named: Vec::new(), combined: None, json: None }
+        Self { named: Vec::new(), combined: None, json: None, own: Vec::new() }
     }
 }
 
@@ -72,12 +74,22 @@ impl<X: LoggedSession> Formats<X> {
         if let Some(known) = &load.registry.of::<Self>().combined {
             return Some(known.clone());
         }
-        let mut pieces = Pieces::default();
-        pieces.read(text.as_bytes(), None, load).expect("it is well-formed");
-        let format = Arc::new(pieces.finish(LogEscape::Default));
+        let format = Self::built_in(text, load);
         load.registry.of::<Self>().combined = Some(format.clone());
         Some(format)
     }
+
+    /// A format without a name. The text must be well-formed.
+    pub(super) fn built_in(text: &str, load: &mut Load<'_>) -> Arc<LogFormat<X>> {
+        let mut pieces = Pieces::default();
+        pieces.read(text.as_bytes(), None, load).expect("it is well-formed");
+        Arc::new(pieces.finish(LogEscape::Default))
+    }
+}
+
+/// Whether a `log_format` has this variable, which the log computes itself.
+pub fn formats_have<X: LoggedSession>(own: &[u8], load: &mut Load<'_>) -> bool {
+    load.registry.of::<Formats<X>>().own.contains(&own)
 }
 
 /// `log_format name [escape=default|json|none] string ...`
@@ -164,7 +176,12 @@ impl<X: LoggedSession> Pieces<X> {
             let (name, after) = reference(&rest[dollar..])?;
             self.end_text();
             self.list.push(match X::OWN.iter().find(|(own, _)| *own == name) {
-                Some((_, own)) => FormatPiece::Own(*own),
+                Some((name, own)) => {
+                    if word.is_some() {
+                        load.registry.of::<Formats<X>>().own.push(name);
+                    }
+                    FormatPiece::Own(*own)
+                }
                 None => FormatPiece::Variable(load.names.number(name, word.map(|word| word.span))),
             });
             rest = after;

@@ -19,7 +19,7 @@ use observe::{Level, LogFile};
 use access_log::AccessLogFile;
 pub use access_log::{AccessLog, AccessLogs};
 pub use cache::{LogFileCache, forget_old};
-pub use format::declare as declare_format;
+pub use format::{declare as declare_format, formats_have};
 pub use logged::{JsonColumn, LogVariable, LoggedSession};
 
 /// Writes a session's line, unless the log's condition excludes it.

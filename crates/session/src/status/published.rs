@@ -6,6 +6,7 @@ use ::upstream::Group;
 use ::upstream::resolver::{ResolverCounts, ResolverZones};
 use conf::{Registry, Subsystem};
 use metrics::Metric;
+use metrics::tree::StatusTree;
 
 use super::counters::ZoneCounts;
 use super::keyed::KeyedZones;
@@ -28,6 +29,9 @@ pub(super) enum ZonesOfName {
     One(Metric<ZoneCounts>),
     ByKey(Arc<KeyedZones>),
 }
+
+/// Adds sections to a tree.
+pub type ShowMore = fn(&mut StatusTree);
 
 /// A zone of limits.
 #[derive(Clone)]
@@ -58,6 +62,8 @@ pub struct SubsystemStatus {
     pub keyvals: Vec<Arc<KeyvalZone>>,
     pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
     pub certificates: Vec<ShownCertificate>,
+    /// What features add to Weir's own tree.
+    pub more: Vec<ShowMore>,
     /// Whether a page of this configuration shows what is counted.
     pub is_shown: bool,
     /// Whether the configuration has the subsystem's block.
@@ -84,6 +90,13 @@ impl StatusBook {
     pub fn speaks_tls(&mut self, name: &[u8]) {
         let zones = self.0.servers.iter_mut().filter(|zone| *zone.name == *name);
         zones.for_each(|zone| zone.has_tls = true);
+    }
+
+    /// Adds what a feature shows, unless it is shown already.
+    pub fn show_more(&mut self, more: ShowMore) {
+        if !self.0.more.iter().any(|known| std::ptr::fn_addr_eq(*known, more)) {
+            self.0.more.push(more);
+        }
     }
 
     /// Adds a certificate, unless it is shown already.

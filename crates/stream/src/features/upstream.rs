@@ -46,13 +46,18 @@ pub(crate) fn read(from: &Directive, load: &mut Load<'_>) -> Result<()> {
 }
 
 /// Directives that nginx does not have, and that work as in `http`.
-const LIMITS: [&[u8]; 4] =
-    [b"limit_upstream_conn", b"limit_upstream_log_level", b"limit_upstream_zone", b"queue"];
+const BEYOND_NGINX: [&[u8]; 5] = [
+    b"limit_upstream_conn",
+    b"limit_upstream_log_level",
+    b"limit_upstream_zone",
+    b"queue",
+    b"state",
+];
 
 /// Whether the directive has the same meaning in these blocks as in those of `http`.
 fn is_here(name: &[u8]) -> bool {
     let is_of_nginx = known::find(name).iter().any(|known| known.allowed_in(CONTEXT));
-    is_of_nginx || LIMITS.contains(&name)
+    is_of_nginx || BEYOND_NGINX.contains(&name)
 }
 
 /// Whether a directive is for groups of `http` only.

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -11,6 +13,7 @@ use metrics::Metric;
 use net::Address;
 
 use crate::address::Endpoint;
+use crate::api::GroupRules;
 use crate::attempt::Attempt;
 use crate::balance::{Ask, Balance, Round, RoundRobin};
 use crate::counters::GroupCounts;
@@ -21,7 +24,8 @@ use crate::name::GroupName;
 use crate::peers::Peers;
 use crate::pool::GroupPool;
 use crate::resolver::ResolvedPeer;
-use crate::server::{Server, ServerTerms};
+use crate::roster::{Roster, ServerOperation, ServerSpec};
+use crate::server::Server;
 use crate::settings::ServerCheck;
 use crate::sticky::{BoundName, Sticky};
 use crate::waiting::GroupLimit;
@@ -42,8 +46,9 @@ pub struct Group {
     lines: Mutex<GroupLines>,
     limit: Option<GroupLimit>,
     check: Option<Arc<ServerCheck>>,
-    /// Whether a newly resolved server is not used before it passes a check.
+    /// Whether a new server is not used before it passes a check.
     checks_newcomers: AtomicBool,
+    rules: Option<GroupRules>,
 }
 
 /// The parts of a new group.
@@ -53,6 +58,7 @@ pub(crate) struct GroupParts {
     pub pool: GroupPool,
     pub lines: GroupLines,
     pub check: Option<Arc<ServerCheck>>,
+    pub rules: Option<GroupRules>,
 }
 
 #[derive(Debug)]
@@ -75,7 +81,7 @@ impl Group {
     pub(crate) fn sought(subsystem: Subsystem, name: &[u8], place: Endpoint) -> Arc<Self> {
         let line = GroupLine {
             lookup: LineLookup::Until(place),
-            ..GroupLine::new(ServerTerms::plain(name), false)
+            ..GroupLine::new(ServerSpec::plain(name))
         };
         Self::of_line(GroupName::new(subsystem, name), line, Vec::new(), StateMemory::process())
     }
@@ -87,7 +93,7 @@ impl Group {
     }
 
     fn of_addresses(name: GroupName, addresses: Vec<Address>, memory: &StateMemory) -> Arc<Self> {
-        let line = GroupLine::new(ServerTerms::plain(&name.name), false);
+        let line = GroupLine::new(ServerSpec::plain(&name.name));
         Self::of_line(name, line, addresses, memory)
     }
 
@@ -105,6 +111,7 @@ impl Group {
             pool: GroupPool::NONE,
             lines,
             check: None,
+            rules: None,
         }))
     }
 
@@ -123,6 +130,7 @@ impl Group {
             lines: Mutex::new(lines),
             check: parts.check,
             checks_newcomers: AtomicBool::new(false),
+            rules: parts.rules,
         }
     }
 
@@ -131,29 +139,71 @@ impl Group {
         self.servers().iter().for_each(|server| server.apply_limit());
     }
 
-    /// How each line is resolved at run time.
-    pub(crate) fn lookups(&self) -> Vec<(usize, LineLookup)> {
+    /// How each line is resolved at run time, by the line's id.
+    pub(crate) fn lookups(&self) -> Vec<(u64, LineLookup)> {
         let lines = self.lines();
-        lines.lines.iter().map(|line| line.lookup.clone()).enumerate().collect()
+        lines.lines.iter().map(|line| (line.id, line.lookup.clone())).collect()
     }
 
     /// Replaces the servers of a line, from the next choice on.
-    pub(crate) fn found(&self, line: usize, found: &[ResolvedPeer]) {
+    pub(crate) fn found(&self, line: u64, found: &[ResolvedPeer]) {
         let mut lines = self.lines();
-        let had = self.servers();
         lines.found(line, found, StateMemory::process());
-        if self.checks_newcomers.load(Ordering::Relaxed) {
-            let known = |new: &Server| had.iter().any(|old| old.address() == new.address());
-            let all = [lines.tier(false), lines.tier(true)].concat();
-            all.iter().filter(|new| !known(new)).for_each(|new| _ = new.set_healthy(false, 0));
+        self.take_servers(lines, true);
+    }
+
+    /// Applies a change from the next choice on. Requests in progress are not affected.
+    /// `is_newest`: no later configuration serves, so the limits of this one hold. False: nothing
+    /// changes, because the change is about a server that the group does not have, or has already.
+    pub fn change(&self, operation: &ServerOperation, is_newest: bool) -> bool {
+        let mut lines = self.lines();
+        let mut roster = lines.roster();
+        let applies = roster.apply(operation);
+        if applies {
+            lines.adopt(&roster, StateMemory::process());
+            self.take_servers(lines, is_newest);
         }
-        self.lock()
-            .replace(&lines.tier(false), &lines.tier(true), |tier| self.balance.arrange(tier));
+        applies
+    }
+
+    /// The servers as they are listed.
+    pub fn roster(&self) -> Roster {
+        self.lines().roster()
+    }
+
+    /// The rules for changes of its servers; `None`: it has no block, and cannot be changed.
+    pub fn rules(&self) -> Option<&GroupRules> {
+        self.rules.as_ref()
+    }
+
+    pub fn subsystem(&self) -> Subsystem {
+        self.name.subsystem
+    }
+
+    /// Takes over the servers that the lines have now.
+    fn take_servers(&self, lines: MutexGuard<'_, GroupLines>, is_newest: bool) {
+        let had = self.servers();
+        let (primary, backup) = (lines.tier(false), lines.tier(true));
+        if self.checks_newcomers.load(Ordering::Relaxed) {
+            let known: HashSet<_> = had.iter().map(|old| old.address()).collect();
+            let all = primary.iter().chain(&backup);
+            all.filter(|new| !known.contains(new.address()))
+                .for_each(|new| _ = new.set_healthy(false, 0));
+        }
+        self.lock().replace(&primary, &backup, |tier| self.balance.arrange(tier));
         drop(lines);
-        self.apply_limits();
-        let have = self.servers();
-        only(&had, &have).for_each(|gone| gone.withdraw());
-        only(&have, &had).for_each(|new| new.admit());
+        let have = [primary, backup].concat();
+        let left = only(&had, &have, |server| server.limit_key());
+        left.iter().for_each(|gone| gone.leave_limit());
+        if is_newest {
+            left.into_iter().chain(&have).for_each(|server| server.apply_limit());
+        }
+        for gone in only(&had, &have, |server| server.queue_key()) {
+            gone.withdraw();
+        }
+        for new in only(&have, &had, |server| server.queue_key()) {
+            new.admit();
+        }
     }
 
     /// Sets whether newly resolved servers must pass a check before they are used.
@@ -282,13 +332,15 @@ impl Group {
     }
 }
 
-/// The servers of `these` that are not in `others`.
-fn only<'a>(
+/// The servers of `these` with a key that none of `others` has.
+fn only<'a, K: Eq + Hash>(
     these: &'a [Arc<Server>],
-    others: &'a [Arc<Server>],
-) -> impl Iterator<Item = &'a Arc<Server>> {
-    let is_other = |one: &Arc<Server>| others.iter().any(|other| Arc::ptr_eq(one, other));
-    these.iter().filter(move |one| !is_other(one))
+    others: &[Arc<Server>],
+    key: impl Fn(&Server) -> Option<K>,
+) -> Vec<&'a Arc<Server>> {
+    let known: HashSet<K> = others.iter().filter_map(|other| key(other)).collect();
+    let is_only = |one: &&Arc<Server>| key(one).is_some_and(|key| !known.contains(&key));
+    these.iter().filter(is_only).collect()
 }
 
 /// Why no server was chosen. A server that could be used and was not chosen was full, even if it is

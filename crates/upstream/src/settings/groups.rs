@@ -1,19 +1,23 @@
 //! Every group of a configuration, by name.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use conf::{Directive, Error, Layered, Load, Result, suggest};
+use conf::{Directive, Error, Layered, Load, Result, Subsystem, suggest};
 
 use super::method::GroupReading;
+use super::state::KeptServers;
 use super::{Conf, HostNotFound, Layer, ServerLine};
 use crate::address::Endpoint;
+use crate::api::GroupRules;
 use crate::group::{Group, GroupParts};
 use crate::lines::{GroupLine, GroupLines, LineLookup, LineResolver};
 use crate::memory::StateMemory;
 use crate::name::GroupName;
 use crate::pool::GroupPool;
 use crate::resolver::WatchedName;
+use crate::roster::LineOwner;
 
 /// The default of `resolver_timeout`.
 const RESOLVER_TIMEOUT_MS: u64 = 30_000;
@@ -31,6 +35,10 @@ struct GroupBlock {
     layer: Layer,
     /// The line that opens it.
     from: Directive,
+    /// The servers of its state file, if it has one.
+    kept: Option<KeptServers>,
+    /// A hash of its text.
+    text: u64,
 }
 
 impl Groups {
@@ -47,9 +55,11 @@ impl Groups {
     }
 
     pub fn end(layer: Layer, from: &Directive, load: &mut Load<'_>) -> Result<()> {
+        let kept = layer.kept(load)?;
         layer.check(from)?;
+        let text = text_hash(from);
         let from = Directive { block: None, ..from.clone() };
-        load.own.of::<Self>().blocks.push(GroupBlock { layer, from });
+        load.own.of::<Self>().blocks.push(GroupBlock { layer, from, kept, text });
         Ok(())
     }
 
@@ -60,7 +70,7 @@ impl Groups {
         outermost.inherit(&Layer::defaults(load), false);
         for mut block in std::mem::take(&mut load.own.of::<Self>().blocks) {
             block.layer.inherit(&outermost, false);
-            let group = Arc::new(group(&block.layer.resolve(), &block.from, around, load)?);
+            let group = Arc::new(group(&block.layer.resolve(), &block, around, load)?);
             let name = block.from.arg(0).text.to_ascii_lowercase();
             load.own.of::<Self>().by_name.insert(name.into(), Some(group));
         }
@@ -122,40 +132,68 @@ impl Groups {
 
 fn group(
     conf: &Conf,
-    from: &Directive,
+    block: &GroupBlock,
     around: Option<&LineResolver>,
     load: &mut Load<'_>,
 ) -> Result<Group> {
+    let from = &block.from;
     let name = from.arg(0);
-    let servers = conf.resolver.clone().map_or(around.cloned(), |names| {
+    let resolver = conf.resolver.clone().map_or(around.cloned(), |names| {
         let timeout_ms = around.map_or(RESOLVER_TIMEOUT_MS, |around| around.timeout_ms);
         Some(LineResolver { names, timeout_ms })
     });
-    let servers = servers.map(|servers| LineResolver {
-        timeout_ms: conf.resolver_timeout.map_or(servers.timeout_ms, |timeout| timeout.0),
-        ..servers
+    let resolver = resolver.map(|resolver| LineResolver {
+        timeout_ms: conf.resolver_timeout.map_or(resolver.timeout_ms, |timeout| timeout.0),
+        ..resolver
     });
-    if servers.is_none() && conf.server.iter().any(|line| line.is_watched()) {
+    let (servers, owner) = match &block.kept {
+        Some(kept) => (&kept.servers, LineOwner::StateFile),
+        None => (&conf.server, LineOwner::Configuration),
+    };
+    if resolver.is_none() && servers.iter().any(|line| line.is_watched()) {
         let message = "no resolver defined to resolve names at run time in upstream";
         return Err(from.error_at(name, format!("{message} \"{name}\"")));
     }
-    if conf.server.iter().all(|line| line.backup) {
+    if block.kept.is_none() && servers.iter().all(|line| line.spec.backup) {
         return Err(from.error_at(name, format!("no servers in upstream \"{name}\"")));
     }
     let group = GroupName::new(load.subsystem, &name.text);
     let pool = GroupPool::of(&group, conf.keepalive());
     let mut lines = GroupLines::new(group);
-    lines.limit = conf.limit(pool.number().into(), from, load)?;
-    for line in &conf.server {
-        line.add_to(&mut lines, servers.as_ref(), conf.upstream_host_not_found, load)?;
+    lines.limit = Some(conf.limit(pool.number().into(), from, load)?);
+    for line in servers {
+        line.add_to(&mut lines, resolver.as_ref(), conf.upstream_host_not_found, owner, load)?;
     }
+    let balance = conf.balance();
+    let rules = GroupRules {
+        state: block.kept.as_ref().map(|kept| kept.path.as_path().into()),
+        text: block.text,
+        refused: balance.refused(),
+        resolves: resolver.is_some(),
+        needs_port: load.subsystem == Subsystem::Stream,
+    };
+    lines.resolver = resolver;
     Ok(Group::new(GroupParts {
-        balance: conf.balance(),
+        balance,
         sticky: conf.sticky.clone(),
         pool,
         lines,
         check: conf.server_check()?,
+        rules: Some(rules),
     }))
+}
+
+/// Differs if the text of a block does, apart from spaces and comments.
+fn text_hash(block: &Directive) -> u64 {
+    fn add(line: &Directive, hash: &mut impl Hasher) {
+        line.name.text.hash(hash);
+        line.args.iter().for_each(|word| word.text.hash(hash));
+        line.block.iter().flatten().for_each(|line| add(line, hash));
+        line.block.is_some().hash(hash);
+    }
+    let mut hash = DefaultHasher::new();
+    add(block, &mut hash);
+    hash.finish()
 }
 
 fn not_found(refuses: bool, error: Error, load: &mut Load<'_>) -> Result<()> {
@@ -168,7 +206,7 @@ fn not_found(refuses: bool, error: Error, load: &mut Load<'_>) -> Result<()> {
 
 impl ServerLine {
     fn is_watched(&self) -> bool {
-        self.resolve && matches!(self.place, Endpoint::Named { .. })
+        self.spec.resolve && matches!(self.place, Endpoint::Named { .. })
     }
 
     fn add_to(
@@ -176,14 +214,16 @@ impl ServerLine {
         lines: &mut GroupLines,
         servers: Option<&LineResolver>,
         not_found: HostNotFound,
+        owner: LineOwner,
         load: &mut Load<'_>,
     ) -> Result<()> {
         let memory = StateMemory::process();
-        let mut line = GroupLine::new(self.terms.clone(), self.backup);
+        let mut line = GroupLine { owner, ..GroupLine::new(self.spec.clone()) };
         let mut addresses = Vec::new();
         match (&self.place, servers) {
-            (Endpoint::Named { host, port }, Some(servers)) if self.resolve => {
-                let (name, service) = (host.clone(), self.service.clone());
+            (Endpoint::Named { host, port }, Some(servers)) if self.spec.resolve => {
+                let service = self.spec.service.as_deref().map(Box::from);
+                let name = host.clone();
                 let watched = WatchedName { name, service, port: *port };
                 line.known = memory.found(&lines.group, &watched);
                 line.lookup = LineLookup::Watch(watched, servers.clone());

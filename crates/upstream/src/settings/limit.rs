@@ -146,23 +146,21 @@ impl LimitLogLevel {
 pub(super) struct LimitLines<'a> {
     pub conn: Option<&'a LimitConn>,
     pub queue: Option<QueueLine>,
-    /// Whether a `server` line has `max_conns`.
-    pub has_max_conns: bool,
     pub level: LimitLogLevel,
 }
 
 impl LimitLines<'_> {
-    /// The limit of a group, if it has one.
+    /// The limit of a group. Without a queue it holds for the servers that have `max_conns`, now or
+    /// after a change.
     pub(super) fn limit(
         &self,
         group: u64,
         from: &Directive,
         load: &mut Load<'_>,
-    ) -> Result<Option<GroupLimit>> {
+    ) -> Result<GroupLimit> {
         let level = self.level.level();
         let name = from.arg(0);
-        Ok(Some(match (self.conn, self.queue) {
-            (None, None) if !self.has_max_conns => return Ok(None),
+        Ok(match (self.conn, self.queue) {
             (None, None) => GroupLimit {
                 zone: own(&name.text, load),
                 group,
@@ -192,7 +190,7 @@ impl LimitLines<'_> {
                 timeout_ms: Some(queue.timeout_ms),
                 level,
             },
-        }))
+        })
     }
 }
 

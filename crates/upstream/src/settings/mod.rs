@@ -9,6 +9,7 @@ mod keepalive;
 mod limit;
 mod method;
 mod server;
+mod state;
 mod sticky;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,8 @@ use limit::LimitLines;
 pub use limit::{LimitConn, LimitLogLevel, QueueLine};
 pub use method::BalanceMethod;
 pub use server::ServerLine;
+use state::KeptServers;
+pub use state::StateFile;
 pub use zone::GroupZone;
 
 conf::directives! {
@@ -56,10 +59,6 @@ conf::directives! {
         ///
         /// Refused: connections to servers are not bound to clients.
         ntlm(0..=0) in UPSTREAM => refuse_ntlm;
-        /// Keeps the servers of a group in a file.
-        ///
-        /// Refused: the servers of a group are written in the configuration.
-        state(1..=1) in UPSTREAM => refuse_state;
         /// The size of the memory for the state of the checks.
         ///
         /// Syntax: SIZE
@@ -168,6 +167,20 @@ conf::directives! {
     /// }
     /// ```
     server: Vec<ServerLine>,
+    /// The file that keeps the servers of the group, as `server` lines. It is read with the
+    /// configuration, and written by the master process whenever the API changes the servers. If it
+    /// does not exist, the group begins without servers.
+    ///
+    /// Syntax: FILE
+    /// Differs: not in nginx's sources; as in NGINX Plus. `zone` is not required. A relative name
+    /// is relative to the prefix. See docs/runtime-api.md.
+    ///
+    /// ```nginx
+    /// upstream app {
+    ///     state /var/lib/weir/app.conf;
+    /// }
+    /// ```
+    state: Option<StateFile>,
     /// Limits the requests in progress at each server of the group, exactly and over all workers.
     /// Requests above the limit are queued, and the one that has waited longest is next.
     /// - `zone=NAME`: a zone of `limit_upstream_zone`
@@ -403,16 +416,10 @@ impl Conf {
         )
     }
 
-    fn limit(
-        &self,
-        group: u64,
-        from: &Directive,
-        load: &mut Load<'_>,
-    ) -> Result<Option<GroupLimit>> {
+    fn limit(&self, group: u64, from: &Directive, load: &mut Load<'_>) -> Result<GroupLimit> {
         let lines = LimitLines {
             conn: self.limit_upstream_conn.as_ref(),
             queue: self.queue,
-            has_max_conns: self.server.iter().any(|line| line.terms.max_conns > 0),
             level: self.limit_upstream_log_level,
         };
         lines.limit(group, from, load)
@@ -427,11 +434,21 @@ impl Conf {
 }
 
 impl Layer {
+    /// Reads the state file, if there is one. The method that the block names is known.
+    fn kept(&self, load: &mut Load<'_>) -> Result<Option<KeptServers>> {
+        let Some(state) = self.state.as_ref().and_then(Option::as_ref) else { return Ok(None) };
+        if self.server.is_some() {
+            let why = "cannot be used together with \"server\"";
+            return Err(state.from.refuse(why));
+        }
+        state.read(load).map(Some)
+    }
+
     /// Refuses a block without servers, at its end as nginx does. Where the text breaks off before
     /// that end, it is not known to be one.
     fn check(&self, from: &Directive) -> Result<()> {
-        match (&self.server, from.close) {
-            (None, Some(end)) => Err(Error::at(end, "no servers are inside upstream")),
+        match (&self.server, &self.state, from.close) {
+            (None, None, Some(end)) => Err(Error::at(end, "no servers are inside upstream")),
             _ => Ok(()),
         }
     }
@@ -439,11 +456,6 @@ impl Layer {
 
 fn refuse_ntlm(from: &Directive, _: &mut Load<'_>) -> Result<()> {
     let why = "is not supported, because connections to servers are not bound to clients";
-    Err(from.refuse(why).lacks(Class::Behavior))
-}
-
-fn refuse_state(from: &Directive, _: &mut Load<'_>) -> Result<()> {
-    let why = "is not supported; list the servers in the configuration";
     Err(from.refuse(why).lacks(Class::Behavior))
 }
 

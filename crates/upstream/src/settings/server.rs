@@ -7,19 +7,14 @@ use conf::{Directive, Load, Result, Subsystem, Value, Word, units};
 
 use super::method::GroupReading;
 use crate::address::{self, Endpoint};
-use crate::server::{ServerStatus, ServerTerms};
+use crate::roster::{DEFAULT_PORT, ServerSpec};
+use crate::server::ServerStatus;
 use crate::sticky::SID_LENGTH_MAX;
-
-const DEFAULT_PORT: u16 = 80;
 
 #[derive(Clone, Debug)]
 pub struct ServerLine {
     pub(super) place: Endpoint,
-    pub(super) terms: ServerTerms,
-    pub(super) backup: bool,
-    /// Whether its name is looked up while the server runs.
-    pub(super) resolve: bool,
-    pub(super) service: Option<Box<[u8]>>,
+    pub(super) spec: ServerSpec,
     pub(super) from: Directive,
 }
 
@@ -29,10 +24,7 @@ impl Value for ServerLine {
         let text = from.arg(0);
         let mut line = Self {
             place: Endpoint::Named { host: Box::default(), port: DEFAULT_PORT },
-            terms: ServerTerms::plain(&text.text),
-            backup: false,
-            resolve: false,
-            service: None,
+            spec: ServerSpec::plain(&text.text),
             from: from.clone(),
         };
         for word in &from.args[1..] {
@@ -40,7 +32,7 @@ impl Value for ServerLine {
         }
         let of_service =
             |why: &str| from.error_at(text, format!("service upstream \"{text}\" {why}"));
-        if line.service.is_some() && !line.resolve {
+        if line.spec.service.is_some() && !line.spec.resolve {
             return Err(of_service("requires \"resolve\" parameter"));
         }
         let parsed = address::parse(&text.text, DEFAULT_PORT);
@@ -48,13 +40,13 @@ impl Value for ServerLine {
             let error = from.error_at(text, format!("{refusal} in upstream \"{text}\""));
             error.guess(address::meant(&text.text))
         })?;
-        if line.service.is_some() && parsed.port_said {
+        if line.spec.service.is_some() && parsed.port_said {
             return Err(of_service("may not have port"));
         }
-        if line.service.is_some() && matches!(parsed.place, Endpoint::At(_)) {
+        if line.spec.service.is_some() && matches!(parsed.place, Endpoint::At(_)) {
             return Err(of_service("requires domain name"));
         }
-        let needs_port = load.subsystem == Subsystem::Stream && line.service.is_none();
+        let needs_port = load.subsystem == Subsystem::Stream && line.spec.service.is_none();
         if needs_port && parsed.lacks_port() {
             return Err(from.error_at(text, format!("no port in upstream \"{text}\"")));
         }
@@ -82,7 +74,7 @@ impl ServerLine {
             let number = units::number(value).and_then(|number| u32::try_from(number).ok());
             number.ok_or_else(invalid)
         };
-        let terms = &mut self.terms;
+        let terms = &mut self.spec.terms;
         match name {
             b"weight=" => {
                 terms.weight = number()?;
@@ -103,13 +95,13 @@ impl ServerLine {
             b"route=" | b"sid=" => terms.route = Some(route(value, word, from)?),
             b"backup" => {
                 refused(reading.refused.backup)?;
-                self.backup = true;
+                self.spec.backup = true;
             }
-            b"resolve" => self.resolve = true,
+            b"resolve" => self.spec.resolve = true,
             b"service=" if value.is_empty() => {
                 return Err(from.error_at(word, "service is empty"));
             }
-            b"service=" => self.service = Some(value.into()),
+            b"service=" => self.spec.service = Some(value.into()),
             b"down" => terms.status = ServerStatus::Down,
             b"drain" => terms.status = ServerStatus::Drain,
             _ => return Err(invalid().meant(name, PARAMETERS)),

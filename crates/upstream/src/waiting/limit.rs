@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use observe::Level;
 
@@ -35,8 +35,16 @@ pub(crate) enum LimitRule {
 pub(crate) struct LimitZone {
     /// The counts, which outlive configurations.
     queue: Arc<WaitQueue<Handoff>>,
-    /// By server: the smallest maximum of all groups.
-    maxima: Mutex<HashMap<Box<[u8]>, u32>>,
+    /// By server: the maximum of each group.
+    maxima: Mutex<HashMap<Box<[u8]>, Vec<OwnMaximum>>>,
+}
+
+/// The maximum of one server of one group.
+#[derive(Clone, Copy, Debug)]
+struct OwnMaximum {
+    group: u64,
+    twin: u32,
+    max: u32,
 }
 
 /// A server's part of a limit.
@@ -45,6 +53,7 @@ pub(crate) struct LimitedServer {
     pub slots: Arc<ServerSlots<Handoff>>,
     zone: Arc<LimitZone>,
     group: u64,
+    twin: u32,
 }
 
 impl GroupLimit {
@@ -99,8 +108,8 @@ impl GroupLimit {
             // Each of two `server` lines with one address has its own `max_conns`.
             (_, twin) => (own, [name, b"#", twin.to_string().as_bytes()].concat()),
         };
-        let slots = self.zone.slots(&name, max);
-        Some(LimitedServer { slots, zone: self.zone.clone(), group: self.group })
+        let slots = self.zone.slots(&name, OwnMaximum { group: self.group, twin, max });
+        Some(LimitedServer { slots, zone: self.zone.clone(), group: self.group, twin })
     }
 }
 
@@ -110,20 +119,44 @@ impl LimitZone {
         Arc::new(Self { queue, maxima: Mutex::default() })
     }
 
-    /// The slots of a server. `max` is the maximum of one more group.
-    fn slots(&self, name: &[u8], max: u32) -> Arc<ServerSlots<Handoff>> {
-        let mut maxima = self.maxima.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The slots of a server, after one group has set its maximum.
+    fn slots(&self, name: &[u8], own: OwnMaximum) -> Arc<ServerSlots<Handoff>> {
+        let mut maxima = self.maxima();
         // Maxima of old addresses must not fill the memory.
         if maxima.len() == maxima.capacity() {
             maxima.retain(|name, _| self.queue.has(name));
         }
-        let smallest = maxima.entry(name.into()).or_insert(max);
-        *smallest = max.min(*smallest);
-        self.queue.slots(name, *smallest)
+        let of_server = maxima.entry(name.into()).or_default();
+        match of_server.iter_mut().find(|known| known.is_of(own.group, own.twin)) {
+            Some(known) => known.max = own.max,
+            None => of_server.push(own),
+        }
+        let smallest = of_server.iter().map(|known| known.max).min();
+        self.queue.slots(name, smallest.unwrap_or(own.max))
     }
 
+    /// The smallest maximum of a server.
     fn max(&self, name: &[u8]) -> Option<u32> {
-        self.maxima.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+        self.maxima().get(name)?.iter().map(|known| known.max).min()
+    }
+
+    fn forget(&self, name: &[u8], group: u64, twin: u32) {
+        let mut maxima = self.maxima();
+        let Some(of_server) = maxima.get_mut(name) else { return };
+        of_server.retain(|known| !known.is_of(group, twin));
+        if of_server.is_empty() {
+            maxima.remove(name);
+        }
+    }
+
+    fn maxima(&self) -> MutexGuard<'_, HashMap<Box<[u8]>, Vec<OwnMaximum>>> {
+        self.maxima.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OwnMaximum {
+    fn is_of(&self, group: u64, twin: u32) -> bool {
+        (self.group, self.twin) == (group, twin)
     }
 }
 
@@ -135,6 +168,11 @@ impl LimitedServer {
         {
             self.slots.set_max(max);
         }
+    }
+
+    /// Ends the group's part in the maximum, before it is [applied](Self::apply) again.
+    pub fn leave(&self) {
+        self.zone.forget(self.slots.name(), self.group, self.twin);
     }
 
     /// Makes the group's requests stop waiting for it.
@@ -167,11 +205,27 @@ mod tests {
     #[test]
     fn maxima_of_addresses_that_have_gone_are_removed() {
         let zone = LimitZone::new(WaitQueue::new());
-        let stays = zone.slots(b"stays", 7);
+        let own = |max| OwnMaximum { group: 1, twin: 0, max };
+        let stays = zone.slots(b"stays", own(7));
         for number in 0..1000 {
-            zone.slots(number.to_string().as_bytes(), 1);
+            zone.slots(number.to_string().as_bytes(), own(1));
         }
         assert_eq!(zone.max(stays.name()), Some(7));
         assert!(zone.maxima.lock().unwrap().len() < 16);
+    }
+
+    #[test]
+    fn the_smallest_maximum_of_all_groups_holds_until_that_group_leaves() {
+        let zone = LimitZone::new(WaitQueue::new());
+        let of = |group, max| OwnMaximum { group, twin: 0, max };
+        let slots = zone.slots(b"a", of(1, 5));
+        zone.slots(b"a", of(2, 3));
+        assert_eq!(zone.max(b"a"), Some(3));
+        zone.slots(b"a", of(2, 9));
+        assert_eq!(zone.max(b"a"), Some(5), "a changed maximum replaces the old one");
+        let limited = LimitedServer { slots: slots.clone(), zone: zone.clone(), group: 1, twin: 0 };
+        limited.leave();
+        limited.apply();
+        assert_eq!((zone.max(b"a"), slots.max()), (Some(9), 9));
     }
 }

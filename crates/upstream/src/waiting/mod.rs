@@ -33,6 +33,8 @@ pub enum WaitRefused {
     Full,
     /// No server that it may use has a queue.
     NoServer,
+    /// The group's servers have changed since all were busy: choose again.
+    Changed,
 }
 
 #[derive(Debug)]
@@ -52,6 +54,7 @@ impl Group {
         let limit = self.limit().ok_or(WaitRefused::NoServer)?;
         let (mut servers, mut tried) = (Vec::new(), Vec::new());
         let peers = self.lock();
+        let has_changed = attempt.is_outdated(&peers);
         attempt.resume(&peers);
         for (at, server) in peers.iter().enumerate() {
             let Some(limited) = &server.limited else { continue };
@@ -62,7 +65,8 @@ impl Group {
             }
         }
         drop(peers);
-        let queue = servers.first().ok_or(WaitRefused::NoServer)?.queue().clone();
+        let refused = if has_changed { WaitRefused::Changed } else { WaitRefused::NoServer };
+        let queue = servers.first().ok_or(refused)?.queue().clone();
         let (group, backlog) = (limit.group, limit.backlog);
         let worker = (!self.pool().has_any()).then(pool::worker);
         let request =

@@ -35,6 +35,10 @@ impl SubsystemSite for ToySite {
         Vec::new()
     }
 
+    fn upstream_groups(&self) -> &[Arc<upstream::Group>] {
+        &[]
+    }
+
     fn start(&self, _: SiteShare, _: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
         let (name, calls) = (self.name, self.calls.clone());
         Rc::new(ToySubsystem { name, calls, accepted: RefCell::default() })

@@ -54,6 +54,11 @@ impl Child {
         self.messages.send(message);
     }
 
+    /// Where messages to it go.
+    pub(super) fn outbox(&self) -> MailboxSender<Message> {
+        self.messages.clone()
+    }
+
     pub(super) fn signal(&self, number: i32) {
         if let Err(error) = net::signals::send(self.pid, number) {
             alert!("kill({}, {number}) failed{}", self.pid, Errno(&error));

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use net::signals::Signal;
+use session::steering::SteeringCall;
 
 use crate::ipc::Message;
+use crate::steering::StoredState;
 
 pub(super) enum MasterEvent {
     Signal(Signal),
@@ -16,6 +18,12 @@ pub(super) enum MasterEvent {
     Respawn,
     /// The addresses of that generation are to be tried again.
     TryAgain(u64),
+    /// A request at the control socket.
+    Asked(SteeringCall),
+    /// State files are written, or could not be.
+    Stored(Vec<StoredState>),
+    /// Worker processes have had the time to make the changes up to that number.
+    ChangeOverdue(u64),
     /// A worker process has not switched to that generation for this time.
     StillPending(u64, Duration),
 }

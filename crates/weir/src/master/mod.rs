@@ -7,10 +7,12 @@
 //!
 //! It never waits for a worker process: everything it does follows from an event.
 
+mod calls;
 mod child;
 mod environment;
 mod event;
 mod reload;
+mod steer;
 mod upgrade;
 
 use std::time::Duration;
@@ -25,6 +27,7 @@ use session::status::Program;
 
 use crate::arguments::Arguments;
 use crate::config_origin::ConfigOrigin;
+use crate::control_socket::ControlPlace;
 use crate::event::{from_signals, later, log_signal};
 use crate::ipc::{Message, MessageKind};
 use crate::load::LoadedConfig;
@@ -32,9 +35,12 @@ use crate::log::{alert, emerg, notice};
 use crate::messages::Reported;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
+use crate::steering::Rosters;
 use crate::{pid_file, ready};
+use calls::MasterCalls;
 use child::{Child, ChildStage};
 use event::MasterEvent;
+use steer::MasterSteering;
 use upgrade::Upgrade;
 
 /// The first pause between two signals to end worker processes; it doubles.
@@ -50,6 +56,8 @@ pub struct WorkerPlan {
     pub origin: ConfigOrigin,
     pub loaded: LoadedConfig,
     pub recording: Vec<u8>,
+    /// The changes of groups since it was read.
+    pub rosters: Rosters,
 }
 
 struct Master {
@@ -74,6 +82,8 @@ struct Master {
     pause: Duration,
     /// WINCH: no worker process runs or is to be started.
     not_accepting: bool,
+    changes: MasterSteering,
+    calls: MasterCalls,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,6 +101,7 @@ pub fn run(
     signals: Signals,
     arguments: &Arguments,
     in_background: bool,
+    control: ControlPlace,
 ) -> Result<(), Reported> {
     net::title::set(&arguments.master_title());
     let pid = plan.loaded.settings.pid.clone();
@@ -116,6 +127,8 @@ pub fn run(
             ending: Ending::Not,
             pause: Duration::ZERO,
             not_accepting: false,
+            changes: MasterSteering::default(),
+            calls: MasterCalls::new(control),
         };
         master.watch(mailbox).await;
     });
@@ -129,6 +142,7 @@ pub fn run(
 impl Master {
     async fn watch(mut self, mut events: Mailbox<MasterEvent>) {
         self.start_worker_process();
+        self.open_control_socket(false);
         net::memory::give_back();
         while let Some(event) = events.next().await {
             match event {
@@ -138,7 +152,11 @@ impl Master {
                 MasterEvent::Respawn => self.respawn(),
                 MasterEvent::TryAgain(number) => self.try_again(number),
                 MasterEvent::StillPending(number, waited) => self.still_pending(number, waited),
+                MasterEvent::Asked(call) => self.called(call),
+                MasterEvent::Stored(stored) => self.state_stored(&stored),
+                MasterEvent::ChangeOverdue(number) => self.change_overdue(number),
             }
+            self.answer_reloads();
             if self.ending != Ending::Not && self.children.is_empty() {
                 break;
             }
@@ -201,7 +219,8 @@ impl Master {
         let copies = child::copies(log_files);
         for child in &self.children {
             let descriptors = copies.iter().filter_map(|copy| copy.try_clone().ok()).collect();
-            child.send(Message { kind: MessageKind::Reopen, number: self.number, descriptors });
+            let reopen = Message::new(MessageKind::Reopen, self.number);
+            child.send(Message { descriptors, ..reopen });
         }
         self.reopen_logs_to_come();
     }
@@ -282,6 +301,7 @@ impl Master {
     fn over(&mut self, pid: i32, exit: Exit) {
         let child = self.children.iter().position(|child| child.pid == pid);
         let child = child.map(|at| self.children.swap_remove(at));
+        self.makes_no_change(pid);
         let name = match child {
             Some(_) => "worker process",
             None if self.upgrade.is(pid) => "new binary process",
@@ -329,7 +349,8 @@ impl Master {
     }
 
     fn report(&mut self, pid: i32, report: Option<Message>) {
-        let Some(Message { kind, number, .. }) = report else { return };
+        let Some(message) = report else { return self.makes_no_change(pid) };
+        let Message { kind, number, .. } = message;
         if let Some(child) = self.children.iter_mut().find(|child| child.pid == pid)
             && kind == MessageKind::Serving
             && child.stage == ChildStage::Starting
@@ -338,6 +359,8 @@ impl Master {
         }
         match kind {
             MessageKind::Serving => self.reload_done(number),
+            MessageKind::Changed => self.change_made(pid, number),
+            MessageKind::Ask => self.steer_for(pid, &message),
             _ => {
                 observe::log(Level::Error, format_args!("worker process {pid} refused to reload"));
                 Program::refused();

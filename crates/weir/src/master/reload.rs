@@ -61,6 +61,18 @@ pub(super) struct PendingReload {
     again: bool,
 }
 
+impl PendingSockets {
+    pub(super) fn plan_mut(&mut self) -> &mut WorkerPlan {
+        &mut self.candidate.plan
+    }
+}
+
+impl PendingReload {
+    pub(super) fn plan_mut(&mut self) -> &mut WorkerPlan {
+        &mut self.candidate.plan
+    }
+}
+
 impl Candidate {
     /// How long a worker process may take to switch to it.
     fn wait_max(&self) -> Duration {
@@ -85,6 +97,7 @@ impl Master {
         if self.opening.take().is_some() {
             self.sockets.roll_back();
         }
+        self.calls.reload_begins();
         // Otherwise the error has been reported, and nothing has changed.
         match self.read_again() {
             Ok(candidate) => self.open(candidate, TRIES_MAX - 1),
@@ -100,7 +113,9 @@ impl Master {
         ready::make_ready(&loaded, origin)?;
         self.last_number += 1;
         let (origin, recording) = (self.plan.origin.clone(), files.to_bytes());
-        let plan = WorkerPlan { origin, loaded, recording };
+        let before = &self.plan;
+        let rosters = before.rosters.carried_over(&before.loaded.sites, &loaded.sites);
+        let plan = WorkerPlan { origin, loaded, recording, rosters };
         Ok(Candidate { number: self.last_number, plan, reading: begun.elapsed() })
     }
 
@@ -188,6 +203,10 @@ impl Master {
         self.plan = plan;
         net::memory::give_back();
         self.number = number;
+        self.calls.reload_done();
+        self.changes.steering.new_files();
+        self.decide_changes();
+        self.open_control_socket(false);
         self.not_accepting = false;
         for child in self.children.iter_mut().filter(|child| fresh && child.pid != pid) {
             if child.stage != ChildStage::Leaving {
@@ -223,7 +242,7 @@ impl Master {
         let (number, descriptors) =
             (candidate.number, child::copies(&candidate.plan.loaded.log_files));
         if let Some(child) = self.children.iter().find(|child| child.pid == *pid) {
-            child.send(Message { kind: MessageKind::Reopen, number, descriptors });
+            child.send(Message { descriptors, ..Message::new(MessageKind::Reopen, number) });
         }
     }
 
@@ -311,12 +330,13 @@ pub(super) fn pack(
         identity: plan.loaded.settings.user.clone(),
         logs: logs.len() as u32,
         slots,
+        changes: plan.rosters.changes().iter().map(|one| one.to_bytes().into()).collect(),
     };
     let sealed = channel::sealed(&snapshot.to_bytes());
     let file = sealed.map_err(|error| alert!("memfd_create() failed{}", Errno(&error))).ok()?;
     let descriptors = std::iter::once(file).chain(logs);
     let descriptors = descriptors.chain(sockets.into_iter().map(|(_, socket)| socket)).collect();
-    Some(Message { kind: MessageKind::Serve, number, descriptors })
+    Some(Message { descriptors, ..Message::new(MessageKind::Serve, number) })
 }
 
 /// Whether a worker process can switch from one configuration to another: settings that a process

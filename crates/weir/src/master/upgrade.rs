@@ -89,6 +89,7 @@ impl Master {
     pub(super) fn upgrade_over(&mut self) {
         self.upgrade.pid = None;
         self.take_name_back();
+        self.open_control_socket(true);
         if std::mem::take(&mut self.not_accepting) {
             self.start_worker_process();
         }

@@ -8,7 +8,9 @@ use net::users::{self, ProcessIdentity};
 
 use super::ProgramSettings;
 use super::load_module::load_module;
-use super::values::{Affinity, Env, File, NoEffect, Priority, UserLine, WorkerProcesses};
+use super::values::{
+    Affinity, Env, File, NoEffect, Priority, SocketFile, UserLine, WorkerProcesses,
+};
 
 conf::words! {
     /// What to do where the program finds itself in the wrong.
@@ -75,6 +77,17 @@ conf::directives! {
     /// pid /run/weir.pid;
     /// ```
     pid: Option<File>,
+    /// The socket at which the master process answers `weir ctl` and requests of the API. Only the
+    /// user who starts the server may use it.
+    ///
+    /// Syntax: unix:PATH
+    /// Differs: nginx does not have it; NGINX Plus has the option -l, which also works here and
+    /// takes precedence. See docs/runtime-api.md.
+    ///
+    /// ```nginx
+    /// control_socket unix:/run/weir.sock;
+    /// ```
+    control_socket: Option<SocketFile>,
     /// A file for locks that nginx needs on systems without atomic operations.
     ///
     /// Syntax: FILE
@@ -176,6 +189,7 @@ pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     if let Some(File(path)) = &conf.pid {
         settings.pid.clone_from(path);
     }
+    settings.control_socket = conf.control_socket.as_ref().map(|file| file.0.clone());
     settings.worker_processes = conf.worker_processes.0;
     settings.user = worker_identity(conf.user.as_ref())?;
     settings.worker_priority = conf.worker_priority.0;

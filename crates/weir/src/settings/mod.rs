@@ -71,6 +71,7 @@ pub struct ProgramSettings {
     pub daemon: bool,
     pub master_process: bool,
     pub pid: PathBuf,
+    pub control_socket: Option<PathBuf>,
     pub worker_processes: usize,
     /// The workers' user; `None`: the user who started the program.
     pub user: Option<ProcessIdentity>,

@@ -16,6 +16,20 @@ impl Value for File {
     }
 }
 
+/// `unix:` and a path.
+#[derive(Clone)]
+pub struct SocketFile(pub PathBuf);
+
+impl Value for SocketFile {
+    fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        match word.text.strip_prefix(b"unix:").filter(|path| !path.is_empty()) {
+            Some(path) => Ok(Self(load.path(path))),
+            None => Err(from.error_at(word, format!("invalid socket \"{word}\", use unix:PATH"))),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub struct WorkerProcesses(pub usize);
 

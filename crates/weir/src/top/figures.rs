@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::growth::{Growth, TopSnapshot, TopTimes, at, float, members, number, text};
+use super::rows::{GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, share};
 use super::warnings;
 
 pub(super) struct TopFigures {
@@ -29,57 +30,6 @@ pub(super) struct TopFigures {
     pub(super) warnings: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SiteKind {
-    Server,
-    Location,
-    Stream,
-}
-
-pub(super) struct SiteRow {
-    pub(super) name: String,
-    pub(super) kind: SiteKind,
-    pub(super) rate: Option<f64>,
-    pub(super) in_progress: Option<f64>,
-    /// Replies between the snapshots, by the first digit of their status.
-    pub(super) classes: [f64; 6],
-    pub(super) received: Option<f64>,
-    pub(super) sent: Option<f64>,
-    pub(super) times: TopTimes,
-}
-
-pub(super) struct GroupRow {
-    pub(super) name: String,
-    pub(super) servers: Vec<ServerRow>,
-    /// Length and limit.
-    pub(super) queue: Option<(f64, f64)>,
-}
-
-pub(super) struct ServerRow {
-    pub(super) name: String,
-    pub(super) state: String,
-    pub(super) why: String,
-    pub(super) since_ms: Option<f64>,
-    pub(super) rate: Option<f64>,
-    pub(super) active: f64,
-    pub(super) max_conns: f64,
-    pub(super) classes: [f64; 6],
-    pub(super) fails: f64,
-    pub(super) times: TopTimes,
-    /// The share of requests on kept connections.
-    pub(super) reuse: Option<f64>,
-}
-
-pub(super) struct SlowRow {
-    pub(super) at_ms: f64,
-    pub(super) seconds: f64,
-    pub(super) status: f64,
-    pub(super) request: String,
-    pub(super) upstream: String,
-    /// The longest first.
-    pub(super) phases: Vec<(String, f64)>,
-}
-
 impl TopFigures {
     pub(super) fn new(now: &TopSnapshot, then: Option<&TopSnapshot>) -> Self {
         let growth = Growth::new(now, then);
@@ -93,9 +43,10 @@ impl TopFigures {
             classes.iter_mut().zip(site.classes).for_each(|(sum, count)| *sum += count);
         }
         let queues = groups.iter().filter_map(|group| group.queue);
-        let mut figures = Self {
+        let now_ms = now.at_ms();
+        Self {
             title: title(tree),
-            now_ms: now.at_ms(),
+            now_ms,
             started_ms: float(tree, &["weir", "started_at"]),
             rate: growth.rate(&["http", "requests", "total"]),
             in_progress: float(tree, &["http", "requests", "current"]),
@@ -107,19 +58,11 @@ impl TopFigures {
             busy: busy(growth),
             queued: queues.map(|(length, _)| length).reduce(|sum, length| sum + length),
             slow: slow(tree),
+            warnings: warnings::find(&sites, &groups, tree, now_ms),
             sites,
             groups,
-            warnings: Vec::new(),
-        };
-        figures.warnings = warnings::find(&figures, tree);
-        figures
+        }
     }
-}
-
-/// The share of 5xx; `None` without replies.
-pub(super) fn share(classes: [f64; 6]) -> Option<f64> {
-    let all: f64 = classes.iter().sum();
-    (all > 0.0).then(|| classes[5] / all)
 }
 
 fn title(tree: &Value) -> Vec<String> {

@@ -13,6 +13,7 @@ mod figures;
 mod growth;
 mod keys;
 mod plus;
+mod rows;
 mod screen;
 mod source;
 #[cfg(test)]

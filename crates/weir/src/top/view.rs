@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::amounts::{bytes, count, percent, span, time};
-use super::figures::{GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, TopFigures, share};
+use super::figures::TopFigures;
+use super::rows::{GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, share};
 
 /// What is chosen to be shown, and the rates so far.
 #[derive(Default)]

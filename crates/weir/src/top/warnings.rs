@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::amounts::{percent, span};
-use super::figures::{GroupRow, ServerRow, SiteKind, SiteRow, TopFigures, share};
 use super::growth::{at, number, text};
+use super::rows::{GroupRow, ServerRow, SiteKind, SiteRow, share};
 
 const DAY_MS: f64 = 86_400_000.0;
 /// The days before its end from which on a certificate is worth a line.
@@ -15,27 +15,33 @@ const NAMED_MAX: usize = 3;
 const ERRORS_MIN: f64 = 3.0;
 const ERROR_SHARE_MIN: f64 = 0.02;
 
-pub(super) fn find(figures: &TopFigures, tree: &Value) -> Vec<String> {
+pub(super) fn find(
+    sites: &[SiteRow],
+    groups: &[GroupRow],
+    tree: &Value,
+    now_ms: f64,
+) -> Vec<String> {
     let mut found = Vec::new();
     if text(tree, &["weir", "state"]) == "draining" {
         found.push("this server is draining".to_owned());
     }
-    found.extend(reload(figures, tree));
-    found.extend(figures.sites.iter().filter_map(of_site));
-    figures.groups.iter().for_each(|group| of_group(group, figures.now_ms, &mut found));
+    found.extend(reload(tree, now_ms));
+    found.extend(sites.iter().filter_map(of_site));
+    groups.iter().for_each(|group| of_group(group, now_ms, &mut found));
     let certificates = at(tree, &["tls", "certificates"]).and_then(Value::as_array);
     let certificates = certificates.into_iter().flatten();
-    found.extend(certificates.filter_map(|one| of_certificate(one, figures.now_ms)));
+    found.extend(certificates.filter_map(|one| of_certificate(one, now_ms)));
     found
 }
 
-fn reload(figures: &TopFigures, tree: &Value) -> Option<String> {
+fn reload(tree: &Value, now_ms: f64) -> Option<String> {
     let last = at(tree, &["weir", "reloads", "last"])?;
     if last.get("ok")?.as_bool()? {
         return None;
     }
-    let (ago, why) = (span(figures.now_ms - number(last, &["at"])), text(last, &["message"]));
-    Some(format!("the last reload failed {ago} ago: {why}"))
+    let (ago, why) = (span(now_ms - number(last, &["at"])), text(last, &["message"]));
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    Some(format!("the last reload failed {ago} ago{why}"))
 }
 
 fn of_site(site: &SiteRow) -> Option<String> {
@@ -57,7 +63,7 @@ fn of_group(group: &GroupRow, now_ms: f64, found: &mut Vec<String>) {
         many if many > NAMED_MAX => {
             found.push(format!("{many} of {} servers of {name} are unusable", servers.len()));
         }
-        _ => found.extend(bad.map(|server| server.words(name, now_ms))),
+        _ => found.extend(bad.map(|server| of_server(server, name, now_ms))),
     }
     if let Some((length, most)) = *queue
         && most > 0.0
@@ -67,19 +73,11 @@ fn of_group(group: &GroupRow, now_ms: f64, found: &mut Vec<String>) {
     }
 }
 
-impl ServerRow {
-    /// Whether it is out of use although the configuration wants it.
-    pub(super) fn is_bad(&self) -> bool {
-        matches!(&*self.state, "unhealthy" | "unavailable" | "unavail")
-    }
-
-    fn words(&self, group: &str, now_ms: f64) -> String {
-        let Self { name, state, why, since_ms, .. } = self;
-        let time =
-            since_ms.map_or_else(String::new, |since| format!(" for {}", span(now_ms - since)));
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        format!("server {name} of {group} {state}{time}{why}")
-    }
+fn of_server(server: &ServerRow, group: &str, now_ms: f64) -> String {
+    let ServerRow { name, state, why, since_ms, .. } = server;
+    let time = since_ms.map_or_else(String::new, |since| format!(" for {}", span(now_ms - since)));
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    format!("server {name} of {group} {state}{time}{why}")
 }
 
 fn of_certificate(certificate: &Value, now_ms: f64) -> Option<String> {

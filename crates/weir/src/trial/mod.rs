@@ -85,6 +85,7 @@ pub fn run(words: &[OsString]) -> Result<(), Reported> {
         arguments: &Arguments::take(),
         inherited: None,
         limits: SharedLimits::default(),
+        control_socket: None,
     })
 }
 

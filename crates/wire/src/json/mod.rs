@@ -2,8 +2,9 @@
 //!
 //! The reader is for small documents: what an administrator sends to an API, or keeps in a file. It
 //! refuses whatever readers are known to understand differently: two members with the same name,
-//! escapes of half a character, bytes that are not UTF-8, anything behind the end. It allocates only
-//! what it returns, which [`JsonLimits`] bound; a text without escapes is a slice of the input.
+//! escapes of half a character, bytes that are not UTF-8, anything behind the end. It allocates
+//! only what it returns, which [`JsonLimits`] bound; a text without escapes is a slice of the
+//! input.
 //!
 //! Deliberately absent: documents in pieces, comments, and floating point: a number keeps its text.
 

@@ -1,8 +1,9 @@
 //! Angie's `/status/`.
 
 use ::session::status::shapes::{Shape, angie, own};
-use metrics::tree::{PathPart, find, write_text};
+use metrics::tree::{PathPart, find};
 use wire::Method;
+use wire::json::write_text;
 
 use crate::exchange::{Exchange, Flow};
 use crate::status_page::{self, parts, server_address};

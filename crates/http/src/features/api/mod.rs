@@ -2,6 +2,7 @@
 
 mod angie;
 mod plus;
+mod steer;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,13 +18,17 @@ conf::directives! {
     /// Answers with the program's state as JSON.
     ///
     /// Without a path, it is the API of NGINX Plus: below the location there are versions, and
-    /// below these what is shown, such as `/api/9/http/upstreams`. With a path, it is Angie's: the
+    /// below these what is shown, such as `/api/9/http/upstreams`. With `write=on`, requests can
+    /// also change the servers of upstream groups (see docs/runtime-api.md).
+    ///
+    /// With a path, it is Angie's: the
     /// path replaces the location's name, and can contain variables; `?extended` adds what only
     /// Weir shows.
     ///
     /// Syntax: [write=on | write=off]
     /// Syntax: PATH
-    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. `write=on` is not supported.
+    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. With `write=on`, only the
+    /// servers of groups can be changed.
     ///
     /// ```nginx
     /// location /api/ {
@@ -46,6 +51,10 @@ conf::directives! {
 pub enum ApiLine {
     Plus {
         request_id: Template,
+        /// Who asks, for the log.
+        who: Template,
+        /// Whether servers may be changed.
+        writes: bool,
     },
     Angie {
         path: Template,
@@ -59,13 +68,10 @@ impl Value for ApiLine {
     const INHERITED: conf::Inherited = conf::Inherited::Nameless;
     fn parse(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
         load.own.of::<StatusBook>().show();
-        let Some(word) = from.args.first() else { return Self::plus(from, load) };
+        let Some(word) = from.args.first() else { return Self::plus(false, from, load) };
         match &*word.text {
-            b"write=off" => return Self::plus(from, load),
-            b"write=on" => {
-                let message = "changes over the api are not supported yet; use \"write=off\"";
-                return Err(from.error_at(word, message).lacks(conf::lacking::Class::Behavior));
-            }
+            b"write=off" => return Self::plus(false, from, load),
+            b"write=on" => return Self::plus(true, from, load),
             _ => {}
         }
         let replaces = match load.registry.of::<BlockContext>() {
@@ -77,9 +83,11 @@ impl Value for ApiLine {
 }
 
 impl ApiLine {
-    fn plus(from: &Directive, load: &mut Load<'_>) -> Result<Self> {
-        let request_id = Template::from_bytes(b"$request_id", &from.name, from, load)?;
-        Ok(Self::Plus { request_id })
+    fn plus(writes: bool, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let mut template = |text| Template::from_bytes(text, &from.name, from, load);
+        let request_id = template(b"$request_id")?;
+        let who = template(b"client $remote_addr $remote_user")?;
+        Ok(Self::Plus { request_id, who, writes })
     }
 }
 
@@ -88,7 +96,9 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     let Some(line) = conf.api.clone() else { return Ok(()) };
     let name = location.name.clone();
     location.exclusive("api", move |x| match &line {
-        ApiLine::Plus { request_id } => plus::answer(x, &name, request_id),
+        ApiLine::Plus { request_id, who, writes } => {
+            plus::answer(x, &name, &plus::PlusLine { request_id, who, writes: *writes })
+        }
         ApiLine::Angie { path, replaces } => {
             let mut asked = x.scratch();
             path.render(x, &mut asked);

@@ -3,10 +3,12 @@
 use ::session::status::published;
 use ::session::status::shapes::plus;
 use conf::{Subsystem, Template};
-use metrics::tree::{Items, PathPart, StatusTree, find, only, write_text};
+use metrics::tree::{Items, PathPart, StatusTree, find, only};
 use wire::Method;
+use wire::json::write_text;
 use wire::uri::{Unescape, unescape};
 
+use super::steer;
 use crate::exchange::{Exchange, Flow};
 use crate::status_page::{self, parts, server_address};
 
@@ -40,19 +42,27 @@ const COLLECTIONS: [(&str, &str, &str); 9] = [
     ("resolvers", "resolver zone not found", "ResolverZoneNotFound"),
 ];
 
+/// The parts of `api` as NGINX Plus has it.
+pub(super) struct PlusLine<'a> {
+    pub(super) request_id: &'a Template,
+    pub(super) who: &'a Template,
+    pub(super) writes: bool,
+}
+
 /// Answers a request below the location `name`.
-pub(super) fn answer(x: &mut Exchange, name: &[u8], request_id: &Template) -> Flow {
-    match page(x, name) {
+pub(super) fn answer(x: &mut Exchange, name: &[u8], line: &PlusLine<'_>) -> Flow {
+    match page(x, name, line) {
         Ok(flow) => flow,
-        Err(refused) => error(x, &refused, request_id),
+        Err(refused) => error(x, &refused, line.request_id),
     }
 }
 
-fn page(x: &mut Exchange, name: &[u8]) -> Result<Flow, Refused> {
+fn page(x: &mut Exchange, name: &[u8], line: &PlusLine<'_>) -> Result<Flow, Refused> {
     let uri = x.request.uri.clone();
     let below = uri.strip_prefix(name).unwrap_or(&uri);
     let path = parts(below);
-    if !matches!(x.request.head.method, Method::Get | Method::Head) {
+    let reads = matches!(x.request.head.method, Method::Get | Method::Head);
+    if !reads && (!line.writes || path.is_empty()) {
         return Err(Refused { status: 405, text: "method disabled", code: "MethodDisabled" });
     }
     let Some((version, path)) = path.split_first() else {
@@ -62,6 +72,10 @@ fn page(x: &mut Exchange, name: &[u8]) -> Result<Flow, Refused> {
     let version = std::str::from_utf8(version).ok().and_then(|text| text.parse::<u32>().ok());
     if !version.is_some_and(|version| (1..=VERSION_MAX).contains(&version)) {
         return Err(not_found("unknown version", "UnknownVersion"));
+    }
+    let rest = path.join(&b'/');
+    if !reads || steer::is_of_servers(&rest) {
+        return Ok(steer::ask(x, rest, line.who, line.request_id));
     }
     Ok(match path {
         [] => {

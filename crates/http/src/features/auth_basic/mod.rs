@@ -17,7 +17,7 @@ use conf::{Result, Template};
 use observe::{Level, Text};
 
 use crate::credentials::{BasicCredentials, are_for_proxy};
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, TimedPhase};
 use crate::site::LocationBuilder;
 use hash::Scheme;
 use user_file::UserFile;
@@ -82,6 +82,7 @@ fn check(realm: &Template, users: &UserFile, x: &mut Exchange) -> Flow {
         return settle(x, accepted, &credentials, &realm);
     }
     Flow::wait(move |x| {
+        x.waits_for(TimedPhase::AuthBasic);
         LentFuture::new(async move {
             let password = credentials.password().to_owned();
             let accepted = checks::run(move || scheme.accepts(&password, &text)).await;

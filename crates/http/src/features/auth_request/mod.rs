@@ -11,7 +11,7 @@ use conf::{Directive, Load, Result, Template, Value, VariableId};
 use observe::Level;
 use session::evaluate;
 
-use crate::exchange::{Exchange, Flow, TooLong};
+use crate::exchange::{Exchange, Flow, TimedPhase, TooLong};
 use crate::features::otel;
 use crate::site::LocationBuilder;
 use crate::subrequest::Subrequest;
@@ -95,7 +95,11 @@ pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<
         place.access(move |x| {
             x.debug(format_args!("auth request handler"));
             let (conf, path) = (conf.clone(), path.clone());
-            Flow::wait(move |x| LentFuture::new(async move { conf.ask(&path, x).await }))
+            Flow::wait(move |x| {
+                LentFuture::new(async move {
+                    x.in_phase(TimedPhase::AuthRequest, async |x| conf.ask(&path, x).await).await
+                })
+            })
         });
     }
     Ok(())

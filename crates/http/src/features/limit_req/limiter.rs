@@ -9,7 +9,7 @@ use net::{LentFuture, clock};
 use observe::Level;
 
 use super::rates::{REQUEST, RateExceeded, Rates};
-use crate::exchange::{Exchange, FeatureState, Flow};
+use crate::exchange::{Exchange, FeatureState, Flow, TimedPhase};
 use crate::keyed::KeyedZone;
 use crate::lru::LruEntry;
 
@@ -182,7 +182,8 @@ impl RateLimiter {
         }
         x.states.of::<RateLimited>().status = Some("DELAYED");
         let delay = Duration::from_millis(delay.ms);
-        Flow::wait(move |_| {
+        Flow::wait(move |x| {
+            x.waits_for(TimedPhase::LimitReq);
             LentFuture::new(async move {
                 net::sleep(delay).await;
                 Flow::Next

@@ -116,6 +116,8 @@ impl LoggedSession for Exchange {
         (b"bytes_sent", |x, out| decimal::write(x.reply.bytes_sent, out)),
         (b"body_bytes_sent", |x, out| decimal::write(x.reply.body_bytes_sent(), out)),
         (b"request_length", |x, out| decimal::write(x.request_length(), out)),
+        // Its quotes are not escaped, so that it can be a part of a line in JSON.
+        (b"request_timing", |x, out| x.write_timing(out)),
     ];
     const COMBINED: Option<&'static str> = Some(COMBINED);
     const JSON: &'static [JsonColumn] = JSON;

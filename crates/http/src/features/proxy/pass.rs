@@ -12,7 +12,7 @@ use observe::{Level, Text};
 use session::backend::resolve;
 
 use crate::backend::ProxiesAnywhere;
-use crate::exchange::{Exchange, Flow};
+use crate::exchange::{Exchange, Flow, TimedPhase};
 use crate::header_text::{self, FORBIDDEN};
 use crate::site::{BlockContext, ParsedSoFar};
 
@@ -272,6 +272,7 @@ impl ComputedTarget {
 impl Unresolved {
     /// Resolves the name; a failure has been logged.
     pub(super) async fn resolve(self, x: &mut Exchange) -> std::result::Result<ProxyTarget, Flow> {
+        x.waits_for(TimedPhase::Resolve);
         let names = &x.location().core.names;
         let addresses = resolve(x, &self.host, self.port, names).await;
         let addresses = addresses.map_err(|_| Flow::Status(502))?;

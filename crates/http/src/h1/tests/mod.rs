@@ -266,7 +266,8 @@ impl Server {
         self.log_text().lines().map(from_level).collect()
     }
 
-    fn log_text(&self) -> String {
+    /// The text of `e.log`.
+    pub(crate) fn log_text(&self) -> String {
         let (answer, log) = channel();
         self.orders.send(Order::ReadLog(answer));
         log.recv_timeout(PATIENCE).unwrap()

@@ -77,6 +77,8 @@ pub struct Policy {
     pub log_subrequest: bool,
     pub post_action: Option<Arc<[u8]>>,
     pub log_not_found: bool,
+    /// Whether the phases of requests are measured here.
+    pub timed: bool,
     pub etag: bool,
     pub gzip_vary: bool,
     /// How files are looked up.

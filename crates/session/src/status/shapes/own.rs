@@ -21,6 +21,7 @@ pub fn own(address: &[u8], shape: Shape) -> StatusTree {
     tree.fields(&[b"tls"], handshakes);
     tree.add(&[b"tls", b"certificates"], Items::List(certificates()));
     tree.add(&[b"workers"], Items::List(workers()));
+    published(Subsystem::Http).more.iter().for_each(|more| more(&mut tree));
     tree
 }
 

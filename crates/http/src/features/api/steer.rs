@@ -1,0 +1,70 @@
+//! The part of the API that changes servers of groups, and lists them as they are configured: the
+//! master process answers.
+
+use ::session::steering::{self, SteeringReply, SteeringRequest};
+use ::upstream::api::ServersPath;
+use conf::Template;
+use net::LentFuture;
+use wire::Known;
+
+use crate::exchange::{Exchange, Flow, StoredBody};
+use crate::status_page;
+
+/// Whether a path after the version is about the servers of a group, as they are configured.
+pub(super) fn is_of_servers(path: &[u8]) -> bool {
+    ServersPath::parse(path).is_some()
+}
+
+/// Asks the master process about a path after the version.
+pub(super) fn ask(x: &mut Exchange, path: Vec<u8>, who: &Template, request_id: &Template) -> Flow {
+    let rendered = |x: &mut Exchange, template: &Template| {
+        let mut text = Vec::new();
+        template.render(x, &mut text);
+        Box::from(text.trim_ascii_end())
+    };
+    let (who, request_id) = (rendered(x, who), rendered(x, request_id));
+    let known = |known| Box::from(x.request.field(known).unwrap_or_default());
+    let request = SteeringRequest {
+        method: x.request.method_name().into(),
+        path: path.into(),
+        body: Box::default(),
+        content_type: known(Known::ContentType),
+        origin: field(x, b"origin"),
+        host: known(Known::Host),
+        owner: field(x, b"weir-owner"),
+        who,
+        request_id,
+    };
+    Flow::wait(move |x| LentFuture::new(send(x, request)))
+}
+
+fn field(x: &Exchange, name: &[u8]) -> Box<[u8]> {
+    let mut fields = x.request.head.fields.iter();
+    let found = fields.find(|field| x.request.text(field.name).eq_ignore_ascii_case(name));
+    found.map_or(Box::default(), |field| x.request.text(field.value).into())
+}
+
+async fn send(x: &mut Exchange, request: SteeringRequest) -> Flow {
+    if let Err(flow) = x.read_body().await {
+        return flow;
+    }
+    let body = match x.request.body.kept().map(|kept| &**kept) {
+        None => Box::default(),
+        Some(StoredBody::Memory(bytes)) => bytes[..].into(),
+        Some(StoredBody::File(_)) => return Flow::Status(413),
+    };
+    match steering::ask(SteeringRequest { body, ..request }).await {
+        Some(reply) => give(x, reply),
+        None => Flow::Status(503),
+    }
+}
+
+fn give(x: &mut Exchange, reply: SteeringReply) -> Flow {
+    let SteeringReply { status, json, fields } = reply;
+    for field in &fields {
+        if let Some((name, value)) = field.split_once(": ") {
+            x.reply.fields.append(name.as_bytes(), value.as_bytes());
+        }
+    }
+    status_page::text(x, status, b"application/json", json)
+}

@@ -1,0 +1,108 @@
+//! One request at a control socket.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::messages::{Reported, complain};
+
+/// How long a reply may take; a reload reads the whole configuration.
+const REPLY_MAX: Duration = Duration::from_secs(600);
+/// The longest reply.
+const REPLY_BYTES_MAX: u64 = 256 << 20;
+
+pub(super) struct ControlClient {
+    socket: PathBuf,
+    owner: Option<String>,
+}
+
+pub(super) struct ControlReply {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Value,
+}
+
+impl ControlClient {
+    pub(super) fn at(socket: PathBuf, owner: Option<String>) -> Self {
+        Self { socket, owner }
+    }
+
+    /// Sends a request with a body of JSON, and reads the reply.
+    pub(super) fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+    ) -> Result<ControlReply, Reported> {
+        let socket = self.socket.display();
+        let reply = self.exchange(method, path, body.unwrap_or_default());
+        let reply = reply.map_err(|error| complain(format_args!("ctl: {socket}: {error}")))?;
+        parse(&reply).ok_or_else(|| complain(format_args!("ctl: {socket}: not a reply of HTTP")))
+    }
+
+    fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(REPLY_MAX))?;
+        stream.set_write_timeout(Some(REPLY_MAX))?;
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        if let Some(owner) = &self.owner {
+            head.push_str(&format!("Weir-Owner: {owner}\r\n"));
+        }
+        stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
+        let mut reply = Vec::new();
+        stream.take(REPLY_BYTES_MAX).read_to_end(&mut reply)?;
+        Ok(reply)
+    }
+}
+
+fn parse(reply: &[u8]) -> Option<ControlReply> {
+    let end = reply.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&reply[..end]).ok()?.to_owned();
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    let body = &reply[end + 4..];
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).ok()? };
+    Some(ControlReply { status, head, body })
+}
+
+impl ControlReply {
+    pub(super) fn is_good(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// What is to be known about a change that was made.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.head.contains("\r\nWeir-Persistence: none") {
+            notes.push("the next start undoes this change; \"state\" in the block keeps it".into());
+        }
+        if let Some((_, rest)) = self.head.split_once("\r\nWeir-Pending: ") {
+            let count = rest.lines().next().unwrap_or_default();
+            notes.push(format!("{count} worker processes have not made the change yet"));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read_and_others_are_not() {
+        let reply = parse(b"HTTP/1.1 201 Created\r\nWeir-Persistence: none\r\n\r\n{\"id\":1}");
+        let reply = reply.unwrap();
+        assert_eq!((reply.status, reply.body["id"].as_u64()), (201, Some(1)));
+        assert_eq!(reply.notes().len(), 1);
+        assert!(parse(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().notes().is_empty());
+        for wrong in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 2\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{"] {
+            assert!(parse(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `weir ctl`: asks a running server at its control socket, and changes its groups of servers.
+
+mod arguments;
+mod client;
+mod show;
+
+use std::ffi::OsString;
+
+use serde_json::{Map, Value};
+
+use crate::messages::{Reported, complain, print};
+use arguments::{CtlArguments, CtlCommand, GroupArgument};
+use client::{ControlClient, ControlReply};
+
+pub const HELP: &str = "Usage: weir ctl [OPTIONS] COMMAND
+
+Looks at a running server and changes it, through its control socket: the one of
+\"control_socket\" in its configuration, or of its option -l.
+
+Commands:
+  status                     the master process and its worker processes
+  ready                      whether the server serves; the exit code says it too
+  reload                     reload the configuration; prints what was logged
+  upstreams [GROUP]          the servers of all groups, or of one
+  drain GROUP SERVER         only pass requests that are bound to the server
+  down GROUP SERVER          pass no request to the server
+  up GROUP SERVER            pass requests to the server again
+  set GROUP SERVER NAME=VALUE...
+                             change weight, max_conns, max_fails, fail_timeout,
+                             slow_start, route
+  add GROUP ADDRESS [NAME=VALUE... | backup | down]
+                             add a server
+  remove GROUP SERVER        remove a server; its requests go on
+
+GROUP is the name of an upstream block of http; that of stream is stream/NAME.
+SERVER is an address as \"weir ctl upstreams\" prints it, or a number there.
+
+Options:
+  -s SOCKET   the control socket (default: that of the configuration)
+  -c FILE     the configuration of the server
+  -o OWNER    claim the group for this owner, or change it as its owner
+  --json      print JSON
+  -h, --help  print this help
+
+Exit code: 0 if the command succeeded, 1 otherwise.
+";
+
+/// Runs one command.
+pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
+    let arguments = CtlArguments::parse(arguments)?;
+    let client = ControlClient::at(arguments.socket()?, arguments.owner.clone());
+    let ctl = Ctl { client, json: arguments.json };
+    match &arguments.command {
+        CtlCommand::Status => ctl.get("/status", show::status),
+        CtlCommand::Ready => ctl.get("/ready", show::ready),
+        CtlCommand::Reload => ctl.reload(),
+        CtlCommand::Upstreams(group) => ctl.upstreams(group.as_ref()),
+        CtlCommand::Set { group, server, parameters } => ctl.set(group, server, parameters),
+        CtlCommand::Add { group, parameters } => {
+            ctl.change("POST", &group.servers(), Some(parameters))
+        }
+        CtlCommand::Remove { group, server } => {
+            let id = ctl.find(group, server)?;
+            ctl.change("DELETE", &group.server(id), None)
+        }
+    }
+}
+
+struct Ctl {
+    client: ControlClient,
+    json: bool,
+}
+
+impl Ctl {
+    fn get(&self, path: &str, show: fn(&Value) -> String) -> Result<(), Reported> {
+        let reply = self.client.ask("GET", path, None)?;
+        self.print(&reply, show)?;
+        if reply.is_good() { Ok(()) } else { Err(Reported) }
+    }
+
+    fn reload(&self) -> Result<(), Reported> {
+        let reply = self.client.ask("POST", "/reload", None)?;
+        match reply.body.get("log") {
+            Some(_) => self.print(&reply, show::reload)?,
+            None => return Err(refused(&reply)),
+        }
+        if reply.is_good() { Ok(()) } else { Err(complain("the configuration was not reloaded")) }
+    }
+
+    fn upstreams(&self, group: Option<&GroupArgument>) -> Result<(), Reported> {
+        let reply = self.client.ask("GET", "/upstreams", None)?;
+        let Some(group) = group else { return self.print(&reply, show::upstreams) };
+        let Some(found) = group.find(&reply.body) else { return Err(group.unknown()) };
+        let only = serde_json::json!({ group.block(): { group.name.clone(): found.clone() } });
+        self.print(&ControlReply { body: only, ..reply }, show::upstreams)
+    }
+
+    fn set(
+        &self,
+        group: &GroupArgument,
+        server: &str,
+        parameters: &Map<String, Value>,
+    ) -> Result<(), Reported> {
+        let id = self.find(group, server)?;
+        self.change("PATCH", &group.server(id), Some(parameters))
+    }
+
+    /// The id of a server.
+    fn find(&self, group: &GroupArgument, server: &str) -> Result<u64, Reported> {
+        if let Ok(id) = server.parse() {
+            return Ok(id);
+        }
+        let reply = self.client.ask("GET", "/upstreams", None)?;
+        let Some(found) = group.find(&reply.body) else { return Err(group.unknown()) };
+        let servers = found["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_meant = |one: &&Value| {
+            let address = one["server"].as_str().unwrap_or_default();
+            address == server || address.rsplit_once(':').is_some_and(|(host, _)| host == server)
+        };
+        let meant: Vec<&Value> = servers.iter().filter(is_meant).collect();
+        match meant[..] {
+            [one] => one["id"].as_u64().ok_or_else(|| complain("ctl: the server has no id")),
+            [] => Err(complain(format_args!("ctl: {group} has no server {server}"))),
+            _ => Err(complain(format_args!("ctl: several servers of {group} are {server}"))),
+        }
+    }
+
+    fn change(
+        &self,
+        method: &str,
+        path: &str,
+        parameters: Option<&Map<String, Value>>,
+    ) -> Result<(), Reported> {
+        let body = parameters.map(|parameters| Value::Object(parameters.clone()).to_string());
+        let reply = self.client.ask(method, path, body.as_deref())?;
+        if !reply.is_good() {
+            return Err(refused(&reply));
+        }
+        self.print(&reply, show::servers)?;
+        if !self.json {
+            reply.notes().iter().for_each(|note| observe::tell(format_args!("weir: {note}\n")));
+        }
+        Ok(())
+    }
+
+    fn print(&self, reply: &ControlReply, show: fn(&Value) -> String) -> Result<(), Reported> {
+        match self.json {
+            true => print(format!("{}\n", reply.body)),
+            false => print(show(&reply.body)),
+        }
+    }
+}
+
+fn refused(reply: &ControlReply) -> Reported {
+    match reply.body["error"]["text"].as_str() {
+        Some(text) => complain(format_args!("ctl: {text}")),
+        None => complain(format_args!("ctl: the server answered {}", reply.status)),
+    }
+}

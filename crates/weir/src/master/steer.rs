@@ -1,0 +1,141 @@
+//! Changes at run time: the master decides on them, and tells every worker process.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use session::steering::{SteeringCall, SteeringReply, SteeringRequest};
+
+use super::Master;
+use super::event::MasterEvent;
+use super::reload::{PendingReload, PendingSockets};
+use crate::event::later;
+use crate::ipc::{Message, MessageKind};
+use crate::steering::{AcceptedChange, AcceptedWhat, StateWrite, Steering, StoredState, write_all};
+
+/// How long worker processes may take to make a change before it is answered as pending.
+const CHANGE_MAX: Duration = Duration::from_secs(5);
+
+/// The master's part of changes.
+#[derive(Default)]
+pub(super) struct MasterSteering {
+    pub(super) steering: Steering,
+    /// The number of the last change sent to worker processes.
+    last_change: u64,
+    /// Changes that worker processes have not made yet, by the number of the last one.
+    unmade: BTreeMap<u64, UnmadeChanges>,
+}
+
+/// Changes that were sent together.
+struct UnmadeChanges {
+    /// The worker processes that have not reported.
+    awaited: Vec<i32>,
+    changes: Vec<AcceptedChange>,
+}
+
+impl Master {
+    /// Takes a request of the API about groups of servers.
+    pub(super) fn steer(&mut self, call: SteeringCall) {
+        if self.upgrade.is_running() {
+            // Another master owns the state files now. The sender ends, and with it the wait.
+            return drop(call);
+        }
+        let (sites, rosters) = (&self.plan.loaded.sites, &self.plan.rosters);
+        let writes = self.changes.steering.call(call, sites, rosters);
+        self.store(writes);
+    }
+
+    /// Takes the request of a worker.
+    pub(super) fn steer_for(&mut self, pid: i32, message: &Message) {
+        let child = self.children.iter().find(|child| child.pid == pid);
+        let request = SteeringRequest::from_bytes(&message.bytes);
+        let Some((child, request)) = child.zip(request) else { return };
+        let (reply, mut answers) = net::mailbox::<SteeringReply>();
+        let (outbox, number) = (child.outbox(), message.number);
+        net::spawn(async move {
+            let unanswered = SteeringReply { status: 503, ..SteeringReply::default() };
+            let reply = answers.next().await.unwrap_or(unanswered);
+            let answer = Message::new(MessageKind::Answer, number);
+            outbox.send(Message { bytes: reply.to_bytes(), ..answer });
+        });
+        self.steer(SteeringCall { request, reply });
+    }
+
+    /// Writes state files on another thread.
+    fn store(&self, writes: Option<Vec<StateWrite>>) {
+        let Some(writes) = writes else { return };
+        let events = self.events.clone();
+        net::spawn(async move { events.send(MasterEvent::Stored(write_all(writes).await)) });
+    }
+
+    /// Makes the changes whose state files are written.
+    pub(super) fn state_stored(&mut self, stored: &[StoredState]) {
+        let changes = self.changes.steering.stored(stored);
+        let before = self.changes.last_change;
+        for change in &changes {
+            change.log();
+            change.whats.iter().for_each(|what| self.apply(what));
+        }
+        let number = self.changes.last_change;
+        if number == before {
+            changes.into_iter().for_each(|change| change.answer(0));
+        } else {
+            let awaited = self.children.iter().map(|child| child.pid).collect();
+            self.changes.unmade.insert(number, UnmadeChanges { awaited, changes });
+            later(&self.events, CHANGE_MAX, MasterEvent::ChangeOverdue(number));
+            self.answer_made();
+        }
+        self.decide_changes();
+    }
+
+    /// Decides what waits, unless state files are being written.
+    pub(super) fn decide_changes(&mut self) {
+        let (sites, rosters) = (&self.plan.loaded.sites, &self.plan.rosters);
+        let writes = self.changes.steering.next(sites, rosters);
+        self.store(writes);
+    }
+
+    /// Makes a change in the current configuration, in one that is to come, and everywhere else.
+    fn apply(&mut self, what: &AcceptedWhat) {
+        let opening = self.opening.as_mut().map(PendingSockets::plan_mut);
+        let pending = self.pending.as_mut().map(PendingReload::plan_mut);
+        for plan in [Some(&mut self.plan), opening, pending].into_iter().flatten() {
+            plan.rosters.apply(what, &plan.loaded.sites);
+        }
+        let AcceptedWhat::Servers(change) = what else { return };
+        self.changes.last_change += 1;
+        let number = self.changes.last_change;
+        let bytes = change.to_bytes();
+        for child in &self.children {
+            let bytes = bytes.clone();
+            child.send(Message { bytes, ..Message::new(MessageKind::Change, number) });
+        }
+    }
+
+    /// Called when a worker process has made the changes up to a number.
+    pub(super) fn change_made(&mut self, pid: i32, number: u64) {
+        for (_, unmade) in self.changes.unmade.range_mut(..=number) {
+            unmade.awaited.retain(|awaited| *awaited != pid);
+        }
+        self.answer_made();
+    }
+
+    /// Called when a worker process has ended.
+    pub(super) fn makes_no_change(&mut self, pid: i32) {
+        self.change_made(pid, u64::MAX);
+    }
+
+    fn answer_made(&mut self) {
+        let is_made = |_: &u64, unmade: &mut UnmadeChanges| unmade.awaited.is_empty();
+        let made: Vec<_> = self.changes.unmade.extract_if(.., is_made).collect();
+        for (_, made) in made {
+            made.changes.into_iter().for_each(|change| change.answer(0));
+        }
+    }
+
+    /// Answers changes that some worker process has not made in time. It will: they are queued.
+    pub(super) fn change_overdue(&mut self, number: u64) {
+        if let Some(UnmadeChanges { awaited, changes }) = self.changes.unmade.remove(&number) {
+            changes.into_iter().for_each(|change| change.answer(awaited.len()));
+        }
+    }
+}

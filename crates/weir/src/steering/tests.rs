@@ -1,0 +1,201 @@
+use conf::MemoryFiles;
+use net::Mailbox;
+use session::steering::{SteeringCall, SteeringReply, SteeringRequest};
+use zones::Zones;
+
+use super::{Rosters, StateWrite, Steering};
+use crate::config_origin::ConfigOrigin;
+use crate::load;
+use crate::subsystems::Sites;
+
+fn sites(http: &str) -> Sites {
+    let text = format!("error_log stderr emerg; events {{}} http {{ {http} }}");
+    let mut files = MemoryFiles::default().with("/conf", text);
+    let origin = ConfigOrigin { conf: b"/conf"[..].into(), ..ConfigOrigin::default() };
+    load::load_quietly(&Zones::default(), &origin, &mut files).unwrap().sites
+}
+
+/// The deciding process, without files, workers and sockets.
+struct Decider {
+    steering: Steering,
+    sites: Sites,
+    rosters: Rosters,
+}
+
+const SERVERS: &str = "http/upstreams/a/servers";
+
+impl Decider {
+    fn new(lines: &str) -> Self {
+        let sites = sites(&format!("upstream a {{ {lines} }}"));
+        Self { steering: Steering::default(), sites, rosters: Rosters::default() }
+    }
+
+    fn call(&mut self, request: SteeringRequest) -> (Option<Vec<StateWrite>>, Replies) {
+        let (reply, replies) = net::mailbox();
+        let call = SteeringCall { request, reply };
+        (self.steering.call(call, &self.sites, &self.rosters), Replies(replies))
+    }
+
+    /// Makes the changes that were decided.
+    fn make(&mut self) {
+        for change in self.steering.stored(&[]) {
+            for what in &change.whats {
+                self.rosters.apply(what, &self.sites);
+            }
+            change.answer(0);
+        }
+    }
+
+    /// The answer to a request whose change is made at once.
+    fn answer(&mut self, request: SteeringRequest) -> SteeringReply {
+        let (writes, mut replies) = self.call(request);
+        if writes.is_some() {
+            self.make();
+        }
+        replies.next().unwrap()
+    }
+
+    fn lines(&self) -> String {
+        let group = self.sites.groups().next().unwrap();
+        String::from_utf8(self.rosters.roster(group).to_text()).unwrap()
+    }
+}
+
+struct Replies(Mailbox<SteeringReply>);
+
+impl Replies {
+    fn next(&mut self) -> Option<SteeringReply> {
+        let cx = &mut std::task::Context::from_waker(std::task::Waker::noop());
+        match self.0.poll_next(cx) {
+            std::task::Poll::Ready(reply) => reply,
+            std::task::Poll::Pending => None,
+        }
+    }
+}
+
+fn request(method: &str, path: &str, body: &str) -> SteeringRequest {
+    SteeringRequest {
+        method: method.as_bytes().into(),
+        path: path.as_bytes().into(),
+        body: body.as_bytes().into(),
+        content_type: (*b"application/json; charset=utf-8").into(),
+        ..SteeringRequest::default()
+    }
+}
+
+fn add(address: &str) -> SteeringRequest {
+    request("POST", SERVERS, &format!("{{\"server\":\"{address}\"}}"))
+}
+
+#[test]
+fn calls_wait_while_files_are_written_and_are_then_decided_together() {
+    let mut decider = Decider::new("state /nowhere/a;");
+    let (writes, mut first) = decider.call(add("10.0.0.1"));
+    assert_eq!(writes.unwrap().len(), 1);
+    let (writes, mut second) = decider.call(add("10.0.0.2"));
+    assert!(writes.is_none());
+    let (writes, mut third) = decider.call(add("10.0.0.2"));
+    assert!(writes.is_none() && first.next().is_none());
+    decider.make();
+    assert_eq!(first.next().unwrap().status, 201);
+    let writes = decider.steering.next(&decider.sites, &decider.rosters);
+    assert_eq!(writes.unwrap().len(), 1, "one file for both");
+    assert_eq!(third.next().unwrap().status, 409, "the second one has the same address");
+    decider.make();
+    assert_eq!(second.next().unwrap().status, 201);
+    assert_eq!(decider.lines(), "server 10.0.0.1;\nserver 10.0.0.2;\n");
+}
+
+#[test]
+fn a_change_that_is_not_kept_is_not_made() {
+    let mut decider = Decider::new("state /nowhere/a;");
+    let (writes, mut replies) = decider.call(add("10.0.0.1"));
+    let stored: Vec<_> = writes.unwrap().into_iter().map(StateWrite::run).collect();
+    assert!(decider.steering.stored(&stored).is_empty());
+    assert_eq!(replies.next().unwrap().status, 500);
+    assert_eq!(decider.lines(), "");
+}
+
+#[test]
+fn requests_from_elsewhere_and_of_another_kind_are_refused() {
+    let mut decider = Decider::new("server 10.0.0.9;");
+    let origin = |origin: &str, host: &str| SteeringRequest {
+        origin: origin.as_bytes().into(),
+        host: host.as_bytes().into(),
+        ..add("10.0.0.1")
+    };
+    for (request, status) in [
+        (origin("https://evil.test", "weir.test"), 403),
+        (origin("null", ""), 403),
+        (origin("http://", ""), 403),
+        (SteeringRequest { content_type: Box::default(), ..add("10.0.0.1") }, 415),
+        (SteeringRequest { content_type: (*b"text/plain").into(), ..add("10.0.0.1") }, 415),
+        (SteeringRequest { body: vec![b' '; 1 << 20].into(), ..add("10.0.0.1") }, 413),
+        (SteeringRequest { owner: (*b"a\nb").into(), ..add("10.0.0.1") }, 400),
+        (request("PUT", SERVERS, "{}"), 405),
+        (request("POST", "http/upstreams/b/servers", "{}"), 404),
+        (request("POST", "http/keyvals/b", "{}"), 404),
+        (request("GET", "http/upstreams/a/servers/7", ""), 404),
+        (request("DELETE", "http/upstreams/b/owner", ""), 404),
+        (request("POST", "http/upstreams/a/owner", "{}"), 405),
+    ] {
+        let what = format!("{request:?}");
+        assert_eq!(decider.answer(request).status, status, "{what}");
+    }
+    assert_eq!(decider.answer(origin("https://weir.test", "Weir.test")).status, 201);
+}
+
+#[test]
+fn a_claimed_group_is_changed_by_its_owner_alone() {
+    let mut decider = Decider::new("server 10.0.0.9;");
+    let by = |owner: &str, address: &str| SteeringRequest {
+        owner: owner.as_bytes().into(),
+        ..add(address)
+    };
+    assert_eq!(decider.answer(by("", "10.0.0.1")).status, 201);
+    assert_eq!(decider.answer(by("one", "10.0.0.2")).status, 201);
+    assert_eq!(decider.answer(by("one", "10.0.0.3")).status, 201);
+    for other in ["", "two"] {
+        let refused = decider.answer(by(other, "10.0.0.4"));
+        assert_eq!(refused.status, 409);
+        let text = String::from_utf8(refused.json).unwrap();
+        assert!(text.contains("\"code\":\"UpstreamOwned\""), "{text}");
+    }
+    assert_eq!(decider.answer(request("DELETE", "http/upstreams/a/owner", "")).status, 204);
+    assert_eq!(decider.answer(by("two", "10.0.0.4")).status, 201);
+}
+
+#[test]
+fn what_the_next_configuration_keeps() {
+    let mut decider = Decider::new("server 10.0.0.1; server 10.0.0.2;");
+    decider.answer(add("10.0.0.3"));
+    decider.answer(request("DELETE", &format!("{SERVERS}/0"), ""));
+    let lines_in = |http: &str| {
+        let next = sites(http);
+        let rosters = decider.rosters.carried_over(&decider.sites, &next);
+        let group = next.groups().next().unwrap();
+        let roster = rosters.roster(group);
+        let ids = roster.lines().iter().map(|line| line.id);
+        (String::from_utf8(roster.to_text()).unwrap(), ids.collect::<Vec<_>>())
+    };
+    let same = "upstream a { server 10.0.0.1; server 10.0.0.2; }";
+    let kept = ("server 10.0.0.2;\nserver 10.0.0.3;\n".to_owned(), vec![1, 2]);
+    assert_eq!(lines_in(same), kept);
+    let other = "upstream a { server 10.0.0.1; server 10.0.0.2 weight=2; }";
+    let read = ("server 10.0.0.1;\nserver 10.0.0.2 weight=2;\n".to_owned(), vec![3, 1]);
+    assert_eq!(lines_in(other), read, "the text has changed");
+}
+
+#[test]
+fn changes_bring_another_process_up_to_date() {
+    let mut decider = Decider::new("server 10.0.0.1;");
+    decider.answer(add("10.0.0.2"));
+    let changes = decider.rosters.changes();
+    assert_eq!(changes.len(), 1);
+    let other = sites("upstream a { server 10.0.0.1; }");
+    super::catch_up(&changes, &other);
+    let group = other.groups().next().unwrap();
+    assert_eq!(String::from_utf8(group.roster().to_text()).unwrap(), decider.lines());
+    assert!(group.change(&changes[0].operation, true), "once more");
+    assert_eq!(group.servers().len(), 2);
+}

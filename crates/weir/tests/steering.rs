@@ -1,0 +1,274 @@
+//! Changes of upstream groups while the program serves.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::Output;
+use std::thread;
+
+use testing::{PATIENCE, Server, body, eventually, kill};
+
+const SOCKET: &str = "control_socket unix:DIR/ctl.sock;";
+
+/// A backend that answers with its name.
+fn backend(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || listener.incoming().flatten().for_each(|stream| answer(stream, name)));
+    address
+}
+
+fn answer(mut stream: TcpStream, name: &str) {
+    // A client that has gone is no concern of the backend.
+    let _ = stream.read(&mut [0; 4096]);
+    let reply = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
+    let _ = stream.write_all(reply.as_bytes());
+}
+
+/// A proxy to a group, with a control socket.
+fn proxy(globals: &str, lines: &str) -> Server {
+    Server::start_with(|folder, address| {
+        let globals = format!("events {{}} {globals} {SOCKET}");
+        let globals = globals.replace("DIR", &folder.to_string_lossy());
+        folder.configure(address, &globals, &group(lines));
+    })
+}
+
+fn group(lines: &str) -> String {
+    format!(
+        "upstream app {{ {lines} }}
+         server {{ listen ADDRESS; location / {{ proxy_pass http://app; }} }}"
+    )
+}
+
+/// Sends a request to the control socket; the status and the body of the reply.
+fn request(server: &Server, method: &str, path: &str, json: &str) -> (u16, String) {
+    let (status, reply) = whole(server, method, path, "application/json", json);
+    (status, body(&reply).to_owned())
+}
+
+fn whole(server: &Server, method: &str, path: &str, kind: &str, json: &str) -> (u16, String) {
+    let socket = server.folder.join("ctl.sock");
+    let mut stream = eventually("the socket", || UnixStream::connect(&socket).ok());
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = json.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+         Content-Length: {length}\r\n\r\n{json}"
+    )
+    .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    (reply[9..12].parse().unwrap(), reply)
+}
+
+const SERVERS: &str = "/9/http/upstreams/app/servers";
+
+fn add(server: &Server, address: SocketAddr) -> (u16, String) {
+    request(server, "POST", SERVERS, &format!("{{\"server\":\"{address}\"}}"))
+}
+
+/// The names of the backends that answer.
+fn answers(server: &Server) -> Vec<String> {
+    let mut names: Vec<_> = (0..8).map(|_| server.get("/")).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn weir(server: &Server, arguments: &[&str]) -> Output {
+    let program = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("weir");
+    let mut command = std::process::Command::new(program);
+    command.arg("ctl").arg("-c").arg(server.folder.join("nginx.conf")).args(arguments);
+    testing::output(command)
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn servers_come_and_go_without_a_reload() {
+    for globals in ["", "master_process off;"] {
+        let (one, two) = (backend("one"), backend("two"));
+        let server = proxy(globals, &format!("server {one};"));
+        assert_eq!(answers(&server), ["one"]);
+        let (status, added) = add(&server, two);
+        assert_eq!((status, added.starts_with("{\"id\":1,")), (201, true), "{added}");
+        assert_eq!(answers(&server), ["one", "two"]);
+        let path = format!("{SERVERS}/0");
+        assert_eq!(request(&server, "PATCH", &path, "{\"drain\":true}").0, 200);
+        assert_eq!(answers(&server), ["two"]);
+        assert_eq!(request(&server, "DELETE", &path, "").0, 200);
+        assert_eq!(request(&server, "GET", &path, "").0, 404);
+        server.await_log("upstream \"app\": server 0 was removed, by user", 1);
+        let (status, reply) = whole(&server, "PATCH", &format!("{SERVERS}/1"), "text/plain", "{}");
+        assert_eq!((status, reply.contains("\"code\":\"JsonError\"")), (415, true), "{reply}");
+        assert_eq!(request(&server, "GET", "/ready", "").0, 200);
+    }
+}
+
+/// Sends a request to the server itself; the whole reply.
+fn ask(server: &Server, method: &str, path: &str, fields: &str, json: &str) -> String {
+    let mut stream = server.connect();
+    let length = json.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: weir.test\r\nConnection: close\r\n{fields}\
+         Content-Length: {length}\r\n\r\n{json}"
+    )
+    .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
+}
+
+#[test]
+fn a_location_with_the_api_changes_servers() {
+    const JSON: &str = "Content-Type: application/json\r\n";
+    for globals in ["", "master_process off;"] {
+        let (one, two) = (backend("one"), backend("two"));
+        let http = format!(
+            "upstream app {{ server {one}; }}
+             server {{
+                 listen ADDRESS;
+                 location / {{ proxy_pass http://app; }}
+                 location /api {{ api write=on; }}
+                 location /look {{ api; }}
+             }}"
+        );
+        let server = Server::start_any(&format!("events {{}} {globals}"), &http);
+        let servers = "/api/9/http/upstreams/app/servers";
+        let json = format!("{{\"server\":\"{two}\"}}");
+        let added = ask(&server, "POST", servers, JSON, &json);
+        assert!(added.starts_with("HTTP/1.1 201") && added.contains("\"id\":1"), "{added}");
+        assert!(added.contains("\r\nWeir-Persistence: none\r\n"), "{added}");
+        assert_eq!(answers(&server), ["one", "two"]);
+        let removed = ask(&server, "DELETE", &format!("{servers}/0"), "", "");
+        assert!(removed.starts_with("HTTP/1.1 200"), "{removed}");
+        assert_eq!(answers(&server), ["two"]);
+        server.await_log("server 0 was removed, by client 127.0.0.1", 1);
+        let listed = ask(&server, "GET", "/look/9/http/upstreams/app/servers", "", "");
+        assert!(body(&listed).starts_with("[{\"id\":1,"), "{listed}");
+        let foreign = format!("{JSON}Origin: https://evil.test\r\n");
+        for (method, path, fields, code) in [
+            ("POST", servers, &*foreign, "ForeignOrigin"),
+            ("POST", servers, "", "JsonError"),
+            ("POST", "/look/9/http/upstreams/app/servers", JSON, "MethodDisabled"),
+            ("POST", "/api/9/http/upstreams/none/servers", JSON, "UpstreamNotFound"),
+            ("GET", "/api/9/http/upstreams/app/servers/7", "", "UpstreamServerNotFound"),
+        ] {
+            let refused = ask(&server, method, path, fields, "{}");
+            assert!(refused.contains(&format!("\"code\":\"{code}\"")), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn changes_are_kept_by_reloads_and_by_a_new_worker_process() {
+    let (one, two) = (backend("one"), backend("two"));
+    let lines = format!("server {one};");
+    let server = proxy("", &lines);
+    let (status, reply) =
+        whole(&server, "POST", SERVERS, "application/json", &format!("{{\"server\":\"{two}\"}}"));
+    assert_eq!((status, reply.contains("\r\nWeir-Persistence: none\r\n")), (201, true));
+    server.signal("HUP");
+    server.await_log("generation 1 of worker process", 1);
+    assert_eq!(answers(&server), ["one", "two"]);
+    kill(server.worker_process(), "KILL");
+    server.await_log("start worker process ", 2);
+    assert_eq!(answers(&server), ["one", "two"]);
+    let folder = server.folder.to_string_lossy().into_owned();
+    let globals = SOCKET.replace("DIR", &folder);
+    server.configure(&format!("{globals} worker_processes 2;"), &group(&lines));
+    server.reload();
+    assert_eq!(answers(&server), ["one", "two"], "in another process");
+    server.configure(&globals, &group(&format!("{lines} keepalive 8;")));
+    server.reload();
+    assert_eq!(answers(&server), ["one"], "the text of the block has changed");
+}
+
+#[test]
+fn a_state_file_keeps_what_was_answered() {
+    let (one, two) = (backend("one"), backend("two"));
+    let mut state = std::path::PathBuf::new();
+    let server = Server::start_with(|folder, address| {
+        state = folder.join("state.conf");
+        let globals = format!("events {{}} {SOCKET}");
+        let globals = globals.replace("DIR", &folder.to_string_lossy());
+        folder.configure(address, &globals, &group("state DIR/state.conf;"));
+    });
+    assert_eq!(request(&server, "GET", SERVERS, "").1, "[]");
+    let (status, reply) =
+        whole(&server, "POST", SERVERS, "application/json", &format!("{{\"server\":\"{one}\"}}"));
+    assert_eq!((status, reply.contains("Weir-Persistence")), (201, false), "{reply}");
+    assert_eq!(std::fs::read_to_string(&state).unwrap(), format!("server {one};\n"));
+    add(&server, two);
+    request(&server, "PATCH", &format!("{SERVERS}/1"), "{\"weight\":3}");
+    server.reload();
+    let (_, kept) = request(&server, "GET", &format!("{SERVERS}/1"), "");
+    assert!(kept.contains("\"weight\":3"), "{kept}");
+    assert_eq!(answers(&server), ["one", "two"]);
+    // A state file that cannot be replaced refuses the change.
+    std::fs::remove_file(&state).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    let (status, refused) = request(&server, "DELETE", &format!("{SERVERS}/0"), "");
+    assert_eq!((status, refused.contains("StateNotWritten")), (500, true), "{refused}");
+    assert_eq!(answers(&server), ["one", "two"]);
+}
+
+#[test]
+fn a_group_has_one_owner() {
+    let (one, two) = (backend("one"), backend("two"));
+    let server = proxy("", &format!("server {one};"));
+    let two = two.to_string();
+    assert!(weir(&server, &["-o", "discovery", "add", "app", &two]).status.success());
+    let refused = weir(&server, &["drain", "app", &two]);
+    assert!(!refused.status.success());
+    assert!(testing::complaint(&refused).contains("belong to \"discovery\""));
+    assert!(weir(&server, &["-o", "discovery", "drain", "app", &two]).status.success());
+    assert_eq!(request(&server, "DELETE", "/9/http/upstreams/app/owner", "").0, 204);
+    assert!(weir(&server, &["up", "app", &two]).status.success());
+}
+
+#[test]
+fn weir_ctl_shows_and_changes() {
+    let (one, two) = (backend("one"), backend("two"));
+    let server = proxy("", &format!("server {one};"));
+    eventually("an open socket", || server.folder.join("ctl.sock").exists().then_some(()));
+    let mode = std::fs::metadata(server.folder.join("ctl.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let add = weir(&server, &["add", "app", &two.to_string(), "weight=2", "max_conns=9"]);
+    assert!(stdout(&add).contains("weight=2  max_conns=9"), "{}", stdout(&add));
+    assert!(testing::complaint(&add).contains("the next start undoes this change"));
+    assert!(weir(&server, &["drain", "app", &one.to_string()]).status.success());
+    assert_eq!(answers(&server), ["two"]);
+    let shown = stdout(&weir(&server, &["upstreams", "app"]));
+    assert!(shown.starts_with("app\n  0    127.0.0.1:") && shown.contains("draining"), "{shown}");
+    let json = stdout(&weir(&server, &["--json", "upstreams"]));
+    assert!(json.starts_with("{\"http\":{\"app\":{"), "{json}");
+    assert!(weir(&server, &["ready"]).status.success());
+    assert!(stdout(&weir(&server, &["status"])).contains("is serving"));
+    let unknown = weir(&server, &["down", "ap", "1"]);
+    assert!(testing::complaint(&unknown).contains("upstream not found"));
+}
+
+#[test]
+fn weir_ctl_reload_tells_the_result() {
+    let one = backend("one");
+    let server = proxy("", &format!("server {one};"));
+    let done = weir(&server, &["reload"]);
+    assert!(done.status.success(), "{}", testing::complaint(&done));
+    assert!(stdout(&done).contains("[notice] reconfiguring"), "{}", stdout(&done));
+    let text = server.folder.read("nginx.conf");
+    server.folder.write("nginx.conf", text.replace("proxy_pass", "proxy_pas"));
+    let socket = server.folder.join("ctl.sock");
+    let failed = weir(&server, &["-s", &socket.to_string_lossy(), "reload"]);
+    assert!(!failed.status.success());
+    assert!(stdout(&failed).contains("unknown directive \"proxy_pas\""), "{}", stdout(&failed));
+    assert_eq!(server.get("/"), "one");
+}
