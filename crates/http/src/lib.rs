@@ -40,7 +40,6 @@ mod worker;
 pub use compile::{BLOCKS, HttpPlan, read, variable_docs};
 pub use features::aio::ThreadPools;
 pub use features::otel::{TraceTotals, totals as trace_totals};
-pub use features::slow_log::{SlowRequest, recent_slow_requests};
 pub use features::{TABLES, control_jobs};
 pub use files::{TempFolder, TempPaths};
 pub use places::{FAMILIES, Places, family_temp};

@@ -1,6 +1,7 @@
 //! What each worker counts: connections, requests, and the turns of its event loop.
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 
 use crate::counts;
 use crate::fields::{Newest, Tally, UpDown};
@@ -81,8 +82,9 @@ thread_local! {
 
 impl Workers {
     /// What the workers of all processes count.
-    pub fn metric() -> Metric<Self> {
-        Metric::named(b"")
+    pub fn metric() -> &'static Metric<Self> {
+        static METRIC: LazyLock<Metric<Workers>> = LazyLock::new(|| Metric::named(b""));
+        &METRIC
     }
 }
 

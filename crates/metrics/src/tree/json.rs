@@ -61,7 +61,8 @@ impl JsonPage {
             PageState::Over => return false,
             PageState::Begins => {
                 self.state = PageState::Goes;
-                self.out.begin(b"", b'{');
+                let is_list = self.sections.as_slice().first().is_some_and(is_list_itself);
+                self.out.begin(b"", if is_list { b'[' } else { b'{' });
             }
             PageState::Goes => {}
         }
@@ -89,8 +90,9 @@ impl JsonPage {
             Left::List(items) => {
                 let Some(source) = items.pop() else {
                     self.left = Left::Named(Vec::new());
-                    self.path.pop();
-                    self.out.close();
+                    if self.path.pop().is_some() {
+                        self.out.close();
+                    }
                     return None;
                 };
                 self.out.begin(b"", b'{');
@@ -129,6 +131,11 @@ impl JsonPage {
             self.out.close();
         }
     }
+}
+
+/// Whether the whole page is this list.
+fn is_list_itself(section: &TreeSection) -> bool {
+    section.path.is_empty() && matches!(section.items, Items::List(_))
 }
 
 /// JSON text that is being written.

@@ -77,6 +77,8 @@ fn any_part_has_a_path() {
     assert!(at("/http/zones/b/data").unwrap().starts_with(r#"{"sent":20,"why""#));
     assert_eq!(at("/http/zones/b/data/sent").as_deref(), Some("20"));
     assert!(at("/http/groups/app").unwrap().starts_with(r#"{"load":0.5,"peers":[{"count":3"#));
+    assert!(at("/http/groups/app/peers").unwrap().starts_with(r#"[{"count":3"#));
+    assert_eq!(at("/http/groups/none/peers").as_deref(), Some("[]"));
     assert!(at("/http/groups/app/peers/0").unwrap().starts_with(r#"{"count":3"#));
     assert_eq!(at("/http/groups/app/load").as_deref(), Some("0.5"));
     assert_eq!(at("/slabs").as_deref(), Some("{}"));

@@ -1,8 +1,8 @@
 //! What the program tells of itself, and counts across its processes.
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{LazyLock, OnceLock};
 
 use metrics::{Metric, Newest, Tally};
 
@@ -54,8 +54,9 @@ impl ProgramFacts {
 }
 
 impl Program {
-    pub fn metric() -> Metric<Self> {
-        Metric::named(b"")
+    pub fn metric() -> &'static Metric<Self> {
+        static METRIC: LazyLock<Metric<Program>> = LazyLock::new(|| Metric::named(b""));
+        &METRIC
     }
 
     /// A configuration is served from now on.

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStringExt as _;
 
+use ::session::status::StatusBook;
 use conf::{Directive, Error, Load, Result, Word, units};
 use fetch::{grpc_tls_transport, tls_transport};
 use net::tls::{ChainRules, ServerTrust, TrustedCertificates, TrustedRoots};
@@ -12,6 +13,7 @@ use upstream::address::Endpoint;
 use super::encode::ExportPreamble;
 use super::endpoint::OtelEndpoint;
 use super::exporter::{BatchTerms, ExportTarget, OtelExporter};
+use super::totals;
 
 /// The most batches of a worker that may wait.
 const BATCHES_MAX: u64 = 1024;
@@ -62,6 +64,7 @@ pub(super) fn declare_exporter(from: &Directive, load: &mut Load<'_>) -> Result<
     if load.own.of::<OtelLines>().exporter.is_some() {
         return Err(from.refuse("is duplicate"));
     }
+    load.own.of::<StatusBook>().show_more(totals::show);
     let terms = BatchTerms { interval_ms: 5000, batch_size: 512, batch_count: 4 };
     let mut lines = ExporterLines {
         from: Directive { block: None, ..from.clone() },

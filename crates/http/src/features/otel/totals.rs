@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use metrics::tree::{StatusTree, Visitor};
+
 static EXPORTED: AtomicU64 = AtomicU64::new(0);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
@@ -25,6 +27,16 @@ pub fn totals() -> TraceTotals {
         dropped: DROPPED.load(Relaxed),
         failed: FAILED.load(Relaxed),
     }
+}
+
+/// Adds the numbers to what the program shows of itself.
+pub(super) fn show(tree: &mut StatusTree) {
+    tree.fields(&[b"traces"], |out: &mut dyn Visitor| {
+        let all = totals();
+        out.number(b"exported", all.exported);
+        out.number(b"dropped", all.dropped);
+        out.number(b"failed", all.failed);
+    });
 }
 
 pub(super) fn add_exported(spans: usize) {

@@ -351,4 +351,19 @@ pub(super) const FAMILIES: &[Family] = &[
         "/process/lost_log_lines",
         "Log lines that the process could not write.",
     ),
+    counter(
+        "weir_trace_spans_exported_total",
+        "/traces/exported",
+        "Spans that a collector has accepted.",
+    ),
+    counter(
+        "weir_trace_spans_dropped_total",
+        "/traces/dropped",
+        "Spans that were never sent, because too many batches waited.",
+    ),
+    counter(
+        "weir_trace_spans_failed_total",
+        "/traces/failed",
+        "Spans that a collector has not accepted.",
+    ),
 ];

@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value};
 use session::log::{self, LogFileCache};
+use session::status::StatusBook;
 
 use crate::exchange::{Exchange, PhaseTimes, TimedPhase};
 use crate::site::LocationBuilder;
 use crate::variables::{BuiltIn, Variable, VariableTable};
 use line::SlowLog;
 use rate::LeftOut;
-pub use recent::{SlowRequest, recent_slow_requests};
+use recent::SlowRequest;
 
 conf::directives! {
     in MAIN | SERVER | LOCATION;
@@ -60,6 +61,7 @@ impl Value for SlowLogs {
     fn repeat(&mut self, from: &Directive, load: &mut Load<'_>) -> Result<()> {
         if &*from.arg(0).text != b"off" {
             self.logs.push(Arc::new(SlowLog::parse(from, load)?));
+            load.own.of::<StatusBook>().show_more(recent::show);
         } else if let Some(word) = from.args.get(1) {
             return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
         } else {

@@ -1,7 +1,9 @@
 //! The last slow requests of the process, for its status.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use metrics::tree::{Items, StatusTree, TreeSource, Visitor, object};
 
 use crate::exchange::{Exchange, PhaseTimes};
 
@@ -16,15 +18,15 @@ static RECENT: Mutex<VecDeque<SlowRequest>> = Mutex::new(VecDeque::new());
 
 /// A request that took longer than a `slow_log` allows.
 #[derive(Clone)]
-pub struct SlowRequest {
+pub(super) struct SlowRequest {
     /// When it was over, in milliseconds since 1970.
-    pub at_ms: u64,
-    pub request: Box<[u8]>,
-    pub host: Box<[u8]>,
-    pub status: u16,
-    pub time_ms: u64,
+    at_ms: u64,
+    request: Box<[u8]>,
+    host: Box<[u8]>,
+    status: u16,
+    time_ms: u64,
     /// The last server that was tried.
-    pub upstream: Option<Box<[u8]>>,
+    upstream: Option<Box<[u8]>>,
     times: PhaseTimes,
 }
 
@@ -41,16 +43,31 @@ impl SlowRequest {
             times,
         }
     }
+}
 
-    /// The phases that took at least a millisecond: names and milliseconds.
-    pub fn phases(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        self.times.iter()
+/// Times are in seconds; phases of less than a millisecond are left out.
+impl TreeSource for SlowRequest {
+    fn visit(&self, out: &mut dyn Visitor) {
+        out.number(b"at", self.at_ms);
+        out.text(b"request", &self.request);
+        out.text(b"host", &self.host);
+        out.number(b"status", self.status.into());
+        out.float(b"time", self.time_ms as f64 / 1000.0);
+        if let Some(upstream) = &self.upstream {
+            out.text(b"upstream", upstream);
+        }
+        object(out, b"phases", |out| {
+            for (name, ms) in self.times.iter() {
+                out.float(name.as_bytes(), f64::from(ms) / 1000.0);
+            }
+        });
     }
 }
 
-/// The last slow requests, the newest first.
-pub fn recent_slow_requests() -> Vec<SlowRequest> {
-    recent().iter().cloned().collect()
+/// Adds the last slow requests, the newest first, to what the program shows of itself.
+pub(super) fn show(tree: &mut StatusTree) {
+    let source = |request: &SlowRequest| -> Arc<dyn TreeSource> { Arc::new(request.clone()) };
+    tree.add(&[b"slow"], Items::List(recent().iter().map(source).collect()));
 }
 
 /// Keeps a request instead of the oldest.
