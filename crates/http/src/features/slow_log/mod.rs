@@ -37,6 +37,7 @@ conf::directives! {
     /// Syntax: PATH | syslog:server=ADDRESS[,...] [FORMAT] threshold=TIME
     /// [rate=NUMBERr/s|NUMBERr/m] [if=STRING]
     /// Syntax: off
+    /// Differs: not in nginx's sources; Weir's own. See docs/slow-requests.md.
     ///
     /// ```nginx
     /// slow_log /var/log/weir/slow.log threshold=500ms rate=20r/s;
