@@ -1,5 +1,7 @@
-//! The pages in docs/ that the program writes, since it knows the directives
-//! and variables.
+//! The pages in docs/ that are written from what others know: the program its directives and
+//! variables, docs/cost.md the figures of the README's picture.
+
+mod cost_figure;
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +11,8 @@ use crate::project;
 use crate::tidy::translations;
 
 pub(crate) const HELP: &str =
-    "write the pages in docs/ that list directives and variables, from the program's own tables
+    "write the pages in docs/ that list directives and variables, from the program's own tables,
+and the picture of costs
 
 Usage: cargo xtask docs [--check | --translated]
 
@@ -35,9 +38,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     if only_check {
         return check();
     }
-    let weir = project::debug("weir")?;
-    for (page, option) in PAGES {
-        let text = printed(&mut Command::new(&weir), option)?;
+    for (page, text) in pages()? {
         let path = project::root().join(page);
         fs::write(&path, text).map_err(|err| format!("{}: {err}", path.display()))?;
     }
@@ -46,12 +47,23 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 
 /// Compares the pages with what would be written.
 pub(crate) fn check() -> Result<(), String> {
-    let weir = project::debug("weir")?;
-    for (page, option) in PAGES {
-        let kept = fs::read(project::root().join(page)).ok();
-        compare(page, kept, printed(&mut Command::new(&weir), option)?)?;
+    for (page, text) in pages()? {
+        compare(page, fs::read(project::root().join(page)).ok(), text)?;
     }
     Ok(())
+}
+
+/// The pages with their texts.
+fn pages() -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    let weir = project::debug("weir")?;
+    let mut pages = Vec::new();
+    for (page, option) in PAGES {
+        pages.push((page, printed(&mut Command::new(&weir), option)?));
+    }
+    let costs = project::root().join("docs/cost.md");
+    let costs = fs::read_to_string(&costs).map_err(|err| format!("{}: {err}", costs.display()))?;
+    pages.push(("docs/cost.svg", cost_figure::draw(&costs)?.into_bytes()));
+    Ok(pages)
 }
 
 fn compare(page: &str, kept: Option<Vec<u8>>, printed: Vec<u8>) -> Result<(), String> {
