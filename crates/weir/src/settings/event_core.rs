@@ -33,6 +33,8 @@ conf::directives! {
     r#use: Option<EventMethod>,
     /// Whether a worker accepts every waiting connection when it wakes up, instead of one.
     ///
+    /// Differs: no effect; it always accepts all.
+    ///
     /// ```nginx
     /// multi_accept on;
     /// ```
