@@ -49,7 +49,8 @@ pub(super) fn draw(page: &str) -> Result<String, String> {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n<style>{STYLE}</style>\n\
          <rect class=\"paper\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n\
-         <text class=\"title\" x=\"{BARS_AT}\" y=\"30\">CPU time per request, nginx (grey) = 1</text>\n"
+         <text class=\"title\" x=\"{BARS_AT}\" y=\"30\">\
+         CPU time per request, nginx (grey) = 1</text>\n"
     );
     let mut top = FIRST_ROW;
     for (row, label) in SHOWN {
@@ -67,8 +68,10 @@ fn draw_row(svg: &mut String, top: u32, label: &str, ratio: f64) {
     let _ = writeln!(
         svg,
         "<text class=\"label\" x=\"{}\" y=\"{text_y}\">{label}</text>\
-         <rect class=\"nginx\" x=\"{BARS_AT}\" y=\"{top}\" width=\"{NGINX_LENGTH}\" height=\"{BAR}\"/>\
-         <rect class=\"{class}\" x=\"{BARS_AT}\" y=\"{top}\" width=\"{length:.1}\" height=\"{BAR}\"/>\
+         <rect class=\"nginx\" x=\"{BARS_AT}\" y=\"{top}\" \
+         width=\"{NGINX_LENGTH}\" height=\"{BAR}\"/>\
+         <rect class=\"{class}\" x=\"{BARS_AT}\" y=\"{top}\" \
+         width=\"{length:.1}\" height=\"{BAR}\"/>\
          <text x=\"{text_x:.1}\" y=\"{text_y}\">{ratio:.2}</text>",
         BARS_AT - 10,
     );
