@@ -18,6 +18,21 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the bytes in the alphabet for URLs, with `-` and `_`, without padding.
+pub fn encode_url(bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    encode(bytes, out);
+    let padding = out[start..].iter().rev().take_while(|byte| **byte == b'=').count();
+    out.truncate(out.len() - padding);
+    for byte in &mut out[start..] {
+        match byte {
+            b'+' => *byte = b'-',
+            b'/' => *byte = b'_',
+            _ => {}
+        }
+    }
+}
+
 /// Appends the decoded bytes. `None` if the text is not base64; the appended bytes are then
 /// meaningless.
 pub fn decode(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
@@ -106,5 +121,9 @@ mod tests {
         assert!(decode(b"+/+/", &mut plain).is_some() && decode_url(b"-_-_", &mut url).is_some());
         assert_eq!(plain, url);
         assert!(decode_url(b"+/+/", &mut Vec::new()).is_none());
+        let mut text = b"x".to_vec();
+        encode_url(&plain, &mut text);
+        encode_url(b"f", &mut text);
+        assert_eq!(text, b"x-_-_Zg");
     }
 }

@@ -156,6 +156,27 @@ pub fn parse(text: &[u8]) -> Option<i64> {
     if is_asctime { reader.asctime() } else { reader.rfc() }
 }
 
+/// Reads `2026-09-28T12:00:00.5+06:00` or `2026-09-28T06:00:00Z` (RFC 3339) as seconds since 1970.
+/// A fraction of a second is dropped.
+pub fn parse_rfc3339(text: &[u8]) -> Option<i64> {
+    let mut reader = DateReader { rest: text };
+    let year = reader.digits(4)?;
+    reader.exactly(b'-')?;
+    let month = reader.digits(2)?;
+    reader.exactly(b'-')?;
+    let day = reader.digits(2)?;
+    matches!(reader.byte()?, b'T' | b't' | b' ').then_some(())?;
+    (1..=12).contains(&month).then_some(())?;
+    let local = seconds(year, month as usize - 1, day, reader.clock()?)?;
+    if let Some(fraction) = reader.rest.strip_prefix(b".") {
+        let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        (digits > 0).then_some(())?;
+        reader.rest = &fraction[digits..];
+    }
+    let offset_s = reader.offset()?;
+    reader.rest.is_empty().then_some(local - offset_s)
+}
+
 struct DateReader<'a> {
     rest: &'a [u8],
 }
@@ -205,6 +226,20 @@ impl DateReader<'_> {
         self.exactly(b':')?;
         let second = self.digits(2)?;
         (hour < 24 && minute < 60 && second < 60).then_some(hour * 3600 + minute * 60 + second)
+    }
+
+    /// `Z` or `+06:00` as seconds.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = match self.byte()? {
+            b'Z' | b'z' => return Some(0),
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        let hours = self.digits(2)?;
+        self.exactly(b':')?;
+        let minutes = self.digits(2)?;
+        (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
     }
 
     fn month(&mut self) -> Option<usize> {

@@ -5,11 +5,13 @@
 extern crate alloc;
 
 pub mod accept_encoding;
+pub mod acme;
 pub mod base64;
 pub mod cgi;
 pub mod client_hello;
 pub mod date;
 pub mod der;
+pub mod der_writer;
 pub mod dns;
 pub mod encrypted_key;
 pub mod fastcgi;
@@ -33,6 +35,7 @@ pub mod range;
 pub mod reply;
 pub mod request;
 pub mod scgi;
+pub mod signer;
 mod slice;
 mod status;
 pub mod tls;

@@ -5,6 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::der::{DerReader, InvalidDer, tag};
+use crate::der_writer::DerWriter;
 use crate::x509::{CertificateTime, Signature};
 
 /// The identity of a certificate: hashes of its issuer, and its serial number.
@@ -84,16 +85,17 @@ const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 impl OcspCertificateId {
     /// Appends a request for this certificate.
     pub fn write_request(&self, out: &mut Vec<u8>) {
-        let mut id = SHA1.to_vec();
-        write_element(tag::OCTET_STRING, &self.name_hash, &mut id);
-        write_element(tag::OCTET_STRING, &self.key_hash, &mut id);
-        write_element(tag::INTEGER, &self.serial, &mut id);
+        let mut id = DerWriter::default();
+        id.whole(SHA1);
+        id.element(tag::OCTET_STRING, &self.name_hash);
+        id.element(tag::OCTET_STRING, &self.key_hash);
+        id.element(tag::INTEGER, &self.serial);
         // `CertID` in `Request` in `requestList` in `TBSRequest` in `OCSPRequest`.
         for _ in 0..5 {
             let inner = core::mem::take(&mut id);
-            write_element(tag::SEQUENCE, &inner, &mut id);
+            id.element(tag::SEQUENCE, &inner.finish());
         }
-        out.append(&mut id);
+        out.append(&mut id.finish());
     }
 
     /// Whether a `CertID` is this one.
@@ -196,17 +198,6 @@ impl From<InvalidDer> for OcspResponseError {
     fn from(InvalidDer: InvalidDer) -> Self {
         Self::Invalid
     }
-}
-
-/// Appends an element of up to 65,535 bytes.
-fn write_element(tag: u8, contents: &[u8], out: &mut Vec<u8>) {
-    out.push(tag);
-    match contents.len() {
-        short @ 0..=0x7f => out.push(short as u8),
-        middle @ 0x80..=0xff => out.extend_from_slice(&[0x81, middle as u8]),
-        long => out.extend_from_slice(&[0x82, (long >> 8) as u8, long as u8]),
-    }
-    out.extend_from_slice(contents);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use core::iter::from_fn;
 
 use super::{SUBJECT_ALT_NAME, X509};
-use crate::der::{DerReader, tag};
+use crate::der::{DerReader, Element, tag};
 
 /// `dNSName` of `GeneralName`.
 const DNS_NAME: u8 = tag::primitive(2);
@@ -27,10 +27,14 @@ impl X509<'_> {
     }
 
     fn dns_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.alternative_names().filter(|name| name.tag == DNS_NAME).map(|name| name.contents)
+    }
+
+    /// The names in `subjectAltName`, of any kind.
+    pub(super) fn alternative_names(&self) -> impl Iterator<Item = Element<'_>> {
         let names = self.extension(SUBJECT_ALT_NAME);
         let names = names.and_then(|der| DerReader::new(der).inside(tag::SEQUENCE).ok());
-        let names = names.into_iter().flat_map(|mut names| from_fn(move || names.any().ok()));
-        names.filter(|name| name.tag == DNS_NAME).map(|name| name.contents)
+        names.into_iter().flat_map(|mut names| from_fn(move || names.any().ok()))
     }
 }
 

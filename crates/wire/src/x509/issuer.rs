@@ -14,6 +14,12 @@ impl X509<'_> {
             && self.extension(AUTHORITY_KEY_ID).is_none_or(|der| is_named(der, other) == Ok(true))
     }
 
+    /// The identifier of its issuer's key, as given by itself.
+    pub fn authority_key_id(&self) -> Option<&[u8]> {
+        let mut fields = DerReader::sequence(self.extension(AUTHORITY_KEY_ID)?).ok()?;
+        Some(fields.optional(tag::primitive(0)).ok()??.contents)
+    }
+
     /// Whether it names itself as its issuer.
     pub fn is_own_issuer(&self) -> bool {
         self.names_issuer(self)

@@ -10,13 +10,20 @@ mod issuer;
 mod name;
 mod name_constraints;
 mod purpose;
+mod request;
 mod revocation;
+mod self_signed;
+mod subject_name;
 mod time;
 mod trust;
+mod written;
 
 pub use name::DistinguishedName;
 pub use name_constraints::{NAME_COMPARISONS_MAX, NameFault};
+pub use request::write_request;
 pub use revocation::{ListScope, RevocationListParts};
+pub use self_signed::{SelfSigned, ValidityPeriod};
+pub use subject_name::SubjectName;
 pub use time::CertificateTime;
 pub use trust::{PurposeTrust, TrustSettings};
 

@@ -1,0 +1,55 @@
+//! ACME (RFC 8555): obtains certificates from a certificate authority.
+//!
+//! An [`AcmeRun`] says step by step what its driver has to do, and is told the outcome:
+//!
+//! ```text
+//! run.resume(Done) -> Send(request)      -> resume(Reply(reply)) or resume(Failed(why))
+//!                  -> Wait(seconds)      -> resume(Done)
+//!                  -> Publish(challenges)-> resume(Done) once visible, or resume(Failed(why))
+//!                  -> Withdraw(challenges), Store(record) -> resume(Done) or resume(Failed(why))
+//!                  -> Finished(result)   -> the end
+//! ```
+//!
+//! An order ([`order`]) takes this way:
+//!
+//! ```text
+//! directory -> account -> new order, or the stored one
+//!   -> authorizations -> publish, respond, poll the order until it is "ready", withdraw
+//!   -> finalize -> poll the order until it is "valid" -> certificate, and its alternates
+//! ```
+//!
+//! Deliberately absent: sockets, clocks, files, and the arithmetic of keys, which [`AcmeCrypto`]
+//! and [`Signer`](crate::signer::Signer) provide. A run makes at most [`REQUESTS_MAX`] requests
+//! and a few more for each name; all its loops and texts have limits. It never repeats a request
+//! that failed, but for a nonce that the server did not accept: when to try again is for
+//! [`schedule`] to say.
+
+mod account;
+mod authorization;
+mod certificate;
+mod challenge;
+mod conversation;
+mod directory;
+mod failure;
+mod issue;
+mod jws;
+mod object;
+mod order;
+mod plan;
+mod problem;
+mod renewal;
+mod reply;
+mod run;
+mod step;
+
+pub use certificate::IssuedChain;
+pub use challenge::{AcmeChallenge, ChallengeAnswer, ChallengeKind};
+pub use conversation::REQUESTS_MAX;
+pub use failure::{AcmeActivity, AcmeFailure, AcmeFailureKind};
+pub use issue::order;
+pub use jws::{AcmeCrypto, key_thumbprint};
+pub use plan::{AcmeAccount, AcmeProfile, ExternalAccount, OrderPlan};
+pub use renewal::{RenewalInfo, renewal_id, renewal_info};
+pub use reply::{AcmeReply, REPLY_BYTES_MAX};
+pub use run::AcmeRun;
+pub use step::{AcmeInput, AcmeRecord, AcmeRequest, AcmeStep};
