@@ -24,6 +24,7 @@ pub mod file;
 pub mod hmac;
 pub mod holder;
 mod idle_set;
+mod key_pair;
 mod lent_future;
 mod listener;
 pub mod listening;
@@ -69,6 +70,7 @@ pub use event_loop::{
     spawn_if_running, spend, yield_now,
 };
 pub use idle_set::IdleSet;
+pub use key_pair::{KeyFailure, KeyKind, KeyPair, PublicNumbers};
 pub use lent_future::LentFuture;
 pub use listener::Listener;
 pub use mailbox::{Mailbox, MailboxSender, mailbox};
