@@ -22,6 +22,7 @@ mod examples;
 mod h2spec;
 mod new_feature;
 mod own_certificate;
+mod package;
 mod packages;
 mod php_fpm;
 mod project;
@@ -52,6 +53,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "docs", help: docs::HELP, run: docs::run },
     Command { name: "bench", help: bench::HELP, run: bench::run },
     Command { name: "release", help: release::HELP, run: release::run },
+    Command { name: "package", help: package::HELP, run: package::run },
     Command { name: "prove", help: prove::HELP, run: prove::run },
     Command { name: "compare", help: compare::HELP, run: compare::run },
     Command { name: "backends", help: backends::HELP, run: backends::run },

@@ -101,7 +101,7 @@ impl ReceivedBatch {
             let header = unsafe { header.assume_init_ref() };
             *lengths = ReceivedLengths {
                 payload: (header.msg_len as usize).min(DATAGRAM_MAX),
-                control: header.msg_hdr.msg_controllen.min(CONTROL_SIZE),
+                control: CONTROL_SIZE.min(header.msg_hdr.msg_controllen as _),
             };
         }
         self.received = received;
