@@ -24,6 +24,7 @@ use zones::Zones;
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
 use crate::features::{self, Layers, Scope, otel, slow_log, ssl, status_zone, upstream};
+use crate::files;
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
     ParsedSoFar, ProtocolLines, Protocols, Server, ServerId, ServerName, ServerNames, Site,
@@ -338,6 +339,7 @@ impl HttpPlan {
                 load.own.of::<StatusBook>().speaks_tls(zone);
             }
         }
+        load.own.of::<StatusBook>().show_more(files::show_caches);
         site.status = StatusBook::finish(&mut load.own, &site.groups);
         site.worker_slots = std::mem::take(load.own.of());
         site.own = std::mem::take(load.own.of());

@@ -69,6 +69,11 @@ impl<K: Kind> Metric<K> {
         K::block(self.handle.own::<K>())
     }
 
+    /// The same; `None` once the worker's thread has given its blocks up.
+    pub fn own_if_alive(&self) -> Option<K::Block<'static>> {
+        OWN.try_with(|_| ()).ok().map(|()| self.own())
+    }
+
     /// What all workers have counted.
     pub fn totals(&self) -> Totals<K> {
         let words = (0..K::WORDS).map(|_| AtomicU64::new(0)).collect();

@@ -250,3 +250,33 @@ fn a_refused_reload_is_counted() {
             .then_some(())
     });
 }
+
+#[test]
+fn caches_of_files_show_their_lookups_and_what_they_hold() {
+    let files = "location /kept/ { open_file_cache max=10; open_file_cache_min_uses 1; }";
+    let server = Server::start("worker_processes 1;", &zones(files));
+    std::fs::create_dir_all(server.folder.name("html/kept")).unwrap();
+    // Too large to be kept in memory.
+    for page in ["html/page", "html/kept/page"] {
+        server.folder.write(page, vec![b'x'; 300_000]);
+    }
+    let ask = || {
+        for path in ["/kept/page", "/kept/page", "/kept/page", "/page", "/page", "/kept/none"] {
+            server.get(path);
+        }
+    };
+    ask();
+    let caches = || shown(&server, "/status/file_caches?extended");
+    let kept = &caches()["open_file_cache"];
+    assert_eq!((&kept["entries"], &kept["bytes"]), (&json!(1), &json!(0)));
+    assert_eq!((&kept["hits"], &kept["misses"]), (&json!(2), &json!(2)));
+    let contents = &caches()["contents"];
+    assert_eq!((&contents["hits"], &contents["misses"]), (&json!(0), &json!(2)));
+    // Caches of `open_file_cache` end with their configuration.
+    server.configure("worker_processes 1;", &zones(""));
+    server.reload();
+    eventually("the cache is gone", || (caches()["open_file_cache"]["entries"] == 0).then_some(()));
+    assert_eq!(caches()["open_file_cache"]["hits"], 2);
+    let page = server.get("/metrics");
+    assert!(page.contains("weir_file_cache_hits_total{cache=\"open_file_cache\"} 2\n"), "{page}");
+}

@@ -4,21 +4,20 @@
 //! the file has not changed. Otherwise the file is looked up again. There is no clock here: a
 //! lookup contains its time.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
 use net::file::{self, Links, PathError, Stat};
 
+use super::counts::{CacheKind, HeldEntry};
 use super::{CONTENTS_BYTES_MAX, CacheRules, ENTRIES_MAX, FileSource, FoundFile, HOT_USES_MIN};
 use crate::lru::Lru;
 
 thread_local! {
     /// File contents for locations without `open_file_cache`; they outlive a reload.
-    static CONTENTS: RefCell<FileCache> = RefCell::default();
-    /// Bytes of content in all of this worker's caches.
-    static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
+    static CONTENTS: RefCell<FileCache> = RefCell::new(FileCache::new(CacheKind::Contents));
 }
 
 /// The caches of one configuration in one worker, one for each `open_file_cache`.
@@ -29,7 +28,7 @@ impl Caches {
     fn with<T>(&self, rules: &CacheRules, find: impl FnOnce(&mut FileCache) -> T) -> T {
         let mut caches = self.0.borrow_mut();
         if caches.len() <= rules.number {
-            caches.resize_with(rules.number + 1, FileCache::default);
+            caches.resize_with(rules.number + 1, || FileCache::new(CacheKind::OpenFiles));
         }
         find(&mut caches[rules.number])
     }
@@ -148,19 +147,14 @@ pub(super) fn read(mut file: &File, size: u64) -> io::Result<Option<Rc<[u8]>>> {
 }
 
 struct FileCache {
+    kind: CacheKind,
     entries: Lru<FileEntry>,
-}
-
-impl Default for FileCache {
-    fn default() -> Self {
-        Self { entries: Lru::new() }
-    }
 }
 
 /// The cached result for a path, and how it was looked up.
 struct FileEntry {
     known: KnownFile,
-    _held: CountedBytes,
+    _held: HeldEntry,
     links: Links,
     trusted: usize,
     checked_ms: u64,
@@ -174,10 +168,11 @@ enum KnownFile {
     Failed(&'static str, i32),
 }
 
-/// Bytes of content, counted until this is dropped.
-struct CountedBytes(usize);
-
 impl FileCache {
+    fn new(kind: CacheKind) -> Self {
+        Self { kind, entries: Lru::new() }
+    }
+
     fn find(&mut self, look: &FileLookup<'_>) -> Result<FoundFile, PathError> {
         if let Some(rules) = &look.rules {
             self.drop_inactive(rules.inactive_ms, look.now_ms);
@@ -187,6 +182,7 @@ impl FileCache {
             entry.uses = entry.uses.saturating_add(1);
             entry.used_ms = look.now_ms;
             if let Some(answer) = entry.answer(look) {
+                self.kind.count_lookup(true);
                 return answer;
             }
             uses = entry.uses;
@@ -194,6 +190,7 @@ impl FileCache {
         }
         let result = look.open(uses, known);
         self.record(look, uses, &result);
+        self.kind.count_lookup(false);
         result
     }
 
@@ -204,7 +201,7 @@ impl FileCache {
             }
             return;
         };
-        let _held = CountedBytes::new(known.content_bytes());
+        let _held = HeldEntry::new(self.kind, known.content_bytes());
         let FileLookup { links, trusted, now_ms, .. } = *look;
         let entry =
             FileEntry { known, _held, links, trusted, checked_ms: now_ms, used_ms: now_ms, uses };
@@ -218,7 +215,7 @@ impl FileCache {
         }
         // Only this cache's entries can be dropped here, so it may end up without contents while
         // other caches hold too many.
-        while CountedBytes::total() > CONTENTS_BYTES_MAX && self.entries.remove_oldest() {}
+        while HeldEntry::bytes_in_all() > CONTENTS_BYTES_MAX && self.entries.remove_oldest() {}
     }
 
     /// Drops up to two entries that were not used for `inactive_ms`.
@@ -230,6 +227,13 @@ impl FileCache {
             }
             self.entries.remove(oldest);
         }
+    }
+}
+
+impl Drop for FileCache {
+    fn drop(&mut self) {
+        self.entries = Lru::new();
+        self.kind.count_drop();
     }
 }
 
@@ -311,23 +315,5 @@ impl KnownFile {
             Self::Found(FoundFile { source: FileSource::Memory(content), .. }) => content.len(),
             _ => 0,
         }
-    }
-}
-
-impl CountedBytes {
-    fn new(bytes: usize) -> Self {
-        HELD_BYTES.set(HELD_BYTES.get() + bytes);
-        Self(bytes)
-    }
-
-    fn total() -> usize {
-        HELD_BYTES.get()
-    }
-}
-
-impl Drop for CountedBytes {
-    fn drop(&mut self) {
-        // At the end of the thread, the count may be dropped before the cache.
-        let _ = HELD_BYTES.try_with(|held| held.set(held.get() - self.0));
     }
 }

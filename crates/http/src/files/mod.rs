@@ -7,6 +7,7 @@
 //! device, inode, size and both times must be unchanged. Caches are limited in entries and bytes.
 
 mod cache;
+mod counts;
 mod temp;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use temp::{TempFile, TempFileEnd, TempFolder, TempPath, TempPaths};
 pub use threads::{ReadByThreads, ReadMode};
 
 pub(crate) use cache::{FileLookup, Want};
+pub(crate) use counts::show as show_caches;
 
 use crate::exchange::{Body, Bytes, FileSlice};
 

@@ -321,6 +321,26 @@ pub(super) const FAMILIES: &[Family] = &[
         "/resolvers/{resolver}/responses/{result}",
         "Answers of name servers.",
     ),
+    gauge(
+        "weir_file_cache_entries",
+        "/file_caches/{cache}/entries",
+        "Files in the caches of all workers.",
+    ),
+    gauge(
+        "weir_file_cache_bytes",
+        "/file_caches/{cache}/bytes",
+        "Contents of files in memory of all workers.",
+    ),
+    counter(
+        "weir_file_cache_hits_total",
+        "/file_caches/{cache}/hits",
+        "Lookups of files that a cache answered.",
+    ),
+    counter(
+        "weir_file_cache_misses_total",
+        "/file_caches/{cache}/misses",
+        "Lookups of files that went to the file system.",
+    ),
     counter(
         "weir_worker_busy_seconds_total",
         "/workers/{worker}/busy",

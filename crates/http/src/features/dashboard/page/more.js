@@ -137,6 +137,7 @@ function workersScreen() {
     column('longest turn', 6.5, row => row.worker.longest_turn,
       {text: row => time(row.worker.longest_turn), title: 'since the start'})],
   detail: () => drawn('div.histograms', histogram('Lengths of turns', row => row.turns))});
+  const cached = what => sum(entries(told('file_caches')).map(([, one]) => num(one[what])));
   const descriptors = () => {
     const {open, limit} = process('descriptors') || {};
     return open ? `${open} of ${limit}` : null;
@@ -149,10 +150,8 @@ function workersScreen() {
       ['memory', () => bytes(process('memory'))],
       ['log lines lost', () => process('lost_log_lines')],
       ['connections dropped', () => told('connections', 'dropped')],
-      ['file cache hits', () => {
-        const {hits, misses} = told('file_cache') || {};
-        return hits == null ? null : percent(hits, num(hits) + num(misses));
-      }]]),
+      ['file cache hits', () => percent(cached('hits'), cached('hits') + cached('misses'))],
+      ['in file caches', () => `${whole(cached('entries'))} files, ${bytes(cached('bytes'))}`]]),
     hint('A turn is what a worker does between two looks at the network: while it lasts, all its ' +
       'other clients wait.'));
 }
