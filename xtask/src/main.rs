@@ -15,11 +15,14 @@ mod chains;
 mod check;
 mod clients;
 mod compare;
+mod completions;
 mod deny;
 mod docs;
 mod downgrades;
 mod examples;
 mod h2spec;
+mod help_text;
+mod man;
 mod new_feature;
 mod own_certificate;
 mod packages;
@@ -65,6 +68,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "chains", help: chains::HELP, run: chains::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
+    Command { name: "man", help: man::HELP, run: man::run },
+    Command { name: "completions", help: completions::HELP, run: completions::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
 ];
 
