@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
     attacks, certbot, chains, compare, completions, deny, docs, downgrades, examples, h2spec, man,
-    packages, project, protocols, takeover, tidy,
+    packages, project, protocols, takeover, tidy, units,
 };
 use CheckTier::{Acceptance, Lint, Nightly, Quick};
 
@@ -61,6 +61,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { tier: Nightly, name: "models", run: models },
     CheckStep { tier: Quick, name: "man", run: man_pages },
     CheckStep { tier: Quick, name: "completion", run: completed },
+    CheckStep { tier: Quick, name: "units", run: service_units },
     CheckStep { tier: Acceptance, name: "feature", run: new_feature },
     CheckStep { tier: Acceptance, name: "messages", run: messages },
     CheckStep { tier: Acceptance, name: "compare", run: side_by_side },
@@ -145,6 +146,12 @@ fn without(missing: &[&str]) -> StepOutcome {
         [] => StepOutcome::Done,
         _ => StepOutcome::Skipped(format!("in part: not installed: {}", missing.join(", "))),
     }
+}
+
+/// The units of systemd: correct, and as little exposed as promised.
+fn service_units() -> Result<StepOutcome, String> {
+    let skipped = units::check(&project::debug("weir")?)?;
+    Ok(skipped.map_or(StepOutcome::Done, StepOutcome::Skipped))
 }
 
 /// A new feature in a copy of the project, which is built in a folder of its own.

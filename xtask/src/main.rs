@@ -36,6 +36,7 @@ mod stream_server;
 mod suite;
 mod takeover;
 mod tidy;
+mod units;
 mod weir_backend;
 mod wrk;
 
