@@ -22,6 +22,8 @@ mod downgrades;
 mod examples;
 mod h2spec;
 mod help_text;
+mod licenses;
+mod linked_crates;
 mod man;
 mod new_feature;
 mod own_certificate;
@@ -32,6 +34,7 @@ mod protocols;
 mod prove;
 mod release;
 mod running;
+mod sbom;
 mod stream_server;
 mod suite;
 mod takeover;
@@ -71,6 +74,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "suite", help: suite::HELP, run: suite::run },
     Command { name: "man", help: man::HELP, run: man::run },
     Command { name: "completions", help: completions::HELP, run: completions::run },
+    Command { name: "licenses", help: licenses::HELP, run: licenses::run },
+    Command { name: "sbom", help: sbom::HELP, run: sbom::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
 ];
 
