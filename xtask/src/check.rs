@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
-    attacks, certbot, chains, compare, deny, docs, downgrades, examples, h2spec, packages, project,
-    protocols, takeover, tidy,
+    attacks, certbot, chains, compare, completions, deny, docs, downgrades, examples, h2spec, man,
+    packages, project, protocols, takeover, tidy, units,
 };
 use CheckTier::{Acceptance, Lint, Nightly, Quick};
 
@@ -59,6 +59,9 @@ const STEPS: &[CheckStep] = &[
     CheckStep { tier: Quick, name: "tests", run: tests },
     CheckStep { tier: Nightly, name: "seeds", run: seeds },
     CheckStep { tier: Nightly, name: "models", run: models },
+    CheckStep { tier: Quick, name: "man", run: man_pages },
+    CheckStep { tier: Quick, name: "completion", run: completed },
+    CheckStep { tier: Quick, name: "units", run: service_units },
     CheckStep { tier: Acceptance, name: "feature", run: new_feature },
     CheckStep { tier: Acceptance, name: "messages", run: messages },
     CheckStep { tier: Acceptance, name: "compare", run: side_by_side },
@@ -126,6 +129,29 @@ fn models() -> Result<StepOutcome, String> {
     ];
     let mut command = project::cargo(&args);
     project::succeed(command.env("RUSTFLAGS", "--cfg weir_loom")).map(|()| StepOutcome::Done)
+}
+
+/// The man pages, read by mandoc and groff.
+fn man_pages() -> Result<StepOutcome, String> {
+    Ok(without(&man::check(&project::debug("weir")?)?))
+}
+
+/// The completions, read and asked by the shells.
+fn completed() -> Result<StepOutcome, String> {
+    Ok(without(&completions::check(&project::debug("weir")?)?))
+}
+
+fn without(missing: &[&str]) -> StepOutcome {
+    match missing {
+        [] => StepOutcome::Done,
+        _ => StepOutcome::Skipped(format!("in part: not installed: {}", missing.join(", "))),
+    }
+}
+
+/// The units of systemd: correct, and as little exposed as promised.
+fn service_units() -> Result<StepOutcome, String> {
+    let skipped = units::check(&project::debug("weir")?)?;
+    Ok(skipped.map_or(StepOutcome::Done, StepOutcome::Skipped))
 }
 
 /// A new feature in a copy of the project, which is built in a folder of its own.

@@ -7,12 +7,12 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::args::Args;
-use crate::project;
 use crate::tidy::translations;
+use crate::{licenses, project};
 
 pub(crate) const HELP: &str =
     "write the pages in docs/ that list directives and variables, from the program's own tables,
-and the picture of costs
+the picture of costs, and the licences of all that is linked into weir
 
 Usage: cargo xtask docs [--check | --translated]
 
@@ -42,7 +42,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let path = project::root().join(page);
         fs::write(&path, text).map_err(|err| format!("{}: {err}", path.display()))?;
     }
-    Ok(())
+    licenses::write()
 }
 
 /// Compares the pages with what would be written.
@@ -50,7 +50,7 @@ pub(crate) fn check() -> Result<(), String> {
     for (page, text) in pages()? {
         compare(page, fs::read(project::root().join(page)).ok(), text)?;
     }
-    Ok(())
+    licenses::check()
 }
 
 /// The pages with their texts.

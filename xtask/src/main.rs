@@ -15,11 +15,16 @@ mod chains;
 mod check;
 mod clients;
 mod compare;
+mod completions;
 mod deny;
 mod docs;
 mod downgrades;
 mod examples;
 mod h2spec;
+mod help_text;
+mod licenses;
+mod linked_crates;
+mod man;
 mod new_feature;
 mod own_certificate;
 mod package;
@@ -30,10 +35,12 @@ mod protocols;
 mod prove;
 mod release;
 mod running;
+mod sbom;
 mod stream_server;
 mod suite;
 mod takeover;
 mod tidy;
+mod units;
 mod weir_backend;
 mod wrk;
 
@@ -67,6 +74,10 @@ const COMMANDS: &[Command] = &[
     Command { name: "chains", help: chains::HELP, run: chains::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
+    Command { name: "man", help: man::HELP, run: man::run },
+    Command { name: "completions", help: completions::HELP, run: completions::run },
+    Command { name: "licenses", help: licenses::HELP, run: licenses::run },
+    Command { name: "sbom", help: sbom::HELP, run: sbom::run },
     Command { name: "new-feature", help: new_feature::HELP, run: new_feature::run },
 ];
 

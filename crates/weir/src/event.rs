@@ -30,6 +30,8 @@ pub enum Event {
     Called(SteeringCall),
     /// The state files are written, or could not be.
     Stored(Vec<StoredState>),
+    /// The service manager expects a sign of life, from a process without a master.
+    ShowLife,
     /// The timeout of a graceful end is over.
     Stop,
 }

@@ -1,11 +1,8 @@
 //! The text of `-h` and `--help`.
 
 use std::fmt::Write;
-use std::path::Path;
 
-use crate::defaults::Defaults;
 use crate::name::{ProgramName, name};
-use crate::places::StartingUser;
 
 /// The whole text, with the summary of each command: nginx's help if the program is called `nginx`.
 pub fn text(commands: impl Iterator<Item = (&'static str, &'static str)>) -> String {
@@ -44,9 +41,7 @@ Options:
 }
 
 fn weir(commands: impl Iterator<Item = (&'static str, &'static str)>, text: &mut String) {
-    let ProgramName { conf, .. } = name();
-    let log = defaults().error_log;
-    let log = log.as_deref().unwrap_or(Path::new("stderr"));
+    let ProgramName { conf, error_log, .. } = name();
     let _ = write!(
         text,
         "Usage: weir [OPTIONS]
@@ -68,7 +63,8 @@ Options:
                   or the built-in configuration if that file does not exist)
   -p PREFIX       set the directory that roots and logs are relative to
                   (default: the directory of the file given with -c)
-  -e FILE         set the error log file (default: {log})
+  -e FILE         set the error log file
+                  (default: standard error, or {error_log} as root)
   -g DIRECTIVES   set global directives outside the configuration file
   -l unix:PATH    answer \"weir ctl\" and requests of the API at this socket
   --lenient       start without directives that this version does not support
@@ -76,8 +72,7 @@ Options:
   --port NUMBER   serve the built-in configuration on this port (default: 8080)
 
 Commands:
-",
-        log = log.display()
+"
     );
     for (name, summary) in commands {
         let _ = writeln!(text, "  {name:<14}  {summary}");
@@ -90,10 +85,4 @@ included by a configuration are relative to the configuration's directory.
 \"weir help COMMAND\" and \"weir COMMAND --help\" explain a command.
 ",
     );
-}
-
-/// The default files of this user.
-fn defaults() -> Defaults {
-    let command = crate::command_line::CommandLine::default();
-    crate::places::UserFiles::of(&command, name(), &StartingUser::current()).defaults
 }

@@ -37,6 +37,7 @@ mod pid_file;
 mod places;
 mod ready;
 mod reference;
+mod service_manager;
 mod settings;
 mod shared_limits;
 mod single;

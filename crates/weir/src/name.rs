@@ -44,7 +44,7 @@ pub static WEIR: ProgramName = ProgramName {
     conf: "/etc/weir/nginx.conf",
     error_log: "/var/log/weir/error.log",
     access_log: "/var/log/weir/access.log",
-    pid: "/run/weir.pid",
+    pid: "/run/weir/weir.pid",
     client_body_temp: "/var/lib/weir/client_body_temp",
     proxy_temp: "/var/lib/weir/proxy_temp",
     embedded_default: true,

@@ -15,6 +15,7 @@ use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
 use crate::messages::Reported;
+use crate::service_manager::{ServiceManager, ServicePhase, ServiceState};
 use crate::sockets::{ListenSockets, PAUSE, Prepared, TRIES_MAX};
 use crate::steering::{
     AcceptedWhat, Rosters, StateWrite, Steering, StoredState, catch_up, listing, refusal, write_all,
@@ -47,8 +48,19 @@ pub fn run(
         let pid = loaded.settings.pid.clone();
         let control = Control::start(1, loaded, &slots, copies, &events)?;
         let (rosters, steering) = (Rosters::default(), Steering::default());
-        let single =
-            Single { origin, control, sockets, events, pid, opening: None, rosters, steering };
+        let service = ServiceManager::of_environment().filter(|_| !origin.is_trial);
+        let single = Single {
+            origin,
+            control,
+            sockets,
+            events,
+            pid,
+            opening: None,
+            rosters,
+            steering,
+            service,
+            ending: false,
+        };
         single.serve(mailbox).await;
         Ok(())
     });
@@ -70,10 +82,14 @@ struct Single {
     /// The changes of groups since the configuration was read.
     rosters: Rosters,
     steering: Steering,
+    service: Option<ServiceManager>,
+    ending: bool,
 }
 
 impl Single {
     async fn serve(mut self, mut events: Mailbox<Event>) {
+        self.tell_service();
+        self.show_life();
         while let Some(event) = events.next().await {
             match event {
                 Event::Signal(signal) => self.signal(signal),
@@ -83,9 +99,11 @@ impl Single {
                 Event::Called(call) => self.called(call),
                 Event::Asked(call) => self.steer(call),
                 Event::Stored(stored) => self.state_stored(&stored),
+                Event::ShowLife => self.show_life(),
                 Event::WorkerLeft if !self.control.worker_left() => {}
                 Event::WorkerLeft | Event::Stop | Event::Message(_) => break,
             }
+            self.tell_service();
         }
         self.control.finish().await;
         pid_file::remove(&self.pid);
@@ -109,10 +127,12 @@ impl Single {
             }
             SIGQUIT => {
                 log_signal(signal, "shutting down");
+                self.ending = true;
                 self.control.leave();
             }
             SIGTERM | SIGINT | SIGHUP => {
                 log_signal(signal, "exiting");
+                self.ending = true;
                 self.control.workers().stop();
                 later(&self.events, STOP_MAX, Event::Stop);
             }
@@ -180,7 +200,31 @@ impl Single {
         }
     }
 
+    /// Tells the service manager what has changed.
+    fn tell_service(&mut self) {
+        let Some(service) = &mut self.service else { return };
+        let phase = match () {
+            () if self.ending => ServicePhase::Stopping,
+            () if self.opening.is_some() => ServicePhase::Reloading,
+            () => ServicePhase::Ready,
+        };
+        let status = format!("Serving configuration {}", self.control.number());
+        service.tell(ServiceState { phase, status });
+    }
+
+    /// Tells the service manager that this thread runs, and again after a pause.
+    fn show_life(&self) {
+        let Some(service) = &self.service else { return };
+        if let Some(pause) = service.watchdog() {
+            service.alive();
+            later(&self.events, pause, Event::ShowLife);
+        }
+    }
+
     fn reload(&mut self) -> Result<(), Reported> {
+        if let Some(service) = &mut self.service {
+            service.reloading();
+        }
         if self.opening.take().is_some() {
             self.sockets.roll_back();
         }

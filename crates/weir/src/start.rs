@@ -26,7 +26,7 @@ use crate::settings::ProgramSettings;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
 use crate::steering::Rosters;
-use crate::{hints, master, parent, pid_file, ready, single};
+use crate::{hints, master, parent, pid_file, ready, service_manager, single};
 
 /// Sets the log used until the configuration names one. A configuration test writes to it only if
 /// it exists. If no file is named, important messages also go to the terminal.
@@ -181,9 +181,9 @@ pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
     }
     let settings = &loaded.settings;
     listen(&mut sockets, &loaded, &origin)?;
-    let control = open_control_socket(control_socket, settings, inherited.is_some())?;
+    let control = open_control_socket(control_socket, &loaded, &origin, inherited.is_some())?;
     tell_system(settings);
-    go_into_background(settings.daemon && inherited.is_none())?;
+    go_into_background(settings.daemon, inherited.is_some())?;
     let signals = take_signals()?;
     pid_file::write(&settings.pid, &origin.defaults)?;
     observe::stderr_copies(false);
@@ -204,12 +204,14 @@ pub fn run(start: ServerStart<'_>) -> Result<(), Reported> {
 /// Opens the control socket, if there is one, while errors still reach the terminal.
 fn open_control_socket(
     named: Option<PathBuf>,
-    settings: &ProgramSettings,
+    loaded: &LoadedConfig,
+    origin: &ConfigOrigin,
     takes_over: bool,
 ) -> Result<ControlPlace, Reported> {
     // The process may change its folder.
     let fixed = named.map(|path| std::path::absolute(&path).unwrap_or(path));
-    let open = fixed.as_ref().or(settings.control_socket.as_ref()).map(|path| {
+    let open = fixed.as_ref().or(loaded.settings.control_socket.as_ref()).map(|path| {
+        ready::make_home_of(path, &origin.defaults)?;
         SocketPlace::open(path, takes_over).map_err(|error| {
             emerg!("the control socket \"{}\" cannot be opened{}", path.display(), Errno(&error));
             Reported
@@ -248,8 +250,12 @@ fn is_taken(address: &Address, options: &SocketOptions) -> bool {
     }
 }
 
-fn go_into_background(daemon: bool) -> Result<(), Reported> {
-    parent::remember_first(daemon);
+fn go_into_background(daemon: bool, takes_over: bool) -> Result<(), Reported> {
+    let daemon = daemon && !takes_over;
+    // A service manager is no older master, for which an upgrade would have to wait.
+    if daemon || takes_over || !service_manager::is_there() {
+        parent::remember_first(daemon);
+    }
     if !daemon {
         return Ok(());
     }

@@ -15,6 +15,9 @@ use crate::messages::{Reported, advise, code, complain, print};
 use crate::name::name;
 use crate::{check, ctl, help, reference, top, trial};
 
+/// `cargo xtask licenses` writes it.
+const LICENSES: &str = include_str!("../licenses.txt");
+
 pub struct Subcommand {
     pub name: &'static str,
     /// One line for the list of commands.
@@ -80,6 +83,12 @@ static SUBCOMMANDS: &[Subcommand] = &[
         summary: "explain a directive, or list all directives",
         run: |rest| code(reference::run(rest)),
         help: None,
+    },
+    Subcommand {
+        name: "licenses",
+        summary: "print the licences of all that is in the program",
+        run: |_| code(print(LICENSES)),
+        help: Some("Usage: weir licenses\n\nPrints the licences of all that is in the program.\n"),
     },
     Subcommand {
         name: "help",

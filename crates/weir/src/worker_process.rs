@@ -210,7 +210,7 @@ impl WorkerProcess {
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::WorkerLeft if !self.control.worker_left() => {}
-                Event::TryAgain | Event::Stored(_) | Event::Called(_) => {}
+                Event::TryAgain | Event::Stored(_) | Event::Called(_) | Event::ShowLife => {}
                 Event::Asked(call) => self.ask(call),
                 Event::WorkerLeft | Event::Stop => break,
             }

@@ -180,6 +180,7 @@ const LAYERED: &[LayeredCrate] = &[
             "master",
             "master::calls",
             "master::reload",
+            "master::service",
             "master::steer",
             "master::upgrade",
         ]],

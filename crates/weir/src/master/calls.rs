@@ -133,7 +133,7 @@ impl Master {
         )
     }
 
-    fn is_reloading(&self) -> bool {
+    pub(super) fn is_reloading(&self) -> bool {
         self.opening.is_some() || self.pending.is_some()
     }
 

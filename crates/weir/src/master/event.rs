@@ -24,6 +24,10 @@ pub(super) enum MasterEvent {
     Stored(Vec<StoredState>),
     /// Worker processes have had the time to make the changes up to that number.
     ChangeOverdue(u64),
+    /// This master is the main process of a service from now on.
+    MainProcess,
+    /// The service manager expects a sign of life.
+    ShowLife,
     /// A worker process has not switched to that generation for this time.
     StillPending(u64, Duration),
 }

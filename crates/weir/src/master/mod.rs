@@ -12,6 +12,7 @@ mod child;
 mod environment;
 mod event;
 mod reload;
+mod service;
 mod steer;
 mod upgrade;
 
@@ -40,6 +41,7 @@ use crate::{pid_file, ready};
 use calls::MasterCalls;
 use child::{Child, ChildStage};
 use event::MasterEvent;
+use service::MasterService;
 use steer::MasterSteering;
 use upgrade::Upgrade;
 
@@ -84,6 +86,7 @@ struct Master {
     not_accepting: bool,
     changes: MasterSteering,
     calls: MasterCalls,
+    service: MasterService,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,6 +114,7 @@ pub fn run(
     let done = net::run(async move {
         let (events, mailbox) = net::mailbox();
         from_signals(signals, &events, MasterEvent::Signal);
+        let service = MasterService::start(&events);
         let master = Master {
             arguments,
             in_background,
@@ -129,6 +133,7 @@ pub fn run(
             not_accepting: false,
             changes: MasterSteering::default(),
             calls: MasterCalls::new(control),
+            service,
         };
         master.watch(mailbox).await;
     });
@@ -155,8 +160,11 @@ impl Master {
                 MasterEvent::Asked(call) => self.called(call),
                 MasterEvent::Stored(stored) => self.state_stored(&stored),
                 MasterEvent::ChangeOverdue(number) => self.change_overdue(number),
+                MasterEvent::MainProcess => self.is_main_process(),
+                MasterEvent::ShowLife => self.show_life(),
             }
             self.answer_reloads();
+            self.tell_service();
             if self.ending != Ending::Not && self.children.is_empty() {
                 break;
             }
@@ -206,6 +214,7 @@ impl Master {
         if self.upgrade.is_running() {
             // The old master resumes, with the configuration that it had.
             self.not_accepting = false;
+            self.service.resume_begins();
             return self.start_worker_process();
         }
         notice!("reconfiguring");
@@ -228,6 +237,7 @@ impl Master {
     fn quit(&mut self) {
         if self.ending == Ending::Not {
             self.ending = Ending::Graceful;
+            self.hand_service_over();
             self.opening = None;
             self.tell_all(MessageKind::Quit);
             self.sockets.close_all(self.upgrade.is_running());
@@ -237,6 +247,7 @@ impl Master {
     fn terminate(&mut self) {
         if self.ending != Ending::Fast {
             self.ending = Ending::Fast;
+            self.hand_service_over();
             self.opening = None;
             self.pause = TERMINATION_PAUSE;
             self.tell_all(MessageKind::Terminate);

@@ -98,6 +98,7 @@ impl Master {
             self.sockets.roll_back();
         }
         self.calls.reload_begins();
+        self.service.reload_begins(self.number);
         // Otherwise the error has been reported, and nothing has changed.
         match self.read_again() {
             Ok(candidate) => self.open(candidate, TRIES_MAX - 1),

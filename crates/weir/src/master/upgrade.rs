@@ -21,6 +21,11 @@ impl Upgrade {
         self.pid.is_some()
     }
 
+    /// The number of its process.
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.pid
+    }
+
     /// Whether it is that process.
     pub(super) fn is(&self, pid: i32) -> bool {
         self.pid == Some(pid)
@@ -47,7 +52,7 @@ impl Master {
         }
         notice!("changing binary");
         let path = self.plan.loaded.settings.pid.clone();
-        let called = self.arguments.called().unwrap_or_default().display();
+        let called = self.arguments.called().unwrap_or_default().display().to_string();
         if let Err(error) = std::fs::rename(&path, pid_file::old(&path)) {
             let (from, to) = (path.display(), pid_file::old(&path));
             return alert!(
@@ -69,7 +74,8 @@ impl Master {
         }
     }
 
-    fn start_new_binary(&self) -> std::io::Result<i32> {
+    fn start_new_binary(&mut self) -> std::io::Result<i32> {
+        self.service.prepare_successor()?;
         let mut launch = self.arguments.new_binary()?;
         for (name, value) in places::variables() {
             launch = launch.variable(name, value);
@@ -81,13 +87,14 @@ impl Master {
             launch = launch.variable(lenient::VARIABLE, "1");
         }
         launch = launch.variable(INHERITED, self.sockets.names());
-        let launch = self.limits.hand_to(launch);
+        let launch = self.service.hand_to(self.limits.hand_to(launch));
         self.sockets.descriptors().fold(launch, |launch, fd| launch.inherit(fd)).start()
     }
 
     /// Called when the new binary's master has exited: this one continues alone.
     pub(super) fn upgrade_over(&mut self) {
         self.upgrade.pid = None;
+        self.service.no_successor();
         self.take_name_back();
         self.open_control_socket(true);
         if std::mem::take(&mut self.not_accepting) {

@@ -74,7 +74,7 @@ conf::directives! {
     /// Differs: called weir by a user who is not root, the default is a file of the user.
     ///
     /// ```nginx
-    /// pid /run/weir.pid;
+    /// pid /run/weir/weir.pid;
     /// ```
     pid: Option<File>,
     /// The socket at which the master process answers `weir ctl` and requests of the API. Only the
