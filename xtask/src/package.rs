@@ -5,14 +5,17 @@
 //! ```
 //!
 //! The same program and commit give the same bytes: files are sorted, belong to root, and are as
-//! old as the commit. The formats are written here; only compressors and digests are programs from
-//! outside.
+//! old as the commit. The formats but RPM's are written here; compressors and digests are programs
+//! from outside.
 
 mod contents;
 mod deb;
 mod filter;
+mod image;
 mod program;
+mod rpm;
 mod stamp;
+pub(crate) mod static_program;
 mod tar;
 mod tree;
 
@@ -27,41 +30,87 @@ use stamp::ReleaseStamp;
 
 pub(crate) const HELP: &str = "packages of a release, from the table packaging/files
 
-Usage: cargo xtask package --binary FILE [--out FOLDER] [--maintainer TEXT]
+Usage: cargo xtask package [--profile FILE | --binary FILE] [--only FORMAT]... [--out FOLDER]
+                           [--maintainer TEXT]
 
-  --binary FILE      the program to package
+  --profile FILE     the counts that the program is optimised with: target/pgo/weir.profdata of
+                     `cargo xtask release --static`
+  --binary FILE      package this program instead of building one
+  --only FORMAT      deb, rpm or image; may repeat
   --out FOLDER       where the packages are put (target/package)
   --maintainer TEXT  whom the packages name: \"NAME <ADDRESS>\"
 
-Makes the Debian packages weir, weir-as-nginx and weir-dbgsym (the debug information), and
-SHA256SUMS. Times are those of the commit, or SOURCE_DATE_EPOCH.
+Builds a static program with musl, separates its debug information, and makes of both the packages
+weir, weir-as-nginx and weir-dbgsym or weir-debuginfo for Debian and RPM, two images for containers,
+and SHA256SUMS. Times are those of the commit, or SOURCE_DATE_EPOCH.
 ";
 
 const OUT: &str = "target/package";
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
-    let binary = args.option("--binary")?.ok_or("--binary FILE is missing")?;
+    let profile = args.option("--profile")?.map(PathBuf::from);
+    let binary = args.option("--binary")?.map(PathBuf::from);
+    let formats = formats(&args.each("--only")?)?;
     let out = args.option("--out")?.map_or_else(|| project::root().join(OUT), PathBuf::from);
     let maintainer = args.option("--maintainer")?;
     args.end()?;
+    let binary = match binary {
+        Some(_) if profile.is_some() => {
+            return Err("--profile is for a program that is built".into());
+        }
+        Some(binary) => binary,
+        None => static_program::build(profile.as_deref())?,
+    };
     fs::create_dir_all(&out).map_err(|err| format!("{}: {err}", out.display()))?;
-    let made = make(Path::new(&binary), &out, maintainer)?;
+    let made = make(&binary, &formats, &out, maintainer)?;
     write_sums(&out, &made)?;
     made.iter().for_each(|file| println!("{}", file.display()));
     Ok(())
 }
 
-/// Makes all packages of a program; the result is their files.
-fn make(binary: &Path, out: &Path, maintainer: Option<String>) -> Result<Vec<PathBuf>, String> {
+fn formats(names: &[String]) -> Result<Vec<PackageFormat>, String> {
+    if names.is_empty() {
+        return Ok(PackageFormat::ALL.to_vec());
+    }
+    let find = |name: &String| {
+        let mut all = PackageFormat::ALL.into_iter();
+        all.find(|format| format.name() == name).ok_or_else(|| format!("--only \"{name}\""))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Makes the packages of a program; the result is their files.
+fn make(
+    binary: &Path,
+    formats: &[PackageFormat],
+    out: &Path,
+    maintainer: Option<String>,
+) -> Result<Vec<PathBuf>, String> {
     let program = SplitProgram::split(binary, out)?;
     let stamp = ReleaseStamp::new(program.machine()?, maintainer)?;
     let contents = Contents::read()?;
     let inputs = Inputs { program: &program, stamp: &stamp };
     let mut made = vec![program.stripped.clone(), program.debug.clone()];
-    for name in deb::PACKAGES {
-        let tree = contents.tree(name, PackageFormat::Deb, &inputs)?;
-        made.push(deb::write(name, &tree, &inputs, out)?);
+    for format in formats {
+        let tree = |name: &str| contents.tree(name, *format, &inputs);
+        match format {
+            PackageFormat::Deb => {
+                for name in deb::PACKAGES {
+                    made.push(deb::write(name, &tree(name)?, &inputs, out)?);
+                }
+            }
+            PackageFormat::Rpm => {
+                for name in rpm::PACKAGES {
+                    made.push(rpm::write(name, &tree(name)?, &inputs, out)?);
+                }
+            }
+            PackageFormat::Image => {
+                for image in &image::IMAGES {
+                    made.push(image::write(image, tree(image.name)?, &inputs, out)?);
+                }
+            }
+        }
     }
     Ok(made)
 }

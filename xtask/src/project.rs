@@ -53,8 +53,13 @@ pub(crate) fn debug_folder() -> PathBuf {
 }
 
 fn target(folder: &str) -> PathBuf {
+    target_folder().join(folder)
+}
+
+/// Where cargo puts everything.
+pub(crate) fn target_folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-    root().join(target).join(folder)
+    root().join(target)
 }
 
 /// The command as a person would type it.

@@ -1,6 +1,7 @@
 //! The table packaging/files: which package has which file, from where.
 
 use std::fs;
+use std::path::Path;
 
 use super::filter;
 use super::program::SplitProgram;
@@ -9,6 +10,10 @@ use super::tree::{Content, FileTree, TreeFile};
 use crate::project;
 
 const TABLE: &str = "packaging/files";
+
+/// Of the machine that makes the images, as Debian has them.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+const BUSYBOX: &str = "/bin/busybox";
 
 /// What the packages are made of beside the repository.
 pub(super) struct Inputs<'a> {
@@ -20,12 +25,18 @@ pub(super) struct Inputs<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PackageFormat {
     Deb,
+    Rpm,
+    Image,
 }
 
 impl PackageFormat {
-    fn name(self) -> &'static str {
+    pub(super) const ALL: [Self; 3] = [Self::Deb, Self::Rpm, Self::Image];
+
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Deb => "deb",
+            Self::Rpm => "rpm",
+            Self::Image => "image",
         }
     }
 }
@@ -35,9 +46,9 @@ pub(super) struct Contents(Vec<ContentRow>);
 
 #[derive(Debug)]
 struct ContentRow {
-    path: String,
     mode: u32,
     owner: u32,
+    path: String,
     source: String,
     /// Names of packages, perhaps with a dot and a format.
     packages: Vec<String>,
@@ -49,14 +60,19 @@ impl Contents {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
+        let (mut rows, mut packages) = (Vec::new(), Vec::new());
         let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
-        let rows = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-        let row = |(line, number)| {
-            ContentRow::parse(line).ok_or_else(|| {
-                format!("{TABLE}:{number}: a row is a path, a mode, a source and packages")
-            })
-        };
-        rows.map(row).collect::<Result<_, _>>().map(Self)
+        for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
+            if let Some(names) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                packages = names.split_whitespace().map(str::to_owned).collect();
+                continue;
+            }
+            let row = ContentRow::parse(line, &packages);
+            rows.push(row.ok_or_else(|| {
+                format!("{TABLE}:{number}: expected a mode, a path and a source below [PACKAGES]")
+            })?);
+        }
+        Ok(Self(rows))
     }
 
     /// The files of a package in a format.
@@ -76,15 +92,19 @@ impl Contents {
 }
 
 impl ContentRow {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split_whitespace();
-        let path = words.next().filter(|path| path.starts_with('/'))?.to_owned();
-        let mode = words.next()?;
+    fn parse(line: &str, packages: &[String]) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [mode, path, source] = words[..] else { return None };
         let (mode, owner) = mode.split_once('@').unwrap_or((mode, "0"));
         let mode = u32::from_str_radix(mode, 8).ok().filter(|mode| *mode <= 0o7777)?;
-        let (owner, source) = (owner.parse().ok()?, words.next()?.to_owned());
-        let packages: Vec<String> = words.map(str::to_owned).collect();
-        (!packages.is_empty()).then_some(Self { path, mode, owner, source, packages })
+        let is_row = path.starts_with('/') && !packages.is_empty();
+        is_row.then_some(Self {
+            mode,
+            owner: owner.parse().ok()?,
+            path: path.to_owned(),
+            source: source.to_owned(),
+            packages: packages.to_vec(),
+        })
     }
 
     fn is_in(&self, package: &str, format: PackageFormat) -> bool {
@@ -107,13 +127,13 @@ impl ContentRow {
     }
 
     fn bytes(&self, inputs: &Inputs<'_>) -> Result<Vec<u8>, String> {
-        let read = |path: &std::path::Path| {
-            fs::read(path).map_err(|err| format!("{}: {err}", path.display()))
-        };
+        let read = |path: &Path| fs::read(path).map_err(|err| format!("{}: {err}", path.display()));
         match self.source.as_str() {
             "program" => read(&inputs.program.stripped),
             "debug" => read(&inputs.program.debug),
             "changelog" => inputs.stamp.changelog().map(String::into_bytes),
+            "certificates" => read(Path::new(CERTIFICATES)),
+            "busybox" => read(Path::new(BUSYBOX)),
             path => repository_file(path),
         }
     }
@@ -129,30 +149,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_names_its_packages_and_perhaps_their_format() {
-        let table = Contents::parse("# path\n\n/a 1750@7 some/file x y.deb z.rpm\n").unwrap();
-        let row = &table.0[0];
-        assert_eq!((row.path.as_str(), row.mode, row.owner), ("/a", 0o1750, 7));
+    fn packages_stand_above_their_files() {
+        let table = "# comment\n[w]\n644 /b c\n[x y.deb z.rpm]\n\n1750@7 /a some/file\n";
+        let table = Contents::parse(table).unwrap();
+        let row = &table.0[1];
+        assert_eq!((row.mode, row.owner, row.path.as_str()), (0o1750, 7, "/a"));
         let is_in = |package| row.is_in(package, PackageFormat::Deb);
-        assert_eq!([is_in("x"), is_in("y"), is_in("z"), is_in("some")], [true, true, false, false]);
+        assert_eq!([is_in("x"), is_in("y"), is_in("z"), is_in("w")], [true, true, false, false]);
     }
 
     #[test]
     fn a_bad_row_is_named_by_its_line() {
-        for line in ["a 644 file x", "/a 9 file x", "/a 644@root file x", "/a 644 file"] {
-            let message = Contents::parse(&format!("# a comment\n{line}\n")).unwrap_err();
-            assert!(message.starts_with("packaging/files:2: "), "{message}");
+        for line in ["644 a file", "9 /a file", "644@root /a file", "644 /a", "[]\n644 /a file"] {
+            let message = Contents::parse(&format!("[x]\n{line}\n")).unwrap_err();
+            let number = 1 + line.lines().count();
+            assert!(message.starts_with(&format!("packaging/files:{number}: ")), "{message}");
         }
     }
 
     #[test]
     fn every_file_of_the_repository_in_the_table_is_there() {
-        for row in Contents::read().unwrap().0 {
-            let made = ["program", "debug", "changelog", "folder"].contains(&row.source.as_str());
-            if !made && !row.source.starts_with("->") {
-                let path = project::root().join(&row.source);
-                assert!(path.is_file(), "{}: no file {}", row.path, row.source);
-            }
+        for row in Contents::read().unwrap().0.iter().filter(|row| row.source.contains('/')) {
+            let is_link = row.source.starts_with("->");
+            let is_there = is_link || project::root().join(&row.source).is_file();
+            assert!(is_there, "{}: no file {}", row.path, row.source);
         }
     }
 }

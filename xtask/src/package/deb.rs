@@ -13,7 +13,8 @@ use super::tar;
 use super::tree::{Content, FileTree, TreeFile};
 use crate::{packages, project};
 
-pub(super) const PACKAGES: [&str; 3] = ["weir", "weir-as-nginx", "weir-dbgsym"];
+pub(super) const PACKAGES: [&str; 3] = ["weir", "weir-as-nginx", DEBUG];
+const DEBUG: &str = "weir-dbgsym";
 
 const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
@@ -27,11 +28,13 @@ pub(super) fn write(
     let (stamp, time) = (inputs.stamp, inputs.stamp.time);
     let control = tar::archive(&control(name, tree, inputs)?, "./", time)?;
     let data = tar::archive(tree, "./", time)?;
-    let members = [
-        ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.xz", filter::xz(&control)?),
-        ("data.tar.xz", filter::xz(&data)?),
-    ];
+    // objcopy has compressed the debug information.
+    let data = match name {
+        DEBUG => ("data.tar", data),
+        _ => ("data.tar.xz", filter::xz(&data)?),
+    };
+    let control = ("control.tar.xz", filter::xz(&control)?);
+    let members = [("debian-binary", b"2.0\n".to_vec()), control, data];
     let file = format!("{name}_{}_{}.deb", stamp.with_revision(), stamp.machine.debian());
     let path = out.join(file);
     fs::write(&path, ar(&members, time)).map_err(|err| format!("{}: {err}", path.display()))?;

@@ -22,6 +22,13 @@ impl TargetMachine {
         }
     }
 
+    pub(super) fn rpm(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
     /// The machine in the head of an ELF file.
     fn of_elf(head: &[u8]) -> Option<Self> {
         if !head.starts_with(b"\x7fELF") {

@@ -29,7 +29,11 @@ impl ReleaseStamp {
 
     /// The version of the package.
     pub(super) fn with_revision(&self) -> String {
-        format!("{}-{REVISION}", self.version)
+        format!("{}-{}", self.version, self.revision())
+    }
+
+    pub(super) fn revision(&self) -> String {
+        REVISION.to_string()
     }
 
     /// The time in a form of date(1).

@@ -33,6 +33,10 @@ impl FileTree {
         self.0.insert(path.to_owned(), file);
     }
 
+    pub(super) fn find(&self, path: &str) -> Option<&TreeFile> {
+        self.0.get(path)
+    }
+
     /// Sorted by path, so that a folder comes before what is in it.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &TreeFile)> {
         self.0.iter().map(|(path, file)| (path.as_str(), file))
