@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{LazyLock, OnceLock};
 
-use metrics::{Metric, Newest, Note, Tally};
+use metrics::{Metric, Newest, NewestText, Tally};
 
 metrics::counts! {
     /// What all processes of a master count together.
@@ -16,7 +16,7 @@ metrics::counts! {
         loaded_ms: Newest,
         refused_ms: Newest,
         /// Why a configuration was refused last.
-        refusal: Note,
+        refusal: NewestText,
         /// Worker processes that ended without being told to.
         lost_processes: Tally,
     }

@@ -20,16 +20,16 @@ const TEXT: usize = 3;
 const READS_MAX: usize = 100;
 
 /// A text and its time; of several, the newest.
-pub enum Note {}
+pub enum NewestText {}
 
 #[derive(Clone, Copy)]
-pub struct LatestNote<'a>(&'a [AtomicU64]);
+pub struct LatestText<'a>(&'a [AtomicU64]);
 
-impl LatestNote<'_> {
+impl LatestText<'_> {
     /// Sets the text. Only for the worker that has the block.
     pub fn set(self, unix_ms: u64, text: &str) {
         let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_MAX)];
-        let mut words = [0; Note::WORDS];
+        let mut words = [0; NewestText::WORDS];
         (words[TIME], words[LENGTH]) = (unix_ms, text.len() as u64);
         for (word, bytes) in words[TEXT..].iter_mut().zip(text.chunks(8)) {
             let mut eight = [0; 8];
@@ -41,18 +41,18 @@ impl LatestNote<'_> {
 
     /// The text; empty if there is none.
     pub fn text(self) -> Vec<u8> {
-        let words = read(self.0).unwrap_or([0; Note::WORDS]);
+        let words = read(self.0).unwrap_or([0; NewestText::WORDS]);
         let mut text: Vec<u8> = words[TEXT..].iter().flat_map(|word| word.to_le_bytes()).collect();
         text.truncate(words[LENGTH] as usize);
         text
     }
 }
 
-impl BlockField for Note {
+impl BlockField for NewestText {
     const WORDS: usize = TEXT + TEXT_WORDS;
-    type At<'a> = LatestNote<'a>;
-    fn at(words: &[AtomicU64]) -> LatestNote<'_> {
-        LatestNote(words)
+    type At<'a> = LatestText<'a>;
+    fn at(words: &[AtomicU64]) -> LatestText<'_> {
+        LatestText(words)
     }
     fn merge(sum: &[AtomicU64], from: &[AtomicU64]) {
         if let Some(words) = read(from)
@@ -64,7 +64,7 @@ impl BlockField for Note {
 }
 
 /// Writes all words but the number of the change. A writer that was killed has left it odd.
-fn write(to: &[AtomicU64], words: &[u64; Note::WORDS]) {
+fn write(to: &[AtomicU64], words: &[u64; NewestText::WORDS]) {
     let change = to[CHANGE].load(Relaxed) | 1;
     to[CHANGE].store(change, Relaxed);
     fence(Release);
@@ -72,7 +72,7 @@ fn write(to: &[AtomicU64], words: &[u64; Note::WORDS]) {
     to[CHANGE].store(change.wrapping_add(1), Release);
 }
 
-fn read(from: &[AtomicU64]) -> Option<[u64; Note::WORDS]> {
+fn read(from: &[AtomicU64]) -> Option<[u64; NewestText::WORDS]> {
     (0..READS_MAX).find_map(|_| {
         let change = from[CHANGE].load(Acquire);
         let words = std::array::from_fn(|place| from[place].load(Relaxed));
@@ -86,35 +86,35 @@ mod tests {
     use super::*;
 
     fn words() -> Vec<AtomicU64> {
-        (0..Note::WORDS).map(|_| AtomicU64::new(0)).collect()
+        (0..NewestText::WORDS).map(|_| AtomicU64::new(0)).collect()
     }
 
     #[test]
     fn the_newest_text_counts() {
         let (sum, old, new) = (words(), words(), words());
-        Note::at(&old).set(1, "old");
-        Note::at(&new).set(2, "new and longer");
-        Note::at(&new).set(3, "shorter");
+        NewestText::at(&old).set(1, "old");
+        NewestText::at(&new).set(2, "new and longer");
+        NewestText::at(&new).set(3, "shorter");
         for from in [&old, &new, &old] {
-            Note::merge(&sum, from);
+            NewestText::merge(&sum, from);
         }
-        assert_eq!(Note::at(&sum).text(), b"shorter");
+        assert_eq!(NewestText::at(&sum).text(), b"shorter");
     }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        let note = words();
-        Note::at(&note).set(1, &"\u{e9}".repeat(TEXT_MAX));
-        assert_eq!(String::from_utf8(Note::at(&note).text()).unwrap().chars().count(), 380);
+        let field = words();
+        NewestText::at(&field).set(1, &"\u{e9}".repeat(TEXT_MAX));
+        assert_eq!(String::from_utf8(NewestText::at(&field).text()).unwrap().chars().count(), 380);
     }
 
     #[test]
     fn a_text_whose_writer_was_killed_is_not_shown() {
-        let note = words();
-        Note::at(&note).set(1, "complete");
-        note[CHANGE].store(3, Relaxed);
-        assert_eq!(Note::at(&note).text(), b"");
-        Note::at(&note).set(2, "next");
-        assert_eq!(Note::at(&note).text(), b"next");
+        let field = words();
+        NewestText::at(&field).set(1, "complete");
+        field[CHANGE].store(3, Relaxed);
+        assert_eq!(NewestText::at(&field).text(), b"");
+        NewestText::at(&field).set(2, "next");
+        assert_eq!(NewestText::at(&field).text(), b"next");
     }
 }
