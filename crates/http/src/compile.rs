@@ -334,7 +334,8 @@ impl HttpPlan {
         }
         site.listens = sockets.list;
         site.groups = named::all(load)?.values().cloned().collect();
-        for server in site.servers.iter().filter(|server| server.tls.tls.is_some()) {
+        let has_tls = |server: &&Server| server.tls.tls.is_some() || server.tls.rejects_handshakes;
+        for server in site.servers.iter().filter(has_tls) {
             if let Some(zone) = status_zone::server_zone(site.location(server.outer)) {
                 load.own.of::<StatusBook>().speaks_tls(zone);
             }

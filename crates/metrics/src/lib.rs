@@ -12,6 +12,7 @@ mod histogram;
 mod kind;
 mod ledger;
 mod metric;
+mod newest_text;
 mod statuses;
 pub mod tree;
 mod wanted;
@@ -24,6 +25,7 @@ pub use histogram::{BOUNDS, BUCKETS, Histogram, Times};
 pub use kind::{BlockField, Kind, words_of};
 pub use ledger::{check, create, join};
 pub use metric::{Metric, Totals};
+pub use newest_text::{LatestText, NewestText};
 pub use statuses::{ByStatus, StatusCounters};
 pub use wanted::{are_wanted, want};
 pub use workers::{

@@ -87,6 +87,11 @@ impl<K: Kind> Metric<K> {
         self.parts().map(K::block)
     }
 
+    /// The blocks of the workers that there are.
+    pub fn live_blocks(&self) -> impl Iterator<Item = K::Block<'static>> + use<K> {
+        ledger::process().live_blocks(&self.handle.name).into_iter().map(K::block)
+    }
+
     fn parts(&self) -> impl Iterator<Item = &'static [AtomicU64]> + use<K> {
         ledger::process().blocks(&self.handle.name, K::settle).into_iter()
     }

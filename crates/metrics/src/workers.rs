@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 
 use crate::counts;
-use crate::fields::{Newest, Tally, UpDown};
+use crate::fields::{Newest, Reading, Tally, UpDown};
 use crate::histogram::Times;
 use crate::metric::Metric;
+use crate::wanted::are_wanted;
 
 counts! {
     /// The counters of one worker.
-    pub struct WorkerCounters of Workers = 1 {
+    pub struct WorkerCounters of Workers = 11 {
         /// The process, and the worker's number there.
         process: Newest,
         worker: Newest,
@@ -28,6 +29,8 @@ counts! {
         turns: Times,
         /// The longest of them, in nanoseconds.
         longest_turn: Newest,
+        /// Tasks at the end of the last turn, if a page shows them.
+        tasks: Reading,
     }
 }
 
@@ -47,6 +50,9 @@ impl WorkerCounters<'static> {
             if let Some(own) = OWN.get() {
                 own.turns().record(turn_ns);
                 own.longest_turn().set(own.longest_turn().get().max(turn_ns));
+                if are_wanted() {
+                    own.tasks().set(net::task_count() as u64);
+                }
             }
         });
     }

@@ -68,7 +68,7 @@ pub use datagram::{Datagram, Datagrams};
 pub use datagram_set::{DatagramReader, DatagramSet, WatchedDatagram};
 pub use event_loop::{
     Task, arrived_ms, at_turn_end, defer, deferrals, has_share, on_turn, poll_share, spawn,
-    spawn_if_running, spend, yield_now,
+    spawn_if_running, spend, task_count, yield_now,
 };
 pub use idle_set::IdleSet;
 pub use key_pair::{KeyFailure, KeyKind, KeyPair, PublicNumbers};
@@ -79,7 +79,7 @@ pub use notify_socket::NotifySocket;
 pub use offload::{Offloaded, offload};
 pub use pipe::{PIPE_SIZE, SplicePipe};
 pub use probe::{SocketProbe, TcpInfo};
-pub use process_usage::ProcessUsage;
+pub use process_usage::{ProcessUsage, process_memory};
 pub use sha256::sha256;
 pub use shared_words::SharedWords;
 pub use spare::SparePool;

@@ -26,7 +26,7 @@ impl ProcessUsage {
         Self {
             user,
             system,
-            memory: memory().unwrap_or(0),
+            memory: memory("/proc/self/statm").unwrap_or(0),
             descriptors: descriptors.filter(|open| *open > 0),
             descriptors_max: process::open_files_limit().0,
         }
@@ -44,8 +44,13 @@ fn cpu() -> (Duration, Duration) {
     (time(usage.ru_utime), time(usage.ru_stime))
 }
 
-fn memory() -> Option<u64> {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+/// Bytes of memory that a process of the same user has in use; `None`: it has ended.
+pub fn process_memory(pid: u64) -> Option<u64> {
+    memory(&format!("/proc/{pid}/statm"))
+}
+
+fn memory(statm: &str) -> Option<u64> {
+    let pages = std::fs::read_to_string(statm).ok()?;
     let pages: u64 = pages.split(' ').nth(1)?.parse().ok()?;
     // SAFETY: the call takes no pointers.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ::session::Session as _;
 use ::tls::{ClientRefusal, OcspChecks, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal};
-use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
+use net::tls::{self, Credential, HandshakeFault, RefusedHandshake, TlsDetails};
 use net::{Stream, Timer, buffers};
 use observe::{Errno, Level};
 use wire::client_hello::{self, ClientHello};
@@ -16,7 +16,7 @@ use wire::host::Host;
 use crate::session::StreamSession;
 
 /// The session is over, which has been logged.
-pub(crate) struct HandshakeFailed;
+pub(crate) struct HandshakeFailed(pub(crate) HandshakeFault);
 
 /// Encrypts the connection. `received` is what came behind a PROXY header.
 pub(crate) async fn handshake(
@@ -42,7 +42,7 @@ pub(crate) async fn handshake(
     }
     if let Some(refusal) = client_refusal(x) {
         x.log(Level::Info, format_args!("{refusal}"));
-        return Err(HandshakeFailed);
+        return Err(HandshakeFailed(HandshakeFault::ClientCertificate));
     }
     x.action = "initializing session";
     Ok(())
@@ -79,6 +79,17 @@ enum HandshakeRefusal {
     /// The certificate of this connection cannot be read: why.
     BadCertificate(String),
     Failed(ProxyRefusal),
+}
+
+impl HandshakeRefusal {
+    fn fault(&self) -> HandshakeFault {
+        match self {
+            Self::NotTls => HandshakeFault::InvalidMessage,
+            Self::Rejected => HandshakeFault::Rejected,
+            Self::NoCertificate | Self::BadCertificate(_) => HandshakeFault::Other,
+            Self::Failed(refusal) => HandshakeFault::of(refusal),
+        }
+    }
 }
 
 /// Encrypts the connection. Returns the checks of the server whose settings it has.
@@ -159,6 +170,7 @@ pub(crate) fn choose_server(x: &mut StreamSession, name: Option<&[u8]>) {
 
 fn log_refusal(x: &StreamSession, refusal: HandshakeRefusal) -> HandshakeFailed {
     let failed = "SSL_do_handshake() failed";
+    let fault = refusal.fault();
     match refusal {
         HandshakeRefusal::NotTls => {
             x.log(Level::Info, format_args!("{failed} (SSL: the client does not speak TLS)"));
@@ -185,5 +197,5 @@ fn log_refusal(x: &StreamSession, refusal: HandshakeRefusal) -> HandshakeFailed 
         // The PROXY header was read before.
         HandshakeRefusal::Failed(ProxyRefusal::Header(_)) => {}
     }
-    HandshakeFailed
+    HandshakeFailed(fault)
 }

@@ -24,7 +24,7 @@ use observe::{Errno, Level};
 use wire::proxy_protocol::HeaderError;
 
 use crate::preread::{PrereadEnded, preread};
-use crate::secure;
+use crate::secure::{self, HandshakeFailed};
 use crate::session::StreamSession;
 use crate::site::{Decision, PhaseHandler, StreamGeneration, StreamServerId};
 
@@ -123,7 +123,8 @@ async fn run(x: &mut StreamSession, stream: &mut Stream) -> Result<u16, Finished
         let secured = Box::pin(secure::handshake(x, stream, received)).await;
         x.begin_to_count();
         if let Some(counted) = &x.counted {
-            counted.handshake(&x.client, secured.is_ok());
+            let fault = secured.as_ref().err().map(|HandshakeFailed(fault)| *fault);
+            counted.handshake(&x.client, fault);
         }
         secured.map_err(|_| FinishedSession(INTERNAL_SERVER_ERROR))?;
     } else {

@@ -2,6 +2,7 @@
 
 use ::session::Client;
 use ::session::status::{SessionEnd, ZoneCounters};
+use net::tls::HandshakeFault;
 
 /// A session that is counted as under way, until it is dropped. One that was not ended before was
 /// passed on to another listening socket.
@@ -17,11 +18,11 @@ impl ZoneSession {
     }
 
     /// Counts a TLS handshake.
-    pub(crate) fn handshake(&self, client: &Client, has_succeeded: bool) {
-        match (has_succeeded, client.tls.get()) {
-            (true, Some(tls)) if tls.is_resumed => self.zone.reuses().add(1),
-            (true, _) => {}
-            (false, _) => return self.zone.handshakes_failed().add(1),
+    pub(crate) fn handshake(&self, client: &Client, fault: Option<HandshakeFault>) {
+        match (fault, client.tls.get()) {
+            (None, Some(tls)) if tls.is_resumed => self.zone.reuses().add(1),
+            (None, _) => {}
+            (Some(fault), _) => return self.zone.handshake_failed(fault),
         }
         self.zone.handshakes().add(1);
     }

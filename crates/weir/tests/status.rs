@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::io::{Read, Write};
+
+use net::testing::tls::{RSA_CERTIFICATE, RSA_KEY, TlsClient};
 use serde_json::{Value, json};
-use testing::{Peer, Server, eventually, kill};
+use testing::{Folder, Peer, Server, body, eventually, kill};
 
 const STATUS: &str = "location /status/ { api /status/; }
      location /api/ { api; }
@@ -89,9 +92,9 @@ fn a_key_has_as_many_zones_as_it_may() {
     let zones = || {
         let mut stream = server.connect();
         let request = b"GET /status/http/server_zones HTTP/1.0\r\nHost: status\r\n\r\n";
-        std::io::Write::write_all(&mut stream, request).unwrap();
+        stream.write_all(request).unwrap();
         let reply = std::io::read_to_string(stream).unwrap();
-        serde_json::from_str::<Value>(testing::body(&reply)).unwrap()
+        serde_json::from_str::<Value>(body(&reply)).unwrap()
     };
     let total = |name: &str| zones()[name]["requests"]["total"].as_u64();
     assert_eq!(
@@ -249,6 +252,12 @@ fn a_refused_reload_is_counted() {
         (reloads["failed"] == 1 && reloads["done"] == 0 && reloads["last"]["ok"] == false)
             .then_some(())
     });
+    let message = || shown(&server, "/status/weir/reloads/last?extended")["message"].clone();
+    let why = message().to_string();
+    assert!(why.contains("[emerg] unknown directive \\\"nonsense\\\" in "), "{why}");
+    server.configure("", &zones(""));
+    server.reload();
+    assert_eq!(message(), Value::Null);
 }
 
 #[test]
@@ -279,4 +288,45 @@ fn caches_of_files_show_their_lookups_and_what_they_hold() {
     assert_eq!(caches()["open_file_cache"]["hits"], 2);
     let page = server.get("/metrics");
     assert!(page.contains("weir_file_cache_hits_total{cache=\"open_file_cache\"} 2\n"), "{page}");
+}
+
+#[test]
+fn failed_handshakes_are_counted_by_reason() {
+    let server = Server::start_with(|folder: &Folder, address: &str| {
+        folder.write("own.crt", RSA_CERTIFICATE);
+        folder.write("own.key", RSA_KEY);
+        let http = format!(
+            "server {{ listen {address} ssl; status_zone site; ssl_protocols TLSv1.3;
+                 ssl_certificate own.crt; ssl_certificate_key own.key; {STATUS} }}
+             server {{ listen {address} ssl; server_name refused; status_zone refused;
+                 ssl_reject_handshake on; }}"
+        );
+        folder.configure(address, "events {}\n", &http);
+    });
+    server.await_log("start worker process ", 1);
+    let ask = |client: &TlsClient, name: &str, path: &str| {
+        let mut stream = client.connect(name, server.connect());
+        let mut reply = String::new();
+        let _ = write!(stream, "GET {path} HTTP/1.0\r\n\r\n");
+        // It fails where the handshake does.
+        let _ = stream.read_to_string(&mut reply);
+        reply
+    };
+    let client = TlsClient::new();
+    ask(&TlsClient::tls12(), "a", "/");
+    ask(&client, "refused", "/");
+    let zone = |name: &str| {
+        let path = format!("/status/http/server_zones/{name}/ssl?extended");
+        let shown: Value = serde_json::from_str(body(&ask(&client, "a", &path))).unwrap();
+        (shown["failed"].clone(), shown["reasons"].clone())
+    };
+    assert_eq!(zone("site"), (json!(1), json!({"no_common_version": 1})));
+    assert_eq!(zone("refused"), (json!(1), json!({"rejected": 1})));
+    let all = ask(&client, "a", "/status/tls/failed?extended");
+    let all: Value = serde_json::from_str(body(&all)).unwrap();
+    assert_eq!((&all["rejected"], &all["timeout"]), (&json!(1), &json!(0)));
+    let page = ask(&client, "a", "/metrics");
+    let line =
+        "weir_http_zone_tls_handshake_failures_total{zone=\"refused\",reason=\"rejected\"} 1\n";
+    assert!(page.contains(line), "{page}");
 }

@@ -16,7 +16,7 @@ use std::task::Poll;
 
 use ::tls::{OcspChecks, ServerTlsSetup};
 use net::accept::{self, ProxyRefusal, TLS_PASSED_TO_SSL, Transport};
-use net::tls::{self, Credential, RefusedHandshake, TlsDetails};
+use net::tls::{self, Credential, HandshakeFault, RefusedHandshake, TlsDetails};
 use net::{SecureSession, Stream, Timer, buffers, clock};
 use observe::{Errno, Level};
 use wire::client_hello::ClientHello;
@@ -175,8 +175,8 @@ struct Opening {
 /// A session, and what to ask about the client's certificate after its handshake.
 type CheckedSession = (Box<dyn SecureSession>, Option<Arc<OcspChecks>>);
 
-/// The connection is over, which has been logged.
-struct ConnectionOver;
+/// The connection is over, which has been logged; what is to be counted if it was in a handshake.
+struct ConnectionOver(HandshakeFault);
 
 impl Opening {
     /// What the listening socket asks for; `None`: nothing.
@@ -252,8 +252,7 @@ impl Opening {
                 return Ok(());
             }
             Err(refusal) => {
-                self.log_refusal(refusal, std::mem::take(bytes), HANDSHAKE);
-                return Err(ConnectionOver);
+                return Err(self.log_refusal(refusal, std::mem::take(bytes), HANDSHAKE));
             }
         };
         let named = self.named(&hello);
@@ -264,7 +263,7 @@ impl Opening {
         };
         let secured = secured.await;
         if let Some(server) = named {
-            self.count_handshake(server, secured.is_ok(), timer);
+            self.count_handshake(server, secured.as_ref().err().map(|over| over.0));
         }
         let ocsp_checks = secured?;
         match ocsp_checks {
@@ -282,12 +281,11 @@ impl Opening {
     }
 
     /// Counts a handshake in the zone of its server.
-    fn count_handshake(&self, server: ServerId, succeeded: bool, timer: &Timer) {
-        let result = match (succeeded, self.client.tls.get()) {
-            (true, Some(tls)) if tls.is_resumed => HandshakeResult::Resumed,
-            (true, _) => HandshakeResult::New,
-            (false, _) if timer.has_passed() => HandshakeResult::TimedOut,
-            (false, _) => HandshakeResult::Failed,
+    fn count_handshake(&self, server: ServerId, fault: Option<HandshakeFault>) {
+        let result = match (fault, self.client.tls.get()) {
+            (None, Some(tls)) if tls.is_resumed => HandshakeResult::Resumed,
+            (None, _) => HandshakeResult::New,
+            (Some(fault), _) => HandshakeResult::Failed(fault),
         };
         if let Some(mut x) = self.context.lend(&self.client) {
             x.server = server;
@@ -311,10 +309,7 @@ impl Opening {
                 self.log(Level::Error, format_args!("{message}"), STATUS_REQUEST);
                 Ok(())
             }
-            None => {
-                self.log_refusal(ProxyRefusal::TimedOut, Vec::new(), HANDSHAKE);
-                Err(ConnectionOver)
-            }
+            None => Err(self.log_refusal(ProxyRefusal::TimedOut, Vec::new(), HANDSHAKE)),
         }
     }
 
@@ -328,14 +323,15 @@ impl Opening {
         timer: &Timer,
     ) -> Result<CheckedSession, ConnectionOver> {
         let generation = self.context.generation();
-        let listen = generation.listen(self.client.listen).ok_or(ConnectionOver)?;
+        let listen =
+            generation.listen(self.client.listen).ok_or(ConnectionOver(HandshakeFault::Other))?;
         let hello = ClientHello::parse(hello);
         let id = named_server(listen, hello.as_ref());
         let server = generation.server(id);
         if server.tls.rejects_handshakes {
             tls::refuse(stream, RefusedHandshake::UnrecognizedName);
             self.log(Level::Info, format_args!("handshake rejected"), HANDSHAKE);
-            return Err(ConnectionOver);
+            return Err(ConnectionOver(HandshakeFault::Rejected));
         }
         // As in nginx, a server without a certificate has the default server's.
         let default = generation.server(listen.names.default);
@@ -343,7 +339,7 @@ impl Opening {
             tls::refuse(stream, RefusedHandshake::InternalError);
             let message = "no \"ssl_certificate\" is defined in server listening on SSL port";
             self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
-            return Err(ConnectionOver);
+            return Err(ConnectionOver(HandshakeFault::Other));
         };
         let certificates = match tls.has_computed_certificates() {
             false => None,
@@ -356,10 +352,9 @@ impl Opening {
         };
         let offers_h2 = offers_h2(listen, server);
         let session = tls.session(hello.as_ref(), offers_h2, received, certificates);
-        let session = session.map_err(|error| {
-            self.log_refusal(ProxyRefusal::Connection(error), Vec::new(), HANDSHAKE);
-            ConnectionOver
-        })?;
+        let failed =
+            |error| self.log_refusal(ProxyRefusal::Connection(error), Vec::new(), HANDSHAKE);
+        let session = session.map_err(failed)?;
         Ok((session, tls.ocsp_checks().cloned()))
     }
 
@@ -373,7 +368,7 @@ impl Opening {
         timer: &Timer,
     ) -> Result<Option<Vec<Credential>>, ConnectionOver> {
         let client = Rc::new(self.client.in_handshake(TlsDetails::of_hello(hello)));
-        let mut x = self.context.lend(&client).ok_or(ConnectionOver)?;
+        let mut x = self.context.lend(&client).ok_or(ConnectionOver(HandshakeFault::Other))?;
         x.server = server;
         x.location = x.server().outer;
         let named = tls.certificates(&mut *x);
@@ -383,12 +378,9 @@ impl Opening {
             Some(Ok(certificates)) => Ok(Some(certificates)),
             Some(Err(message)) => {
                 self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
-                Err(ConnectionOver)
+                Err(ConnectionOver(HandshakeFault::Other))
             }
-            None => {
-                self.log_refusal(ProxyRefusal::TimedOut, Vec::new(), HANDSHAKE);
-                Err(ConnectionOver)
-            }
+            None => Err(self.log_refusal(ProxyRefusal::TimedOut, Vec::new(), HANDSHAKE)),
         }
     }
 
@@ -400,8 +392,7 @@ impl Opening {
         timer: &Timer,
     ) -> Result<(), ConnectionOver> {
         if let Err(refusal) = accept::secure(stream, session, timer).await {
-            self.log_refusal(refusal, Vec::new(), HANDSHAKE);
-            return Err(ConnectionOver);
+            return Err(self.log_refusal(refusal, Vec::new(), HANDSHAKE));
         }
         self.client.is_secure.set(true);
         if let Some(tls) = stream.tls() {
@@ -412,7 +403,13 @@ impl Opening {
     }
 
     /// Logs why the connection is over.
-    fn log_refusal(&self, refusal: ProxyRefusal, received: Vec<u8>, step: AcceptStep) {
+    fn log_refusal(
+        &self,
+        refusal: ProxyRefusal,
+        received: Vec<u8>,
+        step: AcceptStep,
+    ) -> ConnectionOver {
+        let over = ConnectionOver(HandshakeFault::of(&refusal));
         match refusal {
             ProxyRefusal::Header(error) => {
                 let mut message = Vec::new();
@@ -434,6 +431,7 @@ impl Opening {
             }
         }
         buffers::give_back(received);
+        over
     }
 
     fn log(&self, level: Level, message: std::fmt::Arguments<'_>, step: AcceptStep) {

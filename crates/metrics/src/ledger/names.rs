@@ -144,6 +144,17 @@ impl Ledger {
         self.locked(read).unwrap_or_default()
     }
 
+    /// The blocks of a name that workers have.
+    pub fn live_blocks(&mut self, name: &BlockName) -> Vec<&'static [AtomicU64]> {
+        let read = |ledger: &mut Self, words: &'static SharedWords| {
+            ledger.reap(words);
+            let known = ledger.named.get(name).into_iter().flatten();
+            let live = known.filter(|at| blocks::owner(words, **at).is_worker());
+            live.map(|at| blocks::counters(words, *at)).collect()
+        };
+        self.locked(read).unwrap_or_default()
+    }
+
     /// The names of a kind that begin so, in order.
     pub fn names_with(&mut self, kind: u64, prefix: &[u8]) -> Vec<Box<[u8]>> {
         let read = |ledger: &mut Self, _: &'static SharedWords| {

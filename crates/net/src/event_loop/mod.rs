@@ -27,7 +27,8 @@ pub use self::peaks::on_turn;
 use self::tasks::NextTask;
 pub(crate) use self::tasks::many_tasks_ended;
 pub use self::tasks::{
-    Task, defer, deferrals, has_share, poll_share, spawn, spawn_if_running, spend, yield_now,
+    Task, defer, deferrals, has_share, poll_share, spawn, spawn_if_running, spend, task_count,
+    yield_now,
 };
 use crate::clock;
 

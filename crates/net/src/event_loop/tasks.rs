@@ -92,6 +92,11 @@ impl Drop for Task {
     }
 }
 
+/// The tasks of this worker.
+pub fn task_count() -> usize {
+    TASKS.with_borrow(|tasks| tasks.slots.len() - tasks.free.len())
+}
+
 /// Starts a task on this worker.
 pub fn spawn(task: impl Future<Output = ()> + 'static) -> Task {
     let worker = WORKER.get().expect("tasks are started on a worker");

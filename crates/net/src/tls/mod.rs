@@ -10,6 +10,7 @@ mod client;
 mod client_trust;
 mod details;
 mod established;
+mod handshake_fault;
 mod input;
 mod ocsp;
 mod output;
@@ -29,6 +30,7 @@ pub use chain::{ChainFault, ChainPurpose, ChainRules, RevocationLists, TrustedCe
 pub use client::{ClientTls, ClientTlsPlan, ClientTransport};
 pub use client_trust::{ClientCertificate, ClientCertificateFault, ClientTrust};
 pub use details::{OfferedByClient, SessionId, TlsDetails};
+pub use handshake_fault::HandshakeFault;
 pub use ocsp::{OcspFault, OcspQuestion, OcspRefusal, OcspSigners, OcspStatus, OcspVerdict};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use private_key::read_certificates;

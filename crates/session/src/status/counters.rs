@@ -1,10 +1,11 @@
 //! What a zone counts.
 
-use metrics::{ByStatus, Newest, Tally, Times, UpDown};
+use metrics::{ByStatus, Newest, Tallies, Tally, Times, UpDown};
+use net::tls::HandshakeFault;
 
 metrics::counts! {
     /// What a zone counts. A session is a request, or in `stream` a connection.
-    pub struct ZoneCounters of ZoneCounts = 2 {
+    pub struct ZoneCounters of ZoneCounts = 12 {
         /// Sessions, and how many of them are under way.
         sessions: UpDown,
         /// Those that ended without a reply.
@@ -23,8 +24,8 @@ metrics::counts! {
         handshakes: Tally,
         /// Handshakes that resumed a TLS session.
         reuses: Tally,
-        handshakes_timed_out: Tally,
-        handshakes_failed: Tally,
+        /// Handshakes that failed, by `HandshakeFault`.
+        handshakes_failed: Tallies<{ HandshakeFault::ALL.len() }>,
     }
 }
 
@@ -50,5 +51,20 @@ impl ZoneCounters<'_> {
         self.sent().add(end.sent);
         self.time().record(end.time_ns);
         self.last_ms().set(end.unix_ms);
+    }
+    /// Counts a handshake that has failed.
+    pub fn handshake_failed(self, fault: HandshakeFault) {
+        self.handshakes_failed().at(fault as usize).add(1);
+    }
+
+    /// How many handshakes failed so.
+    pub fn handshakes_failed_by(self, fault: HandshakeFault) -> u64 {
+        self.handshakes_failed().at(fault as usize).get()
+    }
+
+    /// How many handshakes failed, those aside that took too long.
+    pub fn handshakes_failed_in_time(self) -> u64 {
+        let timed_out = self.handshakes_failed_by(HandshakeFault::TimedOut);
+        self.handshakes_failed().iter().sum::<u64>() - timed_out
     }
 }

@@ -4,17 +4,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{LazyLock, OnceLock};
 
-use metrics::{Metric, Newest, Tally};
+use metrics::{Metric, Newest, NewestText, Tally};
 
 metrics::counts! {
     /// What all processes of a master count together.
-    pub struct ProgramCounters of Program = 5 {
+    pub struct ProgramCounters of Program = 13 {
         /// Configurations that are or were served, and that were refused.
         loaded: Tally,
         refused: Tally,
         /// When that happened last, in milliseconds since 1970.
         loaded_ms: Newest,
         refused_ms: Newest,
+        /// Why a configuration was refused last.
+        refusal: NewestText,
         /// Worker processes that ended without being told to.
         lost_processes: Tally,
     }
@@ -68,10 +70,12 @@ impl Program {
         own.loaded_ms().set(now_ms);
     }
 
-    /// A configuration was refused.
-    pub fn refused() {
+    /// A configuration was refused: why.
+    pub fn refused(why: &str) {
         let own = Self::metric().own();
         own.refused().add(1);
-        own.refused_ms().set(net::clock::unix_ms());
+        let now_ms = net::clock::unix_ms();
+        own.refused_ms().set(now_ms);
+        own.refusal().set(now_ms, why);
     }
 }

@@ -9,6 +9,7 @@
 //! | `/9/…/upstreams/NAME/servers/…` | the servers of groups, as in NGINX Plus's API |
 
 use net::MailboxSender;
+use session::status::Program;
 use session::steering::{SteeringCall, SteeringReply};
 use upstream::api::SpecRefusal;
 
@@ -28,8 +29,8 @@ pub(super) struct MasterCalls {
     place: ControlPlace,
     socket: Option<ControlSocket>,
     reloads: Vec<MailboxSender<SteeringReply>>,
-    /// Whether the last reload is in use.
-    is_reloaded: bool,
+    /// Whether the last reload is in use; `None`: it has been answered for.
+    is_reloaded: Option<bool>,
 }
 
 impl MasterCalls {
@@ -39,12 +40,14 @@ impl MasterCalls {
 
     /// Called when a configuration is read.
     pub(super) fn reload_begins(&mut self) {
-        self.is_reloaded = false;
+        if self.is_reloaded.replace(false).is_none() && self.reloads.is_empty() {
+            observe::begin_copies();
+        }
     }
 
     /// Called when a configuration has come into use.
     pub(super) fn reload_done(&mut self) {
-        self.is_reloaded = true;
+        self.is_reloaded = Some(true);
     }
 }
 
@@ -156,13 +159,25 @@ impl Master {
         self.reload();
     }
 
-    /// Answers the requests that wait for a reload, once none is under way.
+    /// Once no reload is under way, counts a failed one, and answers the requests that wait.
     pub(super) fn answer_reloads(&mut self) {
-        if self.calls.reloads.is_empty() || self.is_reloading() && self.ending == Ending::Not {
+        if self.is_reloading() && self.ending == Ending::Not {
             return;
         }
-        let is_done = self.calls.is_reloaded;
-        let reply = replies::reloaded(is_done, self.number, &observe::take_copies());
+        let Some(is_done) = self.calls.is_reloaded.take() else { return };
+        let log = observe::take_copies();
+        if !is_done {
+            Program::refused(failure(&log));
+        }
+        let reply = replies::reloaded(is_done, self.number, &log);
         self.calls.reloads.drain(..).for_each(|to| to.send(reply.clone()));
     }
+}
+
+/// The line that says why a reload has failed.
+fn failure(log: &[String]) -> &str {
+    let is_error = |line: &&String| {
+        ["[emerg]", "[alert]", "[crit]", "[error]"].iter().any(|level| line.starts_with(level))
+    };
+    log.iter().find(is_error).or(log.last()).map_or("", String::as_str)
 }

@@ -374,7 +374,6 @@ impl Master {
             MessageKind::Ask => self.steer_for(pid, &message),
             _ => {
                 observe::log(Level::Error, format_args!("worker process {pid} refused to reload"));
-                Program::refused();
                 self.reload_failed(number);
             }
         }

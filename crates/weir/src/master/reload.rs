@@ -15,7 +15,6 @@ use conf::Recorder;
 use net::channel;
 use net::signals::SIGKILL;
 use observe::{Errno, Level};
-use session::status::Program;
 
 use super::child::{self, Child, ChildStage};
 use super::event::MasterEvent;
@@ -100,9 +99,8 @@ impl Master {
         self.calls.reload_begins();
         self.service.reload_begins(self.number);
         // Otherwise the error has been reported, and nothing has changed.
-        match self.read_again() {
-            Ok(candidate) => self.open(candidate, TRIES_MAX - 1),
-            Err(Reported) => Program::refused(),
+        if let Ok(candidate) = self.read_again() {
+            self.open(candidate, TRIES_MAX - 1);
         }
     }
 

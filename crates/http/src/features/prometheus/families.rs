@@ -130,6 +130,11 @@ pub(super) const FAMILIES: &[Family] = &[
         "TLS handshakes of a zone that failed.",
     ),
     counter(
+        "weir_http_zone_tls_handshake_failures_total",
+        "/http/server_zones/{zone}/ssl/reasons/{reason}",
+        "TLS handshakes of a zone that failed or took too long, by reason.",
+    ),
+    counter(
         "weir_http_location_requests_total",
         "/http/location_zones/{zone}/requests/total",
         "Requests of the locations of a zone.",
@@ -357,6 +362,11 @@ pub(super) const FAMILIES: &[Family] = &[
         "Requests of a worker.",
     ),
     gauge("weir_worker_connections", "/workers/{worker}/connections/active", "Open connections."),
+    gauge(
+        "weir_worker_tasks",
+        "/workers/{worker}/tasks",
+        "Tasks of a worker, such as connections and requests.",
+    ),
     gauge("weir_generation", "/weir/generation", "Configurations that were served so far."),
     counter("weir_reloads_total", "/weir/reloads/done", "Reloads."),
     counter("weir_reloads_failed_total", "/weir/reloads/failed", "Reloads that were refused."),

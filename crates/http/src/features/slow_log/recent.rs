@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use metrics::tree::{Items, StatusTree, TreeSource, Visitor, object};
 
 use crate::exchange::{Exchange, PhaseTimes};
+use crate::features::status_zone::server_zone;
 
 /// How many are kept.
 const SLOW_REQUESTS_MAX: usize = 100;
@@ -23,6 +24,8 @@ pub(super) struct SlowRequest {
     at_ms: u64,
     request: Box<[u8]>,
     host: Box<[u8]>,
+    /// The zone of its server.
+    zone: Option<Box<[u8]>>,
     status: u16,
     time_ms: u64,
     /// The last server that was tried.
@@ -37,6 +40,7 @@ impl SlowRequest {
             at_ms: net::clock::unix_ms(),
             request: bounded(x.request.line()),
             host: bounded(host),
+            zone: server_zone(x.generation.location(x.server().outer)).map(bounded),
             status: x.status(),
             time_ms: x.age_ms(),
             upstream: x.backends.last().map(|last| bounded(last.name())),
@@ -51,6 +55,9 @@ impl TreeSource for SlowRequest {
         out.number(b"at", self.at_ms);
         out.text(b"request", &self.request);
         out.text(b"host", &self.host);
+        if let Some(zone) = &self.zone {
+            out.text(b"zone", zone);
+        }
         out.number(b"status", self.status.into());
         out.float(b"time", self.time_ms as f64 / 1000.0);
         if let Some(upstream) = &self.upstream {

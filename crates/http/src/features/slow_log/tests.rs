@@ -377,7 +377,7 @@ fn lines_beyond_the_rate_are_counted() {
 #[test]
 fn the_last_slow_requests_are_kept_in_memory() {
     let lines = "slow_log a.log threshold=0 if=$arg_a; location / { return 204; }";
-    let site = site(&format!("server {{ server_name s; {lines} }}"));
+    let site = site(&format!("server {{ server_name s; status_zone z; {lines} }}"));
     for _ in 0..150 {
         site.send("GET /kept/first HTTP/1.0\n\n");
     }
@@ -390,7 +390,8 @@ fn the_last_slow_requests_are_kept_in_memory() {
         page.split("\"request\":").filter(|one| one.starts_with("\"GET /kept/")).collect();
     assert!(all <= 100 && own.len() > 1, "{all}");
     assert!(own[0].starts_with("\"GET /kept/second HTTP/1.0\""), "{}", own[0]);
-    let first = r#""GET /kept/first HTTP/1.0","host":"s","status":204,"time":0,"phases":{}}"#;
+    let first =
+        r#""GET /kept/first HTTP/1.0","host":"s","zone":"z","status":204,"time":0,"phases":{}}"#;
     assert!(own[1].starts_with(first), "{}", own[1]);
     assert_eq!(site.log("a.log"), "", "none has the argument");
 }

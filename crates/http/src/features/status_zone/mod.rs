@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ::session::status::{CountedIn, SessionEnd, StatusZone, ZoneCache, ZoneCounters, ZoneLevel};
 use conf::{Directive, Load, Result, Value};
 use net::clock;
+use net::tls::HandshakeFault;
 
 use crate::exchange::{Exchange, FeatureState, Flow};
 use crate::site::{BlockContext, Generation, Location, LocationBuilder, ServerId};
@@ -104,8 +105,7 @@ pub(crate) enum HandshakeResult {
     New,
     /// It has resumed an earlier session.
     Resumed,
-    TimedOut,
-    Failed,
+    Failed(HandshakeFault),
 }
 
 /// Whether the handshakes of a server are counted.
@@ -126,8 +126,7 @@ pub(crate) fn count_handshake(x: &mut Exchange, result: HandshakeResult) {
             zone.handshakes().add(1);
             zone.reuses().add(1);
         }
-        HandshakeResult::TimedOut => zone.handshakes_timed_out().add(1),
-        HandshakeResult::Failed => zone.handshakes_failed().add(1),
+        HandshakeResult::Failed(fault) => zone.handshake_failed(fault),
     }
 }
 

@@ -9,6 +9,7 @@ use conf::Subsystem;
 use metrics::tree::{Items, NamedItems, StatusTree, TreeSource, Visitor, object};
 use metrics::{CounterTotals, Metric, StatusCounters};
 use net::clock;
+use net::tls::HandshakeFault;
 
 use super::{Shape, histogram, mean_ms, status_text, time};
 use crate::status::{
@@ -136,7 +137,7 @@ fn zones(shown: &[ShownZone], shape: Shape, fields: AngieZone) -> Items {
 fn server_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, has_tls: bool, shape: Shape) {
     let totals = zone.totals();
     let all = totals.get();
-    tls(out, &all, has_tls);
+    tls(out, &all, has_tls, shape);
     object(out, b"requests", |out| {
         out.number(b"total", all.sessions().total());
         out.number(b"processing", all.sessions().now());
@@ -162,7 +163,7 @@ fn location_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, _: bool, shap
 fn stream_zone(out: &mut dyn Visitor, zone: &Metric<ZoneCounts>, has_tls: bool, shape: Shape) {
     let totals = zone.totals();
     let all = totals.get();
-    tls(out, &all, has_tls);
+    tls(out, &all, has_tls, shape);
     object(out, b"connections", |out| {
         out.number(b"total", all.sessions().total());
         out.number(b"processing", all.sessions().now());
@@ -205,14 +206,27 @@ fn limits(status: &SubsystemStatus, directive: &'static str) -> Items {
     Items::Named(shown.map(|limit| (limit.name.clone(), source(limit))).collect())
 }
 
-fn tls(out: &mut dyn Visitor, all: &ZoneCounters<'_>, has_tls: bool) {
+fn tls(out: &mut dyn Visitor, all: &ZoneCounters<'_>, has_tls: bool, shape: Shape) {
     if has_tls {
         object(out, b"ssl", |out| {
             out.number(b"handshaked", all.handshakes().get());
             out.number(b"reuses", all.reuses().get());
-            out.number(b"timedout", all.handshakes_timed_out().get());
-            out.number(b"failed", all.handshakes_failed().get());
+            out.number(b"timedout", all.handshakes_failed_by(HandshakeFault::TimedOut));
+            out.number(b"failed", all.handshakes_failed_in_time());
+            if shape.is_extended {
+                object(out, b"reasons", |out| faults(out, all));
+            }
         });
+    }
+}
+
+/// Handshakes that failed, by reason.
+fn faults(out: &mut dyn Visitor, all: &ZoneCounters<'_>) {
+    for fault in HandshakeFault::ALL {
+        let count = all.handshakes_failed_by(fault);
+        if count > 0 {
+            out.number(fault.name().as_bytes(), count);
+        }
     }
 }
 

@@ -49,7 +49,7 @@ fn mean_ms(times: Histogram<'_>) -> u64 {
 
 /// The workers that count, by process and number.
 fn counted_workers() -> Vec<WorkerCounters<'static>> {
-    let all = Workers::metric().blocks().filter(|worker| worker.process().get() > 0);
+    let all = Workers::metric().live_blocks().filter(|worker| worker.process().get() > 0);
     let mut all: Vec<_> = all.collect();
     all.sort_unstable_by_key(|worker| (worker.process().get(), worker.worker().get()));
     all

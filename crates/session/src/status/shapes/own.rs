@@ -1,12 +1,14 @@
 //! Weir's own tree: Angie's, with what only Weir has.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use conf::Subsystem;
 use metrics::WorkerCounters;
 use metrics::tree::{Items, StatusTree, TreeSource, Visitor, list, object};
-use net::{ProcessUsage, clock};
+use net::tls::HandshakeFault;
+use net::{ProcessUsage, clock, process_memory};
 
 use super::{Shape, angie, counted_workers, histogram};
 use crate::status::{Program, ProgramFacts, ShownCertificate, ShownZone, published};
@@ -21,6 +23,7 @@ pub fn own(address: &[u8], shape: Shape) -> StatusTree {
     tree.fields(&[b"tls"], handshakes);
     tree.add(&[b"tls", b"certificates"], Items::List(certificates()));
     tree.add(&[b"workers"], Items::List(workers()));
+    tree.add(&[b"processes"], Items::List(processes()));
     published(Subsystem::Http).more.iter().for_each(|more| more(&mut tree));
     tree
 }
@@ -43,7 +46,12 @@ fn program(out: &mut dyn Visitor) {
         if last_ms > 0 {
             object(out, b"last", |out| {
                 out.number(b"at", last_ms);
-                out.flag(b"ok", all.loaded_ms().get() >= all.refused_ms().get());
+                let is_ok = all.loaded_ms().get() >= all.refused_ms().get();
+                out.flag(b"ok", is_ok);
+                let why = all.refusal().text();
+                if !is_ok && !why.is_empty() {
+                    out.text(b"message", &why);
+                }
             });
         }
     });
@@ -51,22 +59,24 @@ fn program(out: &mut dyn Visitor) {
 
 /// Handshakes of all servers with a zone.
 fn handshakes(out: &mut dyn Visitor) {
-    let (mut done, mut resumed, mut failed, mut timed_out) = (0, 0, 0, 0);
+    let (mut done, mut resumed) = (0, 0);
+    let mut failed = [0; HandshakeFault::ALL.len()];
     for status in [published(Subsystem::Http), published(Subsystem::Stream)] {
         for (_, zone) in status.servers.iter().flat_map(ShownZone::all) {
             let totals = zone.totals();
             let zone = totals.get();
             done += zone.handshakes().get();
             resumed += zone.reuses().get();
-            failed += zone.handshakes_failed().get();
-            timed_out += zone.handshakes_timed_out().get();
+            let faults = zone.handshakes_failed().iter();
+            failed.iter_mut().zip(faults).for_each(|(sum, count)| *sum += count);
         }
     }
     out.number(b"handshakes", done);
     out.number(b"resumed", resumed);
     object(out, b"failed", |out| {
-        out.number(b"timeout", timed_out);
-        out.number(b"other", failed);
+        for (fault, count) in HandshakeFault::ALL.iter().zip(failed) {
+            out.number(fault.name().as_bytes(), count);
+        }
     });
 }
 
@@ -110,9 +120,29 @@ fn workers() -> Vec<Arc<dyn TreeSource>> {
             });
             object(out, b"requests", |out| out.number(b"total", worker.requests().total()));
             out.float(b"busy", worker.turns().sum_ns() as f64 / 1e9);
+            out.number(b"tasks", worker.tasks().get());
             histogram(out, b"turns", worker.turns());
             out.float(b"longest_turn", worker.longest_turn().get() as f64 / 1e9);
         })
     };
     counted_workers().into_iter().map(source).collect()
+}
+
+/// The worker processes: while a reload passes from one to another, there are two.
+fn processes() -> Vec<Arc<dyn TreeSource>> {
+    let mut tasks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for worker in counted_workers() {
+        tasks.entry(worker.process().get()).or_default().push(worker.tasks().get());
+    }
+    let source = |(pid, tasks): (u64, Vec<u64>)| -> Arc<dyn TreeSource> {
+        Arc::new(move |out: &mut dyn Visitor| {
+            out.number(b"pid", pid);
+            out.number(b"workers", tasks.len() as u64);
+            out.number(b"tasks", tasks.iter().sum());
+            if let Some(memory) = process_memory(pid) {
+                out.number(b"memory", memory);
+            }
+        })
+    };
+    tasks.into_iter().map(source).collect()
 }

@@ -9,6 +9,7 @@ use conf::Subsystem;
 use metrics::tree::{Items, NamedItems, StatusTree, TreeSource, Visitor, list, object};
 use metrics::{BOUNDS, CounterTotals, Histogram, Metric, StatusCounters, WorkerCounters};
 use net::clock;
+use net::tls::HandshakeFault;
 
 use super::{Shape, counted_workers, mean_ms, time};
 use crate::status::{
@@ -127,7 +128,7 @@ fn all_tls() -> (u64, u64, u64) {
     zones.fold((0, 0, 0), |(done, failed, reuses), (_, zone)| {
         let totals = zone.totals();
         let zone = totals.get();
-        let fails = zone.handshakes_failed().get() + zone.handshakes_timed_out().get();
+        let fails: u64 = zone.handshakes_failed().iter().sum();
         (done + zone.handshakes().get(), failed + fails, reuses + zone.reuses().get())
     })
 }
@@ -221,13 +222,17 @@ fn limits(status: &SubsystemStatus, directive: &'static str) -> Items {
 }
 
 fn tls(out: &mut dyn Visitor, all: &ZoneCounters<'_>) {
-    let failed = all.handshakes_failed().get() + all.handshakes_timed_out().get();
+    let failed: u64 = all.handshakes_failed().iter().sum();
     if all.handshakes().get() + failed > 0 {
         object(out, b"ssl", |out| {
             out.number(b"handshakes", all.handshakes().get());
             out.number(b"handshakes_failed", failed);
             out.number(b"session_reuses", all.reuses().get());
-            out.number(b"handshake_timeout", all.handshakes_timed_out().get());
+            let by = |fault| all.handshakes_failed_by(fault);
+            out.number(b"no_common_protocol", by(HandshakeFault::NoCommonVersion));
+            out.number(b"no_common_cipher", by(HandshakeFault::NoCommonCipher));
+            out.number(b"handshake_timeout", by(HandshakeFault::TimedOut));
+            out.number(b"peer_rejected_cert", by(HandshakeFault::CertificateRejected));
         });
     }
 }

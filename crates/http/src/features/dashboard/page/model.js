@@ -74,7 +74,7 @@ function readGroup(both, of, path, group) {
     waited: window.times(...path, 'queue', 'time'),
     queued: window.rate(...path, 'queue', 'queued'),
     overflowed: window.growth(...path, 'queue', 'overflows'),
-    timedOut: window.growth(...path, 'queue', 'timed_out'),
+    timedOut: window.growth(...path, 'queue', 'timedout'),
   };
 }
 

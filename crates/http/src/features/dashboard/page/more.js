@@ -12,7 +12,7 @@ function limitsScreen() {
     column('p99 wait', 5.5, row => quantile(row.waited, .99),
       {text: row => time(quantile(row.waited, .99))}),
     column('turned away', 6.5, row => num(row.queue.overflows), {title: 'since the start'}),
-    column('timed out', 6, row => num(row.queue.timed_out), {title: 'since the start'})],
+    column('timed out', 6, row => num(row.queue.timedout), {title: 'since the start'})],
   detail: () => drawn('div.histograms', histogram('time waited', row => row.waited))});
   const limits = table({name: 'Limits', key: row => row.id, columns: [
     nameColumn('Zone'), {head: 'limits', width: 7, sort: row => kinds[row.kind],
@@ -66,6 +66,7 @@ function slowScreen() {
       {text: row => row.status ?? NONE, kind: row => row.status >= 500 ? 'bad' : ''}),
     {head: 'phases', width: 21, make: phaseCell},
     {head: 'request', text: row => row.request ?? NONE, sort: row => row.request},
+    {head: 'zone', width: 6, text: row => row.zone ?? NONE, sort: row => row.zone},
     {head: 'host', width: 8.5, text: row => row.host ?? NONE, sort: row => row.host},
     {head: 'server', width: 9, text: row => row.upstream ?? NONE, sort: row => row.upstream}],
   key: row => [row.at, row.request, row.time, row.upstream].join(' ')});
@@ -132,6 +133,7 @@ function workersScreen() {
     sparkColumn('trend', row => row.id + ' busy'),
     column('req/s', 5, row => row.rate),
     column('connections', 6.5, row => at(row.worker, 'connections', 'active')),
+    column('tasks', 4.5, row => row.worker.tasks),
     {...timeColumn('p50'), head: 'turn p50', width: 5.5},
     {...timeColumn('p99'), head: 'turn p99', width: 5.5},
     column('longest turn', 6.5, row => row.worker.longest_turn,
@@ -147,7 +149,7 @@ function workersScreen() {
       hint('No worker has reported yet.')),
     facts([
       ['file descriptors', descriptors],
-      ['memory', () => bytes(process('memory'))],
+      ['memory', () => list(told('processes')).map(one => bytes(one.memory)).join(' + ')],
       ['log lines lost', () => process('lost_log_lines')],
       ['connections dropped', () => told('connections', 'dropped')],
       ['file cache hits', () => percent(cached('hits'), cached('hits') + cached('misses'))],
