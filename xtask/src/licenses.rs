@@ -67,7 +67,7 @@ fn page() -> Result<String, String> {
         works.entry(read(&path)?).or_default().push(name);
     }
     let mut sections: Vec<(String, String)> =
-        works.into_iter().map(|(text, names)| (names.join(", "), text)).collect();
+        works.into_iter().map(|(text, names)| (listed(names), text)).collect();
     sections.sort_unstable();
     let mut page = String::from(
         "Weir is under the Apache License, version 2.0. The program contains works of others,\n\
@@ -77,6 +77,11 @@ fn page() -> Result<String, String> {
         page += &format!("\n{}\n{names}\n\n{text}\n", "=".repeat(80));
     }
     Ok(page)
+}
+
+fn listed(mut names: Vec<String>) -> String {
+    names.dedup();
+    names.join(", ")
 }
 
 /// The texts that go with a crate.
