@@ -17,13 +17,15 @@ mod rpm;
 mod stamp;
 pub(crate) mod static_program;
 mod tar;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
-use crate::project;
+use crate::{completions, man, project, sbom};
 use contents::{Contents, Inputs, PackageFormat};
 use program::SplitProgram;
 use stamp::ReleaseStamp;
@@ -42,7 +44,7 @@ Usage: cargo xtask package [--profile FILE | --binary FILE] [--only FORMAT]... [
 
 Builds a static program with musl, separates its debug information, and makes of both the packages
 weir, weir-as-nginx and weir-dbgsym or weir-debuginfo for Debian and RPM, two images for containers,
-and SHA256SUMS. Times are those of the commit, or SOURCE_DATE_EPOCH.
+an SBOM and SHA256SUMS. Times are those of the commit, or SOURCE_DATE_EPOCH.
 ";
 
 const OUT: &str = "target/package";
@@ -90,8 +92,12 @@ fn make(
     let program = SplitProgram::split(binary, out)?;
     let stamp = ReleaseStamp::new(program.machine()?, maintainer)?;
     let contents = Contents::read()?;
-    let inputs = Inputs { program: &program, stamp: &stamp };
-    let mut made = vec![program.stripped.clone(), program.debug.clone()];
+    let written = WrittenFolder::new(&program.stripped, out)?;
+    contents.check_written(&written.0)?;
+    let inputs = Inputs { program: &program, stamp: &stamp, written: &written.0 };
+    let components = out.join("weir.cdx.json");
+    sbom::run(&[components.display().to_string()])?;
+    let mut made = vec![program.stripped.clone(), program.debug.clone(), components];
     for format in formats {
         let tree = |name: &str| contents.tree(name, *format, &inputs);
         match format {
@@ -113,6 +119,26 @@ fn make(
         }
     }
     Ok(made)
+}
+
+/// The man pages and completions, which the program is asked for; it goes away with this.
+struct WrittenFolder(PathBuf);
+
+impl WrittenFolder {
+    fn new(program: &Path, out: &Path) -> Result<Self, String> {
+        let folder = Self(out.join("written"));
+        let text = |path: &Path| path.display().to_string();
+        let words = [text(&folder.0), "--program".to_owned(), text(program)];
+        man::run(&words)?;
+        completions::run(&words)?;
+        Ok(folder)
+    }
+}
+
+impl Drop for WrittenFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// What `sha256sum --check` verifies.

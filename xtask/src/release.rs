@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::args::Args;
+use crate::package::static_program;
 use crate::{bench, compare, packages, project};
 
 pub(crate) const HELP: &str = "Weir optimised with a profile of what it does (PGO)
 
-Usage: cargo xtask release [--turn MS]
+Usage: cargo xtask release [--static] [--turn MS]
 
+  --static   link statically with musl, as in packages: `cargo xtask package --profile` takes
+             the counts from target/pgo/weir.profdata
   --turn MS  how long each row of `bench` is served while counting (1000)
 
 Builds Weir with counters, serves the rows of `bench` and the requests of `compare` with it, builds
@@ -32,8 +35,13 @@ const TARGET: &str = "target/pgo";
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut args = Args::new(words);
     let turn_ms = args.parsed("--turn", TURN_MS)?;
+    let is_static = args.flag("--static");
     args.end()?;
-    let compiler = InstalledCompiler::ask()?;
+    let mut compiler = InstalledCompiler::ask()?;
+    if is_static {
+        static_program::need_compilers()?;
+        compiler.is_static = true;
+    }
     let merger = compiler.find_merger()?;
     let counts = CountsFolder::new()?;
     println!("== build with counters");
@@ -65,6 +73,8 @@ struct InstalledCompiler {
     llvm_major: String,
     /// Where rustup puts the programs of the component llvm-tools.
     tools: PathBuf,
+    /// Whether the program is linked statically with musl.
+    is_static: bool,
 }
 
 impl InstalledCompiler {
@@ -77,7 +87,7 @@ impl InstalledCompiler {
         rustc.current_dir(project::root()).args(["--print", "target-libdir"]);
         let library = project::output(&mut rustc)?;
         let library = PathBuf::from(String::from_utf8_lossy(&library).trim());
-        Ok(Self { host, llvm_major, tools: library.with_file_name("bin") })
+        Ok(Self { host, llvm_major, tools: library.with_file_name("bin"), is_static: false })
     }
 
     /// llvm-profdata, which reads the counts of its own version only.
@@ -98,11 +108,17 @@ impl InstalledCompiler {
 
     /// Builds Weir with a flag. Because the target is named, the flag is not for build scripts.
     fn build(&self, flag: &str) -> Result<PathBuf, String> {
-        let args = ["build", "--release", "--package", "weir", "--target", &self.host];
+        let target = if self.is_static { static_program::target() } else { self.host.clone() };
+        let args = ["build", "--release", "--package", "weir", "--target", &target];
         let mut command = project::cargo(&args);
-        command.args(["--target-dir", TARGET]).env("RUSTFLAGS", flag);
+        command.args(["--target-dir", TARGET]);
+        if self.is_static {
+            static_program::set_up(&mut command, vec![flag.to_owned()])?;
+        } else {
+            command.env("RUSTFLAGS", flag);
+        }
         project::succeed(&mut command)?;
-        Ok(project::root().join(TARGET).join(&self.host).join("release/weir"))
+        Ok(project::root().join(TARGET).join(target).join("release/weir"))
     }
 }
 

@@ -13,12 +13,14 @@ const TABLE: &str = "packaging/files";
 
 /// Of the machine that makes the images, as Debian has them.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
-const BUSYBOX: &str = "/bin/busybox";
+pub(super) const BUSYBOX: &str = "/bin/busybox";
 
 /// What the packages are made of beside the repository.
 pub(super) struct Inputs<'a> {
     pub(super) program: &'a SplitProgram,
     pub(super) stamp: &'a ReleaseStamp,
+    /// The folder of man pages and completions.
+    pub(super) written: &'a Path,
 }
 
 /// A format that packages have.
@@ -73,6 +75,18 @@ impl Contents {
             })?);
         }
         Ok(Self(rows))
+    }
+
+    /// Refuses a man page or completion that no package has.
+    pub(super) fn check_written(&self, folder: &Path) -> Result<(), String> {
+        let entries = fs::read_dir(folder).map_err(|err| format!("{}: {err}", folder.display()))?;
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let sources = names.map(|name| format!("written/{}", name.to_string_lossy()));
+        let is_unused = |source: &String| self.0.iter().all(|row| row.source != *source);
+        match sources.filter(is_unused).min() {
+            Some(source) => Err(format!("{TABLE} has no row with the source {source}")),
+            None => Ok(()),
+        }
     }
 
     /// The files of a package in a format.
@@ -134,7 +148,10 @@ impl ContentRow {
             "changelog" => inputs.stamp.changelog().map(String::into_bytes),
             "certificates" => read(Path::new(CERTIFICATES)),
             "busybox" => read(Path::new(BUSYBOX)),
-            path => repository_file(path),
+            source => match source.strip_prefix("written/") {
+                Some(name) => read(&inputs.written.join(name)),
+                None => repository_file(source),
+            },
         }
     }
 }
@@ -170,8 +187,8 @@ mod tests {
     #[test]
     fn every_file_of_the_repository_in_the_table_is_there() {
         for row in Contents::read().unwrap().0.iter().filter(|row| row.source.contains('/')) {
-            let is_link = row.source.starts_with("->");
-            let is_there = is_link || project::root().join(&row.source).is_file();
+            let is_made = row.source.starts_with("->") || row.source.starts_with("written/");
+            let is_there = is_made || project::root().join(&row.source).is_file();
             assert!(is_there, "{}: no file {}", row.path, row.source);
         }
     }

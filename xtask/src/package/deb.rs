@@ -28,9 +28,9 @@ pub(super) fn write(
     let (stamp, time) = (inputs.stamp, inputs.stamp.time);
     let control = tar::archive(&control(name, tree, inputs)?, "./", time)?;
     let data = tar::archive(tree, "./", time)?;
-    // objcopy has compressed the debug information.
+    // objcopy has compressed the debug information: another attempt takes time and gains nothing.
     let data = match name {
-        DEBUG => ("data.tar", data),
+        DEBUG => ("data.tar.gz", filter::gzip(&data)?),
         _ => ("data.tar.xz", filter::xz(&data)?),
     };
     let control = ("control.tar.xz", filter::xz(&control)?);

@@ -10,11 +10,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::contents::{Inputs, repository_file};
+use super::contents::{BUSYBOX, Inputs, repository_file};
 use super::filter;
 use super::tar;
 use super::tree::{Content, FileTree, TreeFile};
-use crate::project;
+use crate::{packages, project};
 
 /// An image, and what its tag ends in.
 pub(super) struct Image {
@@ -25,9 +25,6 @@ pub(super) struct Image {
 pub(super) const IMAGES: [Image; 2] =
     [Image { name: "image", suffix: "" }, Image { name: "nginx-image", suffix: "-nginx" }];
 
-/// Where programs of the second image's shell are.
-const BUSYBOX: &str = "bin/busybox";
-
 /// Writes one image with the files of `tree` into `out`.
 pub(super) fn write(
     image: &Image,
@@ -35,6 +32,7 @@ pub(super) fn write(
     inputs: &Inputs<'_>,
     out: &Path,
 ) -> Result<PathBuf, String> {
+    packages::need(&[("busybox", "busybox-static")])?;
     if inputs.program.is_dynamic()? {
         return Err("an image has no libraries: the program must be static".into());
     }
@@ -139,19 +137,13 @@ impl ImageLayout {
 
 /// Links for the programs that busybox can be, where the tree has it; own files come first.
 fn add_applets(tree: &mut FileTree) -> Result<(), String> {
-    let Some(TreeFile { content: Content::File(busybox), .. }) = tree.find(BUSYBOX) else {
+    if tree.find(BUSYBOX.trim_start_matches('/')).is_none() {
         return Ok(());
-    };
-    let program = std::env::temp_dir().join(format!("weir-busybox-{}", std::process::id()));
-    let fail = |err: std::io::Error| format!("{}: {err}", program.display());
-    fs::write(&program, busybox).map_err(fail)?;
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "chmod 755 \"$0\" && exec \"$0\" --list-full"]).arg(&program);
-    let listed = project::output(&mut command);
-    let _ = fs::remove_file(&program);
-    for path in String::from_utf8_lossy(&listed?).lines().filter(|path| *path != BUSYBOX) {
+    }
+    let listed = project::output(Command::new(BUSYBOX).arg("--list-full"))?;
+    for path in String::from_utf8_lossy(&listed).lines() {
         if tree.find(path).is_none() {
-            let content = Content::Link(format!("/{BUSYBOX}"));
+            let content = Content::Link(BUSYBOX.to_owned());
             tree.add(path, TreeFile { mode: 0o777, owner: 0, content });
         }
     }

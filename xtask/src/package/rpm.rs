@@ -15,7 +15,7 @@ use crate::{packages, project};
 pub(super) const PACKAGES: [&str; 3] = ["weir", "weir-as-nginx", "weir-debuginfo"];
 
 /// Part of every spec.
-const INSTALL: &str = "%install\nmkdir -p %{buildroot}\ncp -a %{files}/. %{buildroot}\n";
+const INSTALL: &str = "%install\nmkdir -p %{buildroot}\ncp -a %{weir_files}/. %{buildroot}\n";
 
 /// Settings of rpmbuild under which two runs give the same bytes, and nothing is changed.
 const SETTINGS: [&str; 10] = [
@@ -51,7 +51,7 @@ pub(super) fn write(
     let folders = [
         format!("_topdir {}", work.0.display()),
         format!("_rpmdir {}", work.0.display()),
-        format!("files {}", work.files().display()),
+        format!("weir_files {}", work.files().display()),
     ];
     for setting in settings.chain(folders) {
         command.args(["--define", &setting]);

@@ -7,24 +7,29 @@ use std::process::Command;
 use crate::{packages, project};
 
 /// What rustc calls the machine and C library.
-fn target() -> String {
+pub(crate) fn target() -> String {
     format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
 
 /// Builds the program, optimised with the counts of `profile`.
 pub(super) fn build(profile: Option<&Path>) -> Result<PathBuf, String> {
-    packages::need(&[("musl-gcc", "musl-tools"), ("cmake", "cmake"), ("make", "make")])?;
-    need_target()?;
+    need_compilers()?;
     let target = target();
     let args = ["build", "--release", "--locked", "--package", "weir", "--target", &target];
     let mut command = project::cargo(&args);
-    set_up(&mut command, profile)?;
+    let mut flags = Vec::new();
+    if let Some(profile) = profile {
+        let path = profile.canonicalize().map_err(|err| format!("{}: {err}", profile.display()))?;
+        flags.push(format!("-Cprofile-use={}", path.display()));
+    }
+    set_up(&mut command, flags)?;
     project::succeed(&mut command)?;
     Ok(project::target_folder().join(target).join("release/weir"))
 }
 
-/// Has rustup install the standard library, where it is missing.
-fn need_target() -> Result<(), String> {
+/// Has what a build needs installed, where it is missing.
+pub(crate) fn need_compilers() -> Result<(), String> {
+    packages::need(&[("musl-gcc", "musl-tools"), ("cmake", "cmake"), ("make", "make")])?;
     let mut rustc = Command::new("rustc");
     rustc.current_dir(project::root()).args(["--print", "target-libdir", "--target", &target()]);
     let folder = project::output(&mut rustc)?;
@@ -36,16 +41,11 @@ fn need_target() -> Result<(), String> {
     project::succeed(&mut rustup)
 }
 
-/// Flags of both compilers. `cargo xtask release --static` counts with the same.
-pub(crate) fn set_up(command: &mut Command, profile: Option<&Path>) -> Result<(), String> {
+/// Sets the flags of both compilers: those of every static program, and `flags` for rustc.
+pub(crate) fn set_up(command: &mut Command, mut flags: Vec<String>) -> Result<(), String> {
     let renames = renames()?;
-    let mut flags: Vec<String> =
-        renames.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+    flags.extend(renames.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")));
     flags.push("-Clink-arg=-Wl,--build-id=sha1".to_owned());
-    if let Some(profile) = profile {
-        let path = profile.canonicalize().map_err(|err| format!("{}: {err}", profile.display()))?;
-        flags.push(format!("-Cprofile-use={}", path.display()));
-    }
     let for_c: Vec<String> =
         renames.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
     let variable = |name: &str| format!("{name}_{}", target().replace('-', "_"));
