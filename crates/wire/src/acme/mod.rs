@@ -31,6 +31,8 @@ mod challenge;
 mod conversation;
 mod directory;
 mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod issue;
 mod jws;
 mod object;
@@ -40,15 +42,19 @@ mod problem;
 mod renewal;
 mod reply;
 mod run;
+pub mod schedule;
 mod step;
+
+#[cfg(test)]
+mod tests;
 
 pub use certificate::IssuedChain;
 pub use challenge::{AcmeChallenge, ChallengeAnswer, ChallengeKind};
 pub use conversation::REQUESTS_MAX;
 pub use failure::{AcmeActivity, AcmeFailure, AcmeFailureKind};
 pub use issue::order;
-pub use jws::{AcmeCrypto, key_thumbprint};
-pub use plan::{AcmeAccount, AcmeProfile, ExternalAccount, OrderPlan};
+pub use jws::{AcmeCrypto, ExternalAccount, key_thumbprint};
+pub use plan::{AcmeAccount, AcmeProfile, OrderPlan};
 pub use renewal::{RenewalInfo, renewal_id, renewal_info};
 pub use reply::{AcmeReply, REPLY_BYTES_MAX};
 pub use run::AcmeRun;
