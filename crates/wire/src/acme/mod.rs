@@ -20,9 +20,9 @@
 //!
 //! Deliberately absent: sockets, clocks, files, and the arithmetic of keys, which [`AcmeCrypto`]
 //! and [`Signer`](crate::signer::Signer) provide. A run makes at most [`REQUESTS_MAX`] requests
-//! and a few more for each name; all its loops and texts have limits. It never repeats a request
-//! that failed, but for a nonce that the server did not accept: when to try again is for
-//! [`schedule`] to say.
+//! and a few more for each name; all its loops and texts have limits. It repeats a request only
+//! if the server refused the nonce, and a poll of an order also if it failed, both a few times:
+//! when to try again is for [`schedule`] to say.
 
 mod account;
 mod authorization;
