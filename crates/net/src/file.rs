@@ -129,6 +129,12 @@ fn failed<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> PathError {
     move |error| PathError { call, error: error.into() }
 }
 
+/// The free space of the file system that a path is on, for users without privileges.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let found = rustix::fs::statvfs(path)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// Which symbolic links may be followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {

@@ -89,7 +89,7 @@ fn warnings_are_shown_once_for_each_cause() {
 fn the_exit_code_is_that_of_the_worst_finding() {
     let cases = [
         ("", 0),
-        ("ssl_protocols TLSv1.3; proxy_cache off;", 0),
+        ("ssl_protocols TLSv1.3; ssi off;", 0),
         ("server { location / { proxy_pass https://127.0.0.1; } }", 0),
         ("server { location / { grpc_pass grpcs://127.0.0.1; } }", 2),
         ("modsecurity on;", 2),

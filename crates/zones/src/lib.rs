@@ -33,6 +33,8 @@ pub trait ZoneState: Any + Send + Sync {
 pub enum TwoProcesses {
     /// Each process has its own; the new one begins without any.
     Private,
+    /// Each process has its own; the new one reads the same files.
+    Reread,
     /// Both count in memory that they share.
     Shared,
 }

@@ -27,6 +27,11 @@ struct LayeredCrate {
 const LAYERED: &[LayeredCrate] = &[
     LayeredCrate::without_cycles("crates/wire/src/"),
     LayeredCrate {
+        // A fill gives its key back to its zone.
+        cycles: &[&["fills", "zone"]],
+        ..LayeredCrate::without_cycles("crates/cache/src/")
+    },
+    LayeredCrate {
         cycles: &[
             // The defaults of settings are parsed; `include` is declared like a setting.
             &["kernel", "parser"],

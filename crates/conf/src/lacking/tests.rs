@@ -101,12 +101,6 @@ fn obsolete_directives_are_ignored_with_nginxs_warning() {
 #[test]
 fn inactive_directives_are_ignored_silently() {
     let lines = [
-        ("proxy_cache off;", "location"),
-        ("proxy_cache_bypass $http_upgrade;", "location"),
-        ("proxy_no_cache $cookie_a $arg_b;", "location"),
-        ("proxy_cache_valid 200 302 10m;", "http"),
-        ("proxy_cache_path /var/cache levels=1:2 keys_zone=a:10m;", "http"),
-        ("fastcgi_cache off;", "server"),
         ("grpc_set_header A b;", "http"),
         ("grpc_buffer_size 16k;", "http"),
         ("ssi off;", "http"),
@@ -132,7 +126,6 @@ fn inactive_directives_are_ignored_silently() {
 #[test]
 fn the_activating_directive_is_the_error() {
     for (line, context) in [
-        ("proxy_cache zone;", "location"),
         ("ssi on;", "http"),
         ("ssl_verify_client on;", "server"),
         ("mail { }", "main"),
@@ -158,32 +151,9 @@ fn arguments_are_refused_in_nginxs_words() {
         ("grpc_read_timeout soon;", "http", value("grpc_read_timeout")),
         ("grpc_buffer_size 4kb;", "http", value("grpc_buffer_size")),
         ("ssl_session_timeout 1q;", "http", value("ssl_session_timeout")),
-        (
-            "proxy_cache_min_uses x;",
-            "http",
-            "\"proxy_cache_min_uses\" directive invalid number".into(),
-        ),
         ("ssl_protocols TLSv1.4;", "http", "invalid value \"TLSv1.4\"".into()),
         ("ssl_verify_client maybe;", "http", "invalid value \"maybe\"".into()),
         ("ssi off; ssi off;", "http", "\"ssi\" directive is duplicate".into()),
-        (
-            "proxy_cache off; a b; proxy_cache off;",
-            "http",
-            "\"proxy_cache\" directive is duplicate".into(),
-        ),
-        ("proxy_cache_bypass $;", "http", "invalid variable name".into()),
-        (
-            "proxy_cache_bypass;",
-            "http",
-            "invalid number of arguments in \"proxy_cache_bypass\" directive".into(),
-        ),
-        (
-            "proxy_cache_path /a;",
-            "http",
-            "invalid number of arguments in \"proxy_cache_path\" directive".into(),
-        ),
-        ("proxy_cache_valid 200 soon;", "http", "invalid time value \"soon\"".into()),
-        ("proxy_cache_valid 99 1m;", "http", "invalid status \"99\"".into()),
         ("mail;", "main", "directive \"mail\" has no opening \"{\"".into()),
         ("ssi on { }", "http", "directive \"ssi\" is not terminated by \";\"".into()),
         ("grpc_pass a;", "http", "\"grpc_pass\" directive is not allowed here".into()),
@@ -278,7 +248,7 @@ fn variables_name_their_modules() {
     let module = |name: &str| of_variable(name.as_bytes()).map(|row| row.module);
     assert_eq!(module("geoip_country_code"), Some("ngx_http_geoip_module"));
     assert_eq!(module("ssl_preread_servername"), None, "all of TLS is here");
-    assert_eq!(module("upstream_cache_status"), Some("ngx_http_proxy_module"));
+    assert_eq!(module("upstream_cache_status"), None, "caches are here");
     assert_eq!(module("remote_addr"), None);
 }
 

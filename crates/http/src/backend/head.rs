@@ -154,27 +154,50 @@ fn log_duplicate(x: &Exchange, field: &ReplyField, first: &ReplyField) {
     x.log(Level::Warn, format_args!("{line}, {previous}, ignored"));
 }
 
+/// Where a reply comes from, as far as its conditions and ranges depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplySource {
+    Backend,
+    /// The backend, which was asked for the whole reply, because it is to be stored.
+    Whole,
+    Cache,
+}
+
 /// Copies the head into the exchange's reply.
 pub(super) fn copy(
     x: &mut Exchange,
     conf: &Conf,
     filter: &HeaderFilter,
     rewriter: &dyn ReplyRewriter,
+    source: ReplySource,
 ) {
     let Backends { head, head_text, .. } = &x.backends;
     x.reply.status = head.status;
     x.reply.reason.clear();
     x.reply.reason.extend_from_slice(head.status_line.of(head_text));
-    x.reply.disable_not_modified = true;
-    (x.reply.allow_ranges, x.reply.single_range) = (conf.force_ranges, conf.force_ranges);
+    x.reply.disable_not_modified = source == ReplySource::Backend;
+    // The pieces of a reply that is being received come in order.
+    let is_single = source != ReplySource::Cache;
+    (x.reply.allow_ranges, x.reply.single_range) = (conf.force_ranges, is_single);
     x.reply.has_server = filter.leaves(ReplyName::Server, x);
     x.reply.has_date = filter.leaves(ReplyName::Date, x);
     for at in 0..x.backends.head.fields.len() {
         let field = x.backends.head.fields[at];
-        if !filter.hides(&field, field.name.of(&x.backends.head_text)) {
-            copy_field(x, conf, rewriter, &field);
+        if filter.hides(&field, field.name.of(&x.backends.head_text)) {
+            continue;
         }
+        if source != ReplySource::Backend && field.id == ReplyName::AcceptRanges {
+            x.reply.allow_ranges = true;
+            continue;
+        }
+        copy_field(x, conf, rewriter, &field);
     }
+}
+
+/// The length that the head announces.
+pub(super) fn announced_length(x: &Exchange) -> Option<u64> {
+    let field = x.backends.head.field(ReplyName::ContentLength)?;
+    units::number(field.value.of(&x.backends.head_text))
 }
 
 fn copy_field(x: &mut Exchange, conf: &Conf, rewriter: &dyn ReplyRewriter, field: &ReplyField) {

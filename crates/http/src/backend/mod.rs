@@ -19,6 +19,7 @@
 
 pub(crate) mod address;
 mod body;
+pub(crate) mod cache;
 mod call;
 mod caller;
 mod carrier;

@@ -13,15 +13,15 @@ use net::{Timer, clock};
 use observe::{Level, Text};
 use session::backend::{NoServer, choose};
 use wire::Known;
-use wire::reply::ReplyName;
 
 use super::Conf;
 use super::body::{self, BodyPolicy, BusyServer};
+use super::cache::{CacheAttempt, ReplyRules};
 use super::call::{Answered, CallError, UpstreamRequest};
 use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
 use super::connect::{self, CONNECTING};
 use super::fetch;
-use super::head::{self, HeaderFilter, ReplyRewriter};
+use super::head::{self, HeaderFilter, ReplyRewriter, ReplySource};
 use super::protocol::{ReplyLength, ReplyReader};
 use super::request::BackendRequestBody;
 use super::sticky::StickySession;
@@ -44,8 +44,16 @@ pub(crate) struct PassPlan<'a, S> {
     /// The head of the request in the protocol's own form.
     pub(crate) head: Vec<u8>,
     pub(crate) body: BackendRequestBody,
+    /// What a cache does with the reply; `None`: nothing.
+    pub(crate) cache: Option<Box<CacheAttempt>>,
     /// The protocol spoken to the server.
     pub(crate) start: S,
+}
+
+impl<'a, S> PassPlan<'a, S> {
+    fn rules(&self) -> ReplyRules<'a> {
+        ReplyRules { conf: self.conf, filter: self.filter, rewriter: self.rewriter }
+    }
 }
 
 /// Passes the exchange on, and uses up the plan.
@@ -54,6 +62,9 @@ pub(crate) struct PassPlan<'a, S> {
 pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPlan<'_, S>) -> Flow {
     x.backends.set_schema(if plan.tls.is_some() { S::SECURE_SCHEMA } else { S::SCHEMA });
     let Ok(from) = connect::local_end(plan.conf, x) else { return Flow::Status(500) };
+    if plan.cache.as_ref().is_some_and(|cache| cache.is_cacheable()) {
+        x.outlives_client.set(true);
+    }
     x.backends.limited = plan.group.limit().map(|_| plan.group.clone());
     let mut passing = Passing {
         session: StickySession::of(x, plan.group),
@@ -150,7 +161,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             Err(NoServer { status: None, waited_ms }) => {
                 self.record_no_server(x, 502, waited_ms);
                 x.log(Level::Error, format_args!("no live upstreams"));
-                return Err(Flow::Status(502));
+                return Err(self.give_up(x, NextUpstream::ERROR, 502));
             }
         };
         self.tries += 1;
@@ -278,6 +289,9 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     ) -> Result<Flow, u16> {
         let conf = self.plan.conf;
         head::drop_duplicates(x);
+        if let Some(cache) = &mut self.plan.cache {
+            cache.read_head(x);
+        }
         let status = x.backends.head.status;
         let BusyServer { attempt, lease, .. } = self.server();
         attempt.status.set(status);
@@ -298,13 +312,21 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             session.take_head(x, server.lease.server());
         }
         server.sent = answered.sent;
+        if let Some(flow) = self.answer_from_cache(x, status, reasons) {
+            server.end_unread(carrier, self.plan.group.pool(), &answered);
+            return Ok(flow);
+        }
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
+            if let Some(cache) = self.plan.cache.take() {
+                cache.remember_error(status, true);
+            }
             server.end_unread(carrier, self.plan.group.pool(), &answered);
             return Ok(intercept(x, status));
         }
         let mut buffering = conf.buffering;
         let flow = head::apply_accel_fields(x, conf, self.plan.rewriter, &mut buffering);
         if let Some(flow) = flow {
+            self.plan.cache = None;
             server.end_unread(carrier, self.plan.group.pool(), &answered);
             return Ok(flow);
         }
@@ -312,21 +334,26 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     }
 
     fn reply(
-        &self,
+        &mut self,
         x: &mut Exchange,
         server: BusyServer,
         carrier: &mut Option<S::Carrier>,
         answered: Answered,
         buffering: bool,
     ) -> Flow {
+        let cache = self.plan.cache.take();
         let PassPlan { conf, policy, group, .. } = &*self.plan;
         if let Some(session) = &server.session {
             session.set_cookie(x);
         }
-        head::copy(x, conf, self.plan.filter, self.plan.rewriter);
+        let source = match cache.as_ref().is_some_and(|cache| cache.may_store()) {
+            true => ReplySource::Whole,
+            false => ReplySource::Backend,
+        };
+        head::copy(x, conf, self.plan.filter, self.plan.rewriter, source);
         x.reply.content_length = match answered.body {
             ReplyLength::Known(length) => Some(length),
-            ReplyLength::None => head_length(x),
+            ReplyLength::None => head::announced_length(x),
             ReplyLength::Unknown => None,
         };
         if carrier.as_ref().is_some_and(|carrier| carrier.reply().switches()) {
@@ -341,11 +368,22 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             x.reply.limit_rate = Some(0);
         }
         let is_stored = buffering && answered.body != ReplyLength::None;
+        let cached = cache.and_then(|cache| {
+            let cached = match buffering {
+                true => cache.begin_store(x, &answered, &policy.temp_path),
+                false => None,
+            };
+            if cached.is_none() {
+                conf.decide_client_abort(x);
+            }
+            cached
+        });
         let body = body::receive(x, server, carrier, answered, policy, group, buffered_rate);
         let stored = is_stored.then(|| StoredReply::begin(x, conf, &policy.temp_path)).flatten();
-        x.reply.body = match stored {
-            Some(stored) => fetch::keep(x, stored, body),
-            None => body,
+        x.reply.body = match (stored, cached) {
+            (Some(stored), _) => fetch::keep(x, stored, body),
+            (None, Some(cached)) => fetch::keep(x, cached, body),
+            (None, None) => body,
         };
         Flow::Done
     }
@@ -387,7 +425,33 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         if self.may_try_another(x, reason) && self.attempt.tries_left() > 0 {
             return Ok(());
         }
-        Err(Flow::Status(status))
+        Err(self.give_up(x, reason, status))
+    }
+
+    /// Ends without a reply of a server: with an expired reply if there is one.
+    fn give_up(&mut self, x: &mut Exchange, reason: u16, status: u16) -> Flow {
+        let Some(mut cache) = self.plan.cache.take() else { return Flow::Status(status) };
+        if let Some(flow) = cache.stale_after(x, self.plan.rules(), reason, true) {
+            return flow;
+        }
+        if matches!(status, 502 | 504) {
+            cache.remember_error(status, false);
+        }
+        Flow::Status(status)
+    }
+
+    /// Answers with an expired reply, because the server has found it valid or sent an error.
+    fn answer_from_cache(&mut self, x: &mut Exchange, status: u16, reason: u16) -> Option<Flow> {
+        let mut cache = self.plan.cache.take()?;
+        let rules = self.plan.rules();
+        let flow = match cache.is_revalidated_by(status) {
+            true => Some(cache.revalidated(x, rules)),
+            false => cache.stale_after(x, rules, reason, false),
+        };
+        if flow.is_none() {
+            self.plan.cache = Some(cache);
+        }
+        flow
     }
 
     fn failed(&mut self, x: &Exchange) {
@@ -437,10 +501,4 @@ fn intercept(x: &mut Exchange, status: u16) -> Flow {
         }
     }
     Flow::Status(status)
-}
-
-/// The length that a reply without a body announces: the length of the reply to a GET.
-fn head_length(x: &Exchange) -> Option<u64> {
-    let field = x.backends.head.field(ReplyName::ContentLength)?;
-    conf::units::number(field.value.of(&x.backends.head_text))
 }

@@ -21,7 +21,7 @@ const REASONS: [Reason; 13] = [
     Reason::new("http_403", 1 << 8),
     Reason::new("http_404", NextUpstream::NOT_FOUND),
     Reason::new("http_429", 1 << 10),
-    Reason::new("updating", 1 << 11),
+    Reason::new("updating", NextUpstream::UPDATING),
     Reason::new("off", NextUpstream::OFF),
 ];
 
@@ -56,6 +56,8 @@ impl NextUpstream {
     /// Also requests that may have had an effect already.
     pub const NON_IDEMPOTENT: u16 = 8;
     pub const NOT_FOUND: u16 = 1 << 9;
+    /// A cached reply is being updated.
+    pub const UPDATING: u16 = 1 << 11;
     /// No reasons.
     pub const OFF: u16 = 1 << 15;
 
@@ -75,6 +77,11 @@ impl NextUpstream {
             429 => 1 << 10,
             _ => 0,
         }
+    }
+
+    /// Whether one of these reasons is set.
+    pub fn has(self, reasons: u16) -> bool {
+        self.0 & Self::OFF == 0 && self.0 & reasons != 0
     }
 
     /// Whether all these reasons are set.
@@ -103,21 +110,26 @@ pub struct IgnoredFields(u16);
 
 const IGNORED: [(&str, u16); 9] = [
     ("X-Accel-Redirect", IgnoredFields::REDIRECT),
-    ("X-Accel-Expires", 2),
+    ("X-Accel-Expires", IgnoredFields::ACCEL_EXPIRES),
     ("X-Accel-Limit-Rate", IgnoredFields::LIMIT_RATE),
     ("X-Accel-Buffering", IgnoredFields::BUFFERING),
     ("X-Accel-Charset", IgnoredFields::CHARSET),
-    ("Expires", 32),
-    ("Cache-Control", 64),
-    ("Set-Cookie", 128),
-    ("Vary", 256),
+    ("Expires", IgnoredFields::EXPIRES),
+    ("Cache-Control", IgnoredFields::CACHE_CONTROL),
+    ("Set-Cookie", IgnoredFields::SET_COOKIE),
+    ("Vary", IgnoredFields::VARY),
 ];
 
 impl IgnoredFields {
     pub const REDIRECT: u16 = 1;
+    pub const ACCEL_EXPIRES: u16 = 2;
     pub const LIMIT_RATE: u16 = 4;
     pub const BUFFERING: u16 = 8;
     pub const CHARSET: u16 = 16;
+    pub const EXPIRES: u16 = 32;
+    pub const CACHE_CONTROL: u16 = 64;
+    pub const SET_COOKIE: u16 = 128;
+    pub const VARY: u16 = 256;
 
     pub fn has(self, field: u16) -> bool {
         self.0 & field != 0

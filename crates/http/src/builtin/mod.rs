@@ -23,7 +23,6 @@ pub(crate) const VARIABLES: &[VariableTable] = &[
     VariableTable::new(CORE, Common::<Exchange>::TABLE),
     VariableTable::new(UPSTREAM, BackendVariables::<Exchange>::TABLE),
     VariableTable::new("ngx_http_v3_module", absent::HTTP3),
-    VariableTable::new(UPSTREAM, absent::CACHE),
     VariableTable::new(CORE, client::TABLE),
     VariableTable::new(CORE, connection::TABLE),
     VariableTable::new(CORE, request::TABLE),

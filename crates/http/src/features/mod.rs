@@ -83,7 +83,7 @@ use ::session::status::StatusJob;
 use conf::lacking::EnclosingBlock;
 use conf::{Directive, Levels, Load, Result, Subsystem};
 
-use crate::backend;
+use crate::backend::{self, cache as caching};
 use crate::health::Health;
 use crate::site::{LocationBuilder, Site};
 use crate::variables::VariableTable;
@@ -142,15 +142,19 @@ conf::features! {
     empty_gif: empty_gif,
     dashboard: dashboard,
     proxy_family: backend "proxy_" with VARIABLES,
+    proxy_caching: caching "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",
-    proxy: proxy "proxy_" over proxy_family & proxy_tls with VARIABLES,
+    proxy: proxy "proxy_" over proxy_family & proxy_tls & proxy_caching with VARIABLES,
     fastcgi_family: backend "fastcgi_",
-    fastcgi: fastcgi "fastcgi_" over fastcgi_family with VARIABLES,
+    fastcgi_caching: caching "fastcgi_",
+    fastcgi: fastcgi "fastcgi_" over fastcgi_family & fastcgi_caching with VARIABLES,
     uwsgi_family: backend "uwsgi_",
     uwsgi_tls: backend_tls "uwsgi_ssl_",
-    uwsgi: uwsgi "uwsgi_" over uwsgi_family & uwsgi_tls,
+    uwsgi_caching: caching "uwsgi_",
+    uwsgi: uwsgi "uwsgi_" over uwsgi_family & uwsgi_tls & uwsgi_caching,
     scgi_family: backend "scgi_",
-    scgi: scgi "scgi_" over scgi_family,
+    scgi_caching: caching "scgi_",
+    scgi: scgi "scgi_" over scgi_family & scgi_caching,
     memcached: memcached "memcached_",
     upstream_hc: upstream_hc,
     random_index: random_index,
@@ -180,6 +184,7 @@ pub fn control_jobs() -> ControlJobs<Arc<Site>> {
         Box::new(NameDiscovery::default()),
         Box::new(StatusJob(Subsystem::Http)),
         Box::new(otel::SpanExport::default()),
+        Box::new(caching::CacheKeeper::default()),
     ]
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
+use cache::FileFacts;
 use conf::{Directive, Load, Result, Span, Value, units};
 
 use crate::exchange::FileSlice;
@@ -160,6 +161,37 @@ impl TempFile {
             let _ = std::fs::remove_file(&path);
         }
         Self { file: Rc::new(file), path, fate, length: 0 }
+    }
+
+    /// Creates a file beside the place that it will be moved to. Errors come with the path that
+    /// could not be created.
+    pub fn beside(place: &Path) -> Result<Self, (PathBuf, io::Error)> {
+        let mut made_directories = false;
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let mut path = place.as_os_str().to_owned();
+            path.push(format!(".{number:010}"));
+            let path = PathBuf::from(path);
+            let mut options = OpenOptions::new();
+            match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => return Ok(Self::new(file, path, TempFileEnd::Deleted)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !made_directories => {
+                    made_directories = true;
+                    make_directories(&path)?;
+                }
+                Err(error) => return Err((path, error)),
+            }
+        }
+    }
+
+    /// What the index of a cache needs to know of it.
+    pub fn facts(&self) -> io::Result<FileFacts> {
+        self.file.metadata().map(|metadata| FileFacts::of(&metadata))
+    }
+
+    /// Writes over bytes that it has already.
+    pub fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
     }
 
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {

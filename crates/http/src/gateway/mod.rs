@@ -12,13 +12,17 @@ use std::sync::Arc;
 use ::tls::backend::SecuredBackend;
 use ::tls::client::BackendTls;
 use ::upstream::Group;
-use conf::{Error, Load, Result};
+use conf::{Directive, Error, Load, Result, Value};
 use wire::Method;
 use wire::reply::ReplyName;
 
 use crate::backend::address::{AddressSchemes, PassTo, TargetGroup};
+use crate::backend::cache::{
+    self, CacheAttempt, CacheLookup, CacheTerms, LocationCache, ReplyRules,
+};
 use crate::backend::check::CheckRequest;
 use crate::backend::protocol::Start;
+use crate::backend::protocol::stored::StoredForm;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, Conf as Family, HeaderFilter, PassPlan, ReplyFields,
 };
@@ -35,6 +39,8 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 
     /// The prefix of the family's directives: `fastcgi_`.
     const FAMILY: &'static str;
+    /// How a cache stores heads of replies.
+    const FORM: &'static StoredForm;
     /// The schemes that may precede an address with variables.
     const SCHEMES: AddressSchemes = AddressSchemes { plain: "", tls: "" };
     /// Whether a body of unknown length can be streamed.
@@ -59,6 +65,7 @@ pub(crate) trait Dialect: Send + Sync + 'static {
 /// The settings of a location, for any of the protocols.
 pub(crate) struct GatewaySettings<'a> {
     pub(crate) family: &'a Arc<Family>,
+    pub(crate) caching: &'a Arc<cache::Conf>,
     /// TLS with backends; `None` for none.
     pub(crate) tls: Option<Arc<BackendTls>>,
     pub(crate) pass: Option<&'a PassTo>,
@@ -74,6 +81,7 @@ struct Gateway<D> {
     filter: HeaderFilter,
     policy: Arc<BodyPolicy>,
     params: Params,
+    cache: Option<GatewayCache>,
     target: TargetGroup,
 }
 
@@ -87,10 +95,70 @@ pub(crate) fn install<D: Dialect>(
     family.check(D::FAMILY).map_err(|message| Error::at(location.at, message))?;
     let Some(pass) = settings.pass else { return Ok(()) };
     settings.temp_path.need(location.load);
-    let gateway = Arc::new(Gateway::new(dialect(), pass, settings, location.load)?);
+    let cache = GatewayCache::compile::<D>(settings, location)?;
+    let gateway = Arc::new(Gateway::new(dialect(), pass, cache, settings, location.load)?);
     location.handed_on.of::<Option<Arc<dyn Checkable>>>().replace(gateway.clone());
     location.backend(&format!("{}pass", D::FAMILY), gateway);
     Ok(())
+}
+
+/// The cache of a location.
+struct GatewayCache {
+    cache: Arc<LocationCache>,
+    /// The variables of requests whose replies are stored.
+    params: Params,
+}
+
+/// Variables of requests whose replies are stored, which ask for the whole reply. A line of the
+/// configuration replaces its own.
+const CACHED: [&str; 6] = [
+    "HTTP_IF_MODIFIED_SINCE $upstream_cache_last_modified if_not_empty",
+    "HTTP_IF_UNMODIFIED_SINCE \"\"",
+    "HTTP_IF_NONE_MATCH $upstream_cache_etag if_not_empty",
+    "HTTP_IF_MATCH \"\"",
+    "HTTP_RANGE \"\"",
+    "HTTP_IF_RANGE \"\"",
+];
+
+impl GatewayCache {
+    fn compile<D: Dialect>(
+        settings: &GatewaySettings<'_>,
+        location: &mut LocationBuilder<'_, '_>,
+    ) -> Result<Option<Self>> {
+        let (family, caching, prefix) = (settings.family, settings.caching, D::FAMILY);
+        let terms = CacheTerms { form: D::FORM, converts_head: false };
+        let cache = LocationCache::compile(caching, family, prefix, terms, location)?;
+        let Some(cache) = cache else { return Ok(None) };
+        if !caching.has_key() {
+            let message = format!("no \"{prefix}cache_key\" for \"{prefix}cache\"");
+            location.load.warn(Error::at(location.at, message));
+        }
+        let mut params = settings.params.to_vec();
+        for text in CACHED {
+            let line = Directive::sample("param", text);
+            let param = Param::parse(&line, location.load)?;
+            if !params.iter().any(|own| own.is_named_like(&param)) {
+                params.push(param);
+            }
+        }
+        let params = Params::new(&params, family.passes_fields());
+        Ok(Some(Self { cache, params }))
+    }
+
+    /// Looks a request up; `Err`: how it goes on without the backend.
+    async fn look_up<D: Dialect>(
+        &self,
+        gateway: &Gateway<D>,
+        x: &mut Exchange,
+    ) -> std::result::Result<Option<Box<CacheAttempt>>, Flow> {
+        let Gateway { family, filter, .. } = gateway;
+        let rules = ReplyRules { conf: family, filter, rewriter: &() };
+        // Without a key, all requests have the same, as in nginx.
+        match self.cache.look_up(x, rules, |_, _| {}).await {
+            CacheLookup::Answered(flow) => Err(flow),
+            CacheLookup::Ask(attempt) => Ok(attempt),
+        }
+    }
 }
 
 impl<D: Dialect> LocationBackend for Gateway<D> {
@@ -103,6 +171,7 @@ impl<D: Dialect> Gateway<D> {
     fn new(
         dialect: D,
         pass: &PassTo,
+        cache: Option<GatewayCache>,
         settings: &GatewaySettings<'_>,
         load: &mut Load<'_>,
     ) -> Result<Self> {
@@ -118,6 +187,7 @@ impl<D: Dialect> Gateway<D> {
             filter: HeaderFilter::new(family, &fields),
             policy: Arc::new(BodyPolicy::new(family, settings.temp_path, None)),
             params: Params::new(settings.params, family.passes_fields()),
+            cache,
             target,
             family: family.clone(),
             tls,
@@ -141,9 +211,20 @@ impl<D: Dialect> Gateway<D> {
             Ok(group) => group,
             Err(flow) => return flow,
         };
+        let cache = match &self.cache {
+            None => None,
+            Some(cache) => match Box::pin(cache.look_up(self, x)).await {
+                Ok(cache) => cache,
+                Err(flow) => return flow,
+            },
+        };
+        let params = match (&self.cache, &cache) {
+            (Some(own), Some(attempt)) if attempt.is_cacheable() => &own.params,
+            _ => &self.params,
+        };
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
-        if self.dialect.write_head(x, &self.params, &mut head).is_none() {
+        if self.dialect.write_head(x, params, &mut head).is_none() {
             return Flow::Status(500);
         }
         let mut plan = PassPlan {
@@ -155,6 +236,7 @@ impl<D: Dialect> Gateway<D> {
             tls: self.tls.as_ref().filter(|_| is_tls).map(|tls| tls.connections(&group, x)),
             head,
             body,
+            cache,
             start: self.start(x),
         };
         backend::pass(x, &mut plan).await

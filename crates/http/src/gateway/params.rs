@@ -37,6 +37,13 @@ impl Value for Param {
     }
 }
 
+impl Param {
+    /// Whether both set the same variable.
+    pub(crate) fn is_named_like(&self, other: &Self) -> bool {
+        self.name.eq_ignore_ascii_case(&other.name)
+    }
+}
+
 /// The variables of a location, in the order they are sent.
 pub(crate) struct Params {
     lines: Vec<Param>,

@@ -7,7 +7,7 @@ use observe::{Level, Text};
 
 pub(crate) use listing::{list, without_slash};
 use open::verdict;
-pub(crate) use open::{log_failed, open, read, refuse, test, test_directory};
+pub(crate) use open::{content_size_max, log_failed, open, read, refuse, test, test_directory};
 
 use crate::exchange::Exchange;
 use crate::site::policy::{Root, StandsFor};

@@ -82,7 +82,7 @@ fn look(x: &mut Exchange, path: &[u8], want: Want) -> Result<FoundFile, PathErro
 }
 
 /// The largest content that is cheaper to send from memory than by sendfile().
-fn content_size_max(x: &Exchange) -> u64 {
+pub(crate) fn content_size_max(x: &Exchange) -> u64 {
     let is_plain = x.client.tls.get().is_none();
     match x.location().core.output.sendfile && is_plain {
         true => COPIED_SIZE_MAX,

@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use observe::{Level, Text};
 
-use crate::exchange::{BackgroundTasks, Exchange, Flow, Origin, Role};
+use crate::exchange::{BackgroundTasks, Exchange, Flow, Origin, Role, Wait};
 use crate::phases::{self, Ran};
 
 /// The deepest nesting of subrequests.
@@ -66,6 +66,35 @@ impl Exchange {
         Some(Subrequest { x, outlives_client })
     }
 
+    /// A subrequest for the same resource in the same location, to be answered by its backend.
+    pub(crate) fn copy_of_request(&mut self) -> Option<Subrequest> {
+        let (uri, args) = (self.request.uri.clone(), self.request.args.clone());
+        let mut copy = self.subrequest(&uri, &args)?;
+        let x = &mut copy.x;
+        (x.location, x.internal) = (self.location, self.internal);
+        x.captures.subject.clone_from(&self.captures.subject);
+        x.captures.groups.clone_from(&self.captures.groups);
+        let (own, request) = (&mut x.request, &self.request);
+        own.header_only = true;
+        own.head.method = request.head.method;
+        own.has_args = request.has_args;
+        own.uri_unchanged = request.uri_unchanged;
+        own.valid_location = request.valid_location;
+        Some(copy)
+    }
+
+    /// Has the backend of its location answer a subrequest in the background, as
+    /// [`run_in_background`](Self::run_in_background) does with a whole one.
+    pub(crate) fn ask_backend_in_background(&mut self, mut subrequest: Subrequest) {
+        self.begin_in_background(&mut subrequest);
+        self.start_in_background(async move {
+            let x = &mut *subrequest.x;
+            let generation = x.generation.clone();
+            // Whatever it says, nobody is told. A reply that is stored goes on by itself.
+            let _ = Wait::Backend.begin(x, &generation).await;
+        });
+    }
+
     /// Initialises a subrequest of `parent`; the caller sets the URI.
     fn init_subrequest(&mut self, parent: &mut Self) {
         self.reset(&parent.client, &parent.generation);
@@ -83,16 +112,22 @@ impl Exchange {
     /// Runs a subrequest in the background. It belongs to the worker: it delays neither this
     /// exchange nor the connection's next request, and does not end with them.
     pub(crate) fn run_in_background(&mut self, mut subrequest: Subrequest) {
-        subrequest.x.outlives_client = Rc::default();
-        subrequest.x.timing = None;
-        subrequest.x.client = Rc::new(self.client.without_socket());
-        let generation = self.generation.clone();
-        let started = BackgroundTasks::start(&generation, async move {
+        self.begin_in_background(&mut subrequest);
+        self.start_in_background(async move {
             if subrequest.run().await.is_ok() {
                 subrequest.log();
             }
         });
-        if started.is_err() {
+    }
+
+    fn begin_in_background(&self, subrequest: &mut Subrequest) {
+        subrequest.x.outlives_client = Rc::default();
+        subrequest.x.timing = None;
+        subrequest.x.client = Rc::new(self.client.without_socket());
+    }
+
+    fn start_in_background(&self, task: impl Future<Output = ()> + 'static) {
+        if BackgroundTasks::start(&self.generation, task).is_err() {
             let dropped = "too many background tasks, a subrequest is dropped";
             self.log(Level::Error, format_args!("{dropped}"));
         }

@@ -85,6 +85,18 @@ impl Start for FastcgiStart {
     }
 }
 
+/// The type of records with the application's output.
+const STDOUT_TYPE: u8 = 6;
+
+/// Appends a head as a cache stores it: in a record of its own, or in several if it is long.
+pub(super) fn stored_head(text: &[u8], out: &mut Vec<u8>) {
+    for piece in text.chunks(STDIN_BYTES_MAX) {
+        let [length_high, length_low] = (piece.len() as u16).to_be_bytes();
+        out.extend_from_slice(&[1, STDOUT_TYPE, 0, 1, length_high, length_low, 0, 0]);
+        out.extend_from_slice(piece);
+    }
+}
+
 impl FastCgi {
     /// Handles stderr before the head: the log line, or an error if it makes the reply invalid.
     fn take_stderr(&mut self, text: &[u8]) -> Result<Option<BackendMessage>, ProtocolError> {

@@ -8,6 +8,7 @@ pub(crate) mod cgi;
 pub(crate) mod fastcgi;
 pub(crate) mod http1;
 pub(crate) mod memcached;
+pub(crate) mod stored;
 
 use std::borrow::Cow;
 

@@ -1,6 +1,7 @@
 //! Passing requests on, end to end: a backend behind a server, both in this process.
 
 mod bodies;
+mod cache;
 mod early_hints;
 mod logs;
 mod queue;

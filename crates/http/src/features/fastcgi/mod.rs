@@ -12,7 +12,9 @@ use wire::fastcgi::request::{FastcgiRequest, LengthPairs, TooBig};
 
 use crate::backend::Conf as Family;
 use crate::backend::address::PassTo;
+use crate::backend::cache;
 use crate::backend::protocol::fastcgi;
+use crate::backend::protocol::stored::{self, StoredForm};
 use crate::exchange::Exchange;
 use crate::files::TempPath;
 use crate::gateway::params::{Param, Params};
@@ -115,12 +117,14 @@ struct FastcgiDialect {
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
+    caching: &Arc<cache::Conf>,
     location: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     let names = ScriptNames::new(conf.split_path_info.as_ref(), conf.index.as_ref());
     names.into_iter().for_each(|names| location.core.own.add(names));
     let settings = gateway::GatewaySettings {
         family,
+        caching,
         tls: None,
         pass: conf.target.as_ref(),
         params: &conf.param,
@@ -136,6 +140,7 @@ impl Dialect for FastcgiDialect {
     type Request = fastcgi::FastcgiStart;
 
     const FAMILY: &'static str = "fastcgi_";
+    const FORM: &'static StoredForm = &stored::FASTCGI;
     const STREAMS_WITHOUT_LENGTH: bool = true;
 
     fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()> {

@@ -211,6 +211,7 @@ impl MemcachedPass {
             tls: None,
             head,
             body: BackendRequestBody::None,
+            cache: None,
             start: request,
         };
         match backend::pass(x, &mut plan).await {

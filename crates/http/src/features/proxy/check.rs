@@ -42,7 +42,7 @@ impl Checkable for Proxy {
         x.backends.request_to.name(&target.host, &target.port);
         let body = self.made_body(x).unwrap_or(BackendRequestBody::None);
         let mut head = Vec::new();
-        let request = self.write_head(x, &target, &body, &mut head)?;
+        let request = self.write_head(x, &target, &body, None, &mut head)?;
         Some(match self.conf.http_version {
             ProxyHttpVersion::Http2 => CheckRequest::new(head, body, by_stream(&request, is_tls)),
             ProxyHttpVersion::Http10 | ProxyHttpVersion::Http11 => {

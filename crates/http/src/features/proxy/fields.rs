@@ -30,6 +30,11 @@ impl Value for SetHeader {
 }
 
 impl SetHeader {
+    /// Whether both set the same field.
+    pub(super) fn is_named_like(&self, other: &Self) -> bool {
+        self.name.eq_ignore_ascii_case(&other.name)
+    }
+
     /// Appends the value. `None`, with a line in the log: it is invalid.
     fn render(&self, x: &mut Exchange, out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();

@@ -4,6 +4,7 @@
 //! HTTP: the request's line and fields, and the fields of a reply that contain the backend's own
 //! addresses.
 
+mod cache;
 mod check;
 mod cookie;
 mod fields;
@@ -24,6 +25,7 @@ use ::upstream::named::ByName;
 use conf::{Bounded, Error, Result, Size, Template};
 
 use crate::backend::Conf as Family;
+use crate::backend::cache::{self as caching, CacheAttempt, ReplyRules};
 use crate::backend::protocol::http1;
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
@@ -34,6 +36,7 @@ use crate::features::backend_tls;
 use crate::files::TempPath;
 use crate::health::Checkable;
 use crate::site::LocationBuilder;
+use cache::ProxyCache;
 use cookie::{CookieFlags, Cookies, Domain, Path};
 use fields::{Compiled, SetHeader};
 use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};
@@ -165,6 +168,14 @@ conf::directives! {
     ///
     /// Differs: no effect; no table is built.
     headers_hash_bucket_size: Bounded<1, { u32::MAX as u64 }> = "64",
+    /// Whether a HEAD request is sent to the backend as GET, so that the response can be cached.
+    /// With `off`, the key should contain `$request_method`.
+    ///
+    /// ```nginx
+    /// proxy_cache_convert_head off;
+    /// proxy_cache_key $scheme$request_method$proxy_host$request_uri;
+    /// ```
+    cache_convert_head: bool = "on",
 }
 
 /// A location's backend.
@@ -172,6 +183,7 @@ struct Proxy {
     family: Arc<Family>,
     conf: Arc<Conf>,
     fields: Compiled,
+    cache: Option<ProxyCache>,
     filter: Arc<HeaderFilter>,
     policy: Arc<BodyPolicy>,
     redirects: Redirects,
@@ -202,6 +214,7 @@ pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
     tls: &Arc<backend_tls::Conf>,
+    caching: &Arc<caching::Conf>,
     place: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
@@ -217,7 +230,10 @@ pub fn install(
             Some(SecuredBackend::new(tls, backend.fixed_group().map(|group| &**group)))
         }
     };
+    let converts_head = conf.cache_convert_head;
+    let cache = ProxyCache::compile(caching, family, converts_head, &conf.set_header, place)?;
     let proxy = Arc::new(Proxy {
+        cache,
         fields: Compiled::new(&conf.set_header),
         policy: Arc::new(BodyPolicy::new(family, &conf.temp_path, trailers)),
         filter,
@@ -275,10 +291,22 @@ impl Proxy {
                 }
             }
         };
+        let cache = match &self.cache {
+            None => None,
+            Some(cache) => {
+                let Self { family, filter, .. } = self;
+                let rules = ReplyRules { conf: family, filter, rewriter: self };
+                let key = |x: &mut Exchange, out: &mut Vec<u8>| self.write_key(x, target, out);
+                match Box::pin(cache.look_up(x, rules, key)).await {
+                    Ok(cache) => cache,
+                    Err(flow) => return flow,
+                }
+            }
+        };
         if self.conf.http_version == ProxyHttpVersion::Http2 {
-            return Box::pin(self.pass_by_stream(x, target, body)).await;
+            return Box::pin(self.pass_by_stream(x, target, body, cache)).await;
         }
-        let plan = self.plan(x, target, body, |start, _| start);
+        let plan = self.plan(x, target, body, cache, |start, _| start);
         let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }
@@ -309,8 +337,9 @@ impl Proxy {
         x: &mut Exchange,
         target: &ProxyTarget,
         body: BackendRequestBody,
+        cache: Option<Box<CacheAttempt>>,
     ) -> Flow {
-        let plan = self.plan(x, target, body, |start, is_tls| by_stream(&start, is_tls));
+        let plan = self.plan(x, target, body, cache, |start, is_tls| by_stream(&start, is_tls));
         let Some(mut plan) = plan else { return Flow::Status(500) };
         backend::pass(x, &mut plan).await
     }
@@ -321,12 +350,13 @@ impl Proxy {
         x: &mut Exchange,
         target: &'a ProxyTarget,
         body: BackendRequestBody,
+        cache: Option<Box<CacheAttempt>>,
         start: impl FnOnce(http1::Http1Start, bool) -> S,
     ) -> Option<PassPlan<'a, S>> {
         let body = self.made_body(x).unwrap_or(body);
         let mut head = std::mem::take(&mut x.backends.request);
         head.clear();
-        let begun = self.write_head(x, target, &body, &mut head)?;
+        let begun = self.write_head(x, target, &body, cache.as_deref(), &mut head)?;
         let tls = self.tls.as_ref().filter(|_| target.is_tls);
         let tls = tls.map(|tls| tls.connections(&target.group, x));
         Some(PassPlan {
@@ -338,6 +368,7 @@ impl Proxy {
             tls,
             head,
             body,
+            cache,
             start: start(begun, target.is_tls),
         })
     }

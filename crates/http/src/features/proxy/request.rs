@@ -1,12 +1,14 @@
 //! The head of the request to a backend.
 
 use observe::Level;
+use wire::Method;
 use wire::uri::{EscapeSet, escape};
 
-use super::fields::Length;
+use super::fields::{Compiled, Length};
 use super::version::ProxyHttpVersion;
 use super::{Proxy, ProxyTarget};
 use crate::backend::BackendRequestBody;
+use crate::backend::cache::CacheAttempt;
 use crate::backend::protocol::http1;
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN};
@@ -18,10 +20,12 @@ impl Proxy {
         x: &mut Exchange,
         target: &ProxyTarget,
         body: &BackendRequestBody,
+        cache: Option<&CacheAttempt>,
         out: &mut Vec<u8>,
     ) -> Option<http1::Http1Start> {
         let start = out.len();
         match &self.conf.method {
+            _ if is_converted(x, cache) => out.extend_from_slice(b"GET"),
             Some(method) => {
                 method.render(x, out);
                 if !out[start..].iter().all(u8::is_ascii_graphic) {
@@ -65,18 +69,40 @@ impl Proxy {
             Length::Chunked => to.chunked = true,
             Length::None => {}
         }
-        self.fields.write_host(x, &target.host, self.conf.http_version, out)?;
-        self.fields.write_set(x, length, out)?;
+        let fields = self.fields(cache);
+        fields.write_host(x, &target.host, self.conf.http_version, out)?;
+        fields.write_set(x, length, out)?;
         if self.family.passes_fields() {
-            self.fields.write_passed(x, out);
+            fields.write_passed(x, out);
         }
         out.extend_from_slice(b"\r\n");
         Some(http1::Http1Start {
             to_head,
             chunked: length == Length::Chunked,
-            announced: self.fields.announced(length),
+            announced: fields.announced(length),
             trailers_max: self.conf.pass_trailers.then(|| self.family.trailer_bytes_max()),
         })
+    }
+
+    /// The fields of a request, which asks for the whole reply if that is to be stored.
+    fn fields(&self, cache: Option<&CacheAttempt>) -> &Compiled {
+        match (&self.cache, cache) {
+            (Some(own), Some(attempt)) if attempt.is_cacheable() => &own.fields,
+            _ => &self.fields,
+        }
+    }
+
+    /// nginx's key: the scheme, the backend's host as it is in `Host`, and the URI of the request.
+    pub(super) fn write_key(&self, x: &Exchange, target: &ProxyTarget, out: &mut Vec<u8>) {
+        out.extend_from_slice(if target.is_tls { b"https://" } else { b"http://" });
+        match target.group.name() {
+            path if path.starts_with(b"unix:") => {
+                out.extend_from_slice(path);
+                out.push(b':');
+            }
+            _ => out.extend_from_slice(&target.host),
+        }
+        self.write_uri(x, target, out);
     }
 
     fn write_uri(&self, x: &Exchange, target: &ProxyTarget, out: &mut Vec<u8>) {
@@ -105,4 +131,9 @@ impl Proxy {
             out.extend_from_slice(&request.args);
         }
     }
+}
+
+/// Whether a HEAD request is sent as GET.
+fn is_converted(x: &Exchange, cache: Option<&CacheAttempt>) -> bool {
+    x.request.head.method == Method::Head && cache.is_some_and(CacheAttempt::converts_head)
 }

@@ -11,8 +11,10 @@ use wire::scgi::{ZeroPairs, end_variables};
 
 use crate::backend::Conf as Family;
 use crate::backend::address::PassTo;
+use crate::backend::cache;
 use crate::backend::protocol::Start;
 use crate::backend::protocol::cgi::Cgi;
+use crate::backend::protocol::stored::{self, StoredForm};
 use crate::decimal;
 use crate::exchange::Exchange;
 use crate::files::TempPath;
@@ -75,10 +77,12 @@ struct ScgiRequest {
 pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
+    caching: &Arc<cache::Conf>,
     location: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     let settings = gateway::GatewaySettings {
         family,
+        caching,
         tls: None,
         pass: conf.target.as_ref(),
         params: &conf.param,
@@ -91,6 +95,7 @@ impl Dialect for ScgiDialect {
     type Request = ScgiRequest;
 
     const FAMILY: &'static str = "scgi_";
+    const FORM: &'static StoredForm = &stored::CGI;
 
     fn write_head(&self, x: &mut Exchange, params: &Params, out: &mut Vec<u8>) -> Option<()> {
         const LENGTH: &[u8] = b"CONTENT_LENGTH";

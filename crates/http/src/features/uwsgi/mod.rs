@@ -13,8 +13,10 @@ use wire::uwsgi::{SizedPairs, TooLarge, UwsgiRequest};
 
 use crate::backend::Conf as Family;
 use crate::backend::address::{AddressSchemes, PassTo};
+use crate::backend::cache;
 use crate::backend::protocol::Start;
 use crate::backend::protocol::cgi::Cgi;
+use crate::backend::protocol::stored::{self, StoredForm};
 use crate::exchange::Exchange;
 use crate::features::backend_tls;
 use crate::files::TempPath;
@@ -113,11 +115,13 @@ pub fn install(
     conf: &Arc<Conf>,
     family: &Arc<Family>,
     tls: &Arc<backend_tls::Conf>,
+    caching: &Arc<cache::Conf>,
     location: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
     let pass = conf.target.as_ref().map(|pass| &pass.0);
     let settings = gateway::GatewaySettings {
         family,
+        caching,
         tls: match pass.is_none_or(PassTo::is_never_tls) {
             true => None,
             false => Some(backend_tls::compile(tls, "uwsgi_ssl_", location)?),
@@ -136,6 +140,7 @@ impl Dialect for UwsgiDialect {
     type Request = StartedUwsgi;
 
     const FAMILY: &'static str = "uwsgi_";
+    const FORM: &'static StoredForm = &stored::CGI;
     const SCHEMES: AddressSchemes = SCHEMES;
     /// Unlike the other protocols, it passes `Status` on.
     const HIDDEN: &'static [ReplyName] = &[

@@ -1,0 +1,37 @@
+//! Caches of replies in files: nginx's cache directories, and the index of what is in them.
+//!
+//! ```text
+//! key ---- MD5 ----> index: is there a file, may it be fetched now, by whom
+//!                      |
+//!                      +--> file: head of 336 bytes, key, head of the reply, body
+//! ```
+//!
+//! A site can move from nginx with a warm cache, and back: names, levels and files are nginx's
+//! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`freshness`] and
+//! [`vary`]. A zone ([`zone`]) is the index that all workers share, with the fills in progress
+//! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits.
+//!
+//! Deliberately absent: sockets, exchanges, threads and clocks. Time is an argument, and whoever
+//! waits for a fill leaves a waker. Files are read and written by the caller; only the upkeep
+//! touches the directory itself.
+
+pub mod checksum;
+pub mod file_head;
+pub mod fills;
+pub mod folder;
+pub mod freshness;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
+mod index;
+pub mod key;
+mod queue;
+pub mod upkeep;
+pub mod vary;
+pub mod zone;
+
+pub use file_head::{FileHead, FileProblem};
+pub use fills::Fill;
+pub use folder::{CacheFolder, DirectoryLevels};
+pub use freshness::Freshness;
+pub use key::{CacheKey, KeyDigest};
+pub use zone::{CacheZone, FileFacts, KeyState};

@@ -1,0 +1,267 @@
+//! Caches of replies: `*_cache` and its companions, for all families of backends.
+//!
+//! ```text
+//! look up ---> fresh: it answers
+//!    |  ^----> being fetched: wait
+//!    |-------> stale: it answers, while a subrequest updates it
+//!    v
+//! attempt ---> the backend's reply, stored on its way to the client
+//!         ---> the stale reply, if the backend fails or has nothing newer
+//! ```
+//!
+//! Crate `cache` has the files and the index. Here is what a location makes of them: [`lookup`]
+//! before the request to the backend, [`attempt`] with its reply, [`fill`] while that is stored.
+//! A hit is read as a static file is ([`cached`]): small ones are in the worker's memory, others
+//! are sent by the kernel. Nothing here knows a family's protocol, except by its
+//! [`StoredForm`](super::protocol::stored::StoredForm).
+
+mod attempt;
+mod cached;
+mod fill;
+mod job;
+mod lookup;
+mod path;
+mod state;
+mod update;
+mod values;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use conf::{Error, Milliseconds, Number, Offset, Predicates, Result, Template};
+
+use super::Conf as Family;
+use super::head::{HeaderFilter, ReplyRewriter};
+use super::protocol::stored::StoredForm;
+use super::values::{NextUpstream, Store};
+use crate::site::LocationBuilder;
+pub(crate) use attempt::CacheAttempt;
+pub(crate) use job::CacheKeeper;
+pub(crate) use lookup::CacheLookup;
+use path::{CacheStore, DeclaredCaches};
+pub(crate) use state::VARIABLES;
+use values::{CacheMethods, CacheName, ValidTimes};
+
+conf::directives! {
+    declare {
+        /// Names a directory for cached responses, and the zone of its index. The directory and its
+        /// files are those of nginx, so that either server can use what the other has stored.
+        ///
+        /// `levels=` is the number of characters that the names of subdirectories have;
+        /// `inactive=` (10m) is how long a response is kept after its last use; above `max_size=`,
+        /// or with less than `min_free=` left on the disk, those of least use are removed. The
+        /// index has a key for every 128 bytes of its size. `use_temp_path=off` has responses
+        /// received in the directory itself. At the start, the directory is read, `loader_files=`
+        /// at a time; files are removed `manager_files=` at a time.
+        ///
+        /// Syntax: PATH keys_zone=NAME:SIZE [levels=LEVELS] [use_temp_path=on|off]
+        /// [inactive=TIME] [max_size=SIZE] [min_free=SIZE] [loader_files=NUMBER]
+        /// [loader_sleep=TIME] [loader_threshold=TIME] [manager_files=NUMBER] [manager_sleep=TIME]
+        /// [manager_threshold=TIME]
+        /// Differs: files that are no cache files are left alone; what a crash left behind is
+        /// removed at the start.
+        ///
+        /// ```nginx
+        /// proxy_cache_path /var/cache/weir levels=1:2 keys_zone=app:10m max_size=1g;
+        /// server {
+        ///     location / {
+        ///         proxy_pass http://127.0.0.1:3000;
+        ///         proxy_cache app;
+        ///         proxy_cache_valid 200 10m;
+        ///     }
+        /// }
+        /// ```
+        cache_path(2..=usize::MAX) in MAIN => path::declare;
+    }
+
+    in MAIN | SERVER | LOCATION;
+
+    /// The zone of the cache for responses.
+    ///
+    /// Syntax: NAME | off
+    ///
+    /// ```nginx
+    /// proxy_cache_path /var/cache/weir keys_zone=app:10m;
+    /// proxy_cache app;
+    /// ```
+    cache: CacheName = "off",
+    /// The key of cached responses. The default of `proxy_cache_key` is scheme, host and URI of the
+    /// request to the backend, without the client's `Host`; the other families have none.
+    ///
+    /// ```nginx
+    /// proxy_cache_key $scheme$host$request_uri;
+    /// ```
+    cache_key: Option<Template>,
+    /// How long responses of these statuses are fresh, if their fields do not say it: `200`, `301`
+    /// and `302` if none is named, all with `any`.
+    ///
+    /// Syntax: [STATUS | any ...] TIME
+    ///
+    /// ```nginx
+    /// proxy_cache_valid 10m;
+    /// proxy_cache_valid 404 1m;
+    /// ```
+    cache_valid: Option<ValidTimes>,
+    /// The methods whose responses are cached, besides `GET` and `HEAD`.
+    ///
+    /// Syntax: GET | HEAD | POST ...
+    ///
+    /// ```nginx
+    /// proxy_cache_methods GET HEAD POST;
+    /// ```
+    cache_methods: Option<CacheMethods>,
+    /// The request from which on a response is cached.
+    ///
+    /// ```nginx
+    /// proxy_cache_min_uses 3;
+    /// ```
+    cache_min_uses: Number = "1",
+    /// Does not answer from the cache if one of these strings is neither empty nor `0`. The
+    /// response is still stored.
+    ///
+    /// ```nginx
+    /// proxy_cache_bypass $cookie_session $arg_nocache;
+    /// ```
+    cache_bypass: Option<Predicates>,
+    /// Does not store the response if one of these strings is neither empty nor `0`.
+    ///
+    /// ```nginx
+    /// proxy_no_cache $cookie_session;
+    /// ```
+    no_cache: Option<Predicates>,
+    /// Whether only one request at a time fetches a response, and the others wait for it.
+    ///
+    /// Differs: that is also so for an expired response, and those who wait are woken at once. A
+    /// response that may not be stored is remembered for some seconds, in which nobody waits.
+    ///
+    /// ```nginx
+    /// proxy_cache_lock on;
+    /// ```
+    cache_lock: bool = "off",
+    /// How long a request waits for another one. Then it is sent to the backend as well, and its
+    /// response is not stored.
+    ///
+    /// ```nginx
+    /// proxy_cache_lock_timeout 2s;
+    /// ```
+    cache_lock_timeout: Milliseconds = "5s",
+    /// How long a request may take before another one is sent to fetch the same response.
+    ///
+    /// ```nginx
+    /// proxy_cache_lock_age 10s;
+    /// ```
+    cache_lock_age: Milliseconds = "5s",
+    /// When an expired response is used: after these failures of the backend, or while it is being
+    /// updated. Only `proxy_cache_use_stale` has `http_502` and `http_504`.
+    ///
+    /// Syntax: error | timeout | invalid_header | updating | http_500 | http_502 | http_503 |
+    /// http_504 | http_403 | http_404 | http_429 | off ...
+    ///
+    /// ```nginx
+    /// proxy_cache_use_stale error timeout updating http_502;
+    /// ```
+    cache_use_stale: NextUpstream = "off",
+    /// Whether an expired response that may be used while it is being updated is updated by a
+    /// request of the server's own, so that no client waits.
+    ///
+    /// Differs: the update does not hold the client's connection.
+    ///
+    /// ```nginx
+    /// proxy_cache_use_stale updating;
+    /// proxy_cache_background_update on;
+    /// ```
+    cache_background_update: bool = "off",
+    /// Whether the backend is asked if an expired response is still valid, with
+    /// `If-Modified-Since` and `If-None-Match`.
+    ///
+    /// ```nginx
+    /// proxy_cache_revalidate on;
+    /// ```
+    cache_revalidate: bool = "off",
+    /// A range that begins at or after this offset is requested from the backend as it is, and not
+    /// cached. Without this line, whole responses are requested and cached.
+    ///
+    /// Default: unlimited
+    ///
+    /// ```nginx
+    /// proxy_cache_max_range_offset 100m;
+    /// ```
+    cache_max_range_offset: Option<Offset>,
+}
+
+/// Does nothing: the feature of the family uses the settings.
+pub fn install(_conf: &Arc<Conf>, _place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    Ok(())
+}
+
+impl Conf {
+    /// Whether `*_cache_key` is set.
+    pub(crate) fn has_key(&self) -> bool {
+        self.cache_key.is_some()
+    }
+}
+
+/// What a family's feature adds to the settings.
+pub(crate) struct CacheTerms {
+    /// How heads are stored.
+    pub(crate) form: &'static StoredForm,
+    /// `convert_head`: whether a HEAD request is sent as GET.
+    pub(crate) converts_head: bool,
+}
+
+/// The cache of a location.
+pub(crate) struct LocationCache {
+    conf: Arc<Conf>,
+    family: Arc<Family>,
+    store: CacheChoice,
+    terms: CacheTerms,
+    /// The prefix of the family's directives.
+    prefix: &'static str,
+}
+
+enum CacheChoice {
+    Fixed(Arc<CacheStore>),
+    /// Computed from a request, among these.
+    Computed(Template, HashMap<Box<[u8]>, Arc<CacheStore>>),
+}
+
+/// What a location does with the head of a reply.
+#[derive(Clone, Copy)]
+pub(crate) struct ReplyRules<'a> {
+    pub(crate) conf: &'a Family,
+    pub(crate) filter: &'a HeaderFilter,
+    pub(crate) rewriter: &'a dyn ReplyRewriter,
+}
+
+impl LocationCache {
+    /// The cache of a location; `None`: it has none.
+    pub(crate) fn compile(
+        conf: &Arc<Conf>,
+        family: &Arc<Family>,
+        prefix: &'static str,
+        terms: CacheTerms,
+        place: &mut LocationBuilder<'_, '_>,
+    ) -> Result<Option<Arc<Self>>> {
+        let declared = &place.load.own.of::<DeclaredCaches>().0;
+        let store = match &conf.cache {
+            CacheName::Off => return Ok(None),
+            CacheName::Computed(template) => {
+                CacheChoice::Computed(template.clone(), declared.clone())
+            }
+            CacheName::Named(name) => match declared.get(name) {
+                Some(store) => CacheChoice::Fixed(store.clone()),
+                None => {
+                    let name = String::from_utf8_lossy(name);
+                    let message = format!("\"{prefix}cache\" zone \"{name}\" is unknown");
+                    return Err(Error::at(place.at, message));
+                }
+            },
+        };
+        if !matches!(family.store, Store::Off) {
+            let what = format!("\"{prefix}cache\" is incompatible with \"{prefix}store\"");
+            return Err(Error::at(place.at, what));
+        }
+        let (conf, family) = (conf.clone(), family.clone());
+        Ok(Some(Arc::new(Self { conf, family, store, terms, prefix })))
+    }
+}

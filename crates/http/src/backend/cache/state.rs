@@ -1,0 +1,92 @@
+//! What an exchange has to do with a cache, for variables and the request to the backend.
+
+use wire::date;
+
+use crate::exchange::{Exchange, FeatureState};
+use crate::variables::{BuiltIn, VariableTable};
+
+/// `$upstream_cache_status`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheStatus {
+    Miss,
+    Bypass,
+    Expired,
+    Stale,
+    Updating,
+    Revalidated,
+    Hit,
+}
+
+#[derive(Default)]
+pub(crate) struct CacheState {
+    pub(super) status: Option<CacheStatus>,
+    /// `Last-Modified` and `ETag` of the expired reply that is to be revalidated.
+    pub(super) last_modified: Option<i64>,
+    pub(super) etag: Vec<u8>,
+}
+
+impl FeatureState for CacheState {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl CacheState {
+    /// Sets what the cache did. What a backend was asked about is known only until it has answered.
+    pub(super) fn set(x: &mut Exchange, status: CacheStatus) {
+        let state = x.states.of::<Self>();
+        state.status = Some(status);
+        state.last_modified = None;
+        state.etag.clear();
+    }
+}
+
+impl CacheStatus {
+    fn name(self) -> &'static [u8] {
+        match self {
+            Self::Miss => b"MISS",
+            Self::Bypass => b"BYPASS",
+            Self::Expired => b"EXPIRED",
+            Self::Stale => b"STALE",
+            Self::Updating => b"UPDATING",
+            Self::Revalidated => b"REVALIDATED",
+            Self::Hit => b"HIT",
+        }
+    }
+}
+
+pub(crate) const VARIABLES: VariableTable = VariableTable::new(
+    "ngx_http_upstream_module",
+    &[
+        BuiltIn::fresh(
+            "upstream_cache_status",
+            "What the cache did: `MISS`, `BYPASS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED` \
+             or `HIT`.",
+            |x, out| {
+                let status = x.states.find::<CacheState>().and_then(|state| state.status);
+                out.extend_from_slice(status.map_or(b"", CacheStatus::name));
+                status.is_some()
+            },
+        ),
+        BuiltIn::fresh(
+            "upstream_cache_last_modified",
+            "`Last-Modified` of the expired reply that a backend is asked about \
+             (`proxy_cache_revalidate`).",
+            |x, out| {
+                let time = x.states.find::<CacheState>().and_then(|state| state.last_modified);
+                out.extend_from_slice(time.map(date::http).as_ref().map_or(b"", |time| &time[..]));
+                time.is_some()
+            },
+        ),
+        BuiltIn::fresh(
+            "upstream_cache_etag",
+            "`ETag` of the expired reply that a backend is asked about \
+             (`proxy_cache_revalidate`).",
+            |x, out| {
+                let etag = x.states.find::<CacheState>().map_or(&b""[..], |state| &state.etag);
+                out.extend_from_slice(etag);
+                !etag.is_empty()
+            },
+        ),
+    ],
+);

@@ -1,0 +1,63 @@
+//! The head of a reply as a cache stores it: as the backend sent it, in the family's own form.
+
+use wire::reply::ReplyHead;
+
+use super::cgi::Cgi;
+use super::fastcgi::{FastcgiStart, stored_head};
+use super::http1::Http1Start;
+use super::{HeadEvent, ReplyLength, ReplyReader, Start};
+
+/// How a family's heads are written into cache files, and read again.
+pub(crate) struct StoredForm {
+    /// A reader of one reply to a request, which may be a HEAD request.
+    reader: fn(to_head: bool) -> Box<dyn ReplyReader>,
+    /// Appends the stored form of a head, whose text was unwrapped.
+    write: fn(text: &[u8], out: &mut Vec<u8>),
+}
+
+/// Heads of HTTP/1, which replies of HTTP/2 are given as well.
+pub(crate) const HTTP1: StoredForm = StoredForm {
+    reader: |to_head| Box::new(Http1Start { to_head, ..Http1Start::default() }.start()),
+    write: write_text,
+};
+
+/// Heads of SCGI and uwsgi.
+pub(crate) const CGI: StoredForm =
+    StoredForm { reader: |to_head| Box::new(Cgi::new(to_head)), write: write_text };
+
+/// Heads of FastCGI, in records.
+pub(crate) const FASTCGI: StoredForm = StoredForm {
+    reader: |to_head| {
+        let catch_stderr = std::sync::Arc::default();
+        Box::new(FastcgiStart { to_head, keep_conn: false, catch_stderr }.start())
+    },
+    write: stored_head,
+};
+
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(text);
+}
+
+impl StoredForm {
+    pub(crate) fn write(&self, text: &[u8], out: &mut Vec<u8>) {
+        (self.write)(text, out);
+    }
+
+    /// Reads a stored head: the length of its text, which is at the front of `input` then, and that
+    /// of the body. `None`: it is invalid.
+    pub(crate) fn read(
+        &self,
+        input: &mut Vec<u8>,
+        head: &mut ReplyHead,
+        to_head: bool,
+    ) -> Option<(usize, ReplyLength)> {
+        let mut reader = (self.reader)(to_head);
+        loop {
+            match reader.head(input, head) {
+                Ok(HeadEvent::Complete { bytes, body }) => return Some((bytes, body)),
+                Ok(HeadEvent::Log(_)) => {}
+                Ok(HeadEvent::Partial | HeadEvent::Interim(_)) | Err(_) => return None,
+            }
+        }
+    }
+}
