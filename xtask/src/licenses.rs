@@ -22,10 +22,11 @@ const PAGE: &str = "crates/weir/licenses.txt";
 
 /// Texts of other works whose source a crate contains, by the crate.
 /// Of a C file it is the comment with the copyright.
-const CONTAINED: [(&str, &str); 6] = [
+const CONTAINED: [(&str, &str); 7] = [
     ("aws-lc-sys", "aws-lc/LICENSE"),
     ("aws-lc-sys", "aws-lc/third_party/fiat/LICENSE"),
     ("libdeflate-sys", "libdeflate/COPYING"),
+    ("libmimalloc-sys", "c_src/mimalloc/v3/LICENSE"),
     ("luajit-src", "luajit2/COPYRIGHT"),
     ("pcre2-sys", "upstream/src/pcre2_compile.c"),
     ("pcre2-sys", "upstream/deps/sljit/sljit_src/sljitLir.c"),

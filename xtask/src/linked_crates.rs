@@ -41,7 +41,7 @@ pub(crate) fn list() -> Result<(Vec<LinkedCrate>, Vec<String>), String> {
         "metadata",
         "--format-version=1",
         "--locked",
-        "--filter-platform=x86_64-unknown-linux-gnu",
+        "--filter-platform=x86_64-unknown-linux-musl",
     ]))?;
     let metadata: Value = serde_json::from_slice(&metadata).map_err(|why| why.to_string())?;
     let checksums = checksums()?;

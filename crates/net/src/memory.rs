@@ -5,12 +5,16 @@
 //! allocations cannot fail anywhere; they use a reserve instead ([`Allocator`]), which large
 //! buffers leave alone.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[cfg(not(target_env = "musl"))]
+use std::alloc::System;
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::{Cell, RefCell};
 use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
 
+#[cfg(target_env = "musl")]
+use mimalloc::MiMalloc as System;
 use observe::{Errno, Level};
 use rustix::io::Errno as SystemError;
 
@@ -109,8 +113,8 @@ pub fn is_out_of_memory(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
 
-/// The system's allocator. If it has no memory for a small allocation, a piece of the reserve is
-/// freed.
+/// The C library's allocator, or mimalloc in place of musl's. If it has no memory for a small
+/// allocation, a piece of the reserve is freed.
 pub struct Allocator;
 
 // SAFETY: every call is passed unchanged to the system's allocator, perhaps more than once; the

@@ -35,7 +35,11 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("wire", &["memchr"], &["bytes", "h2", "httlib-hpack", "http-types", "tokio"]),
     ("cache", &["md-5"], &[]),
     ("observe", &["flate2"], &["serde_json"]),
-    ("net", &["aws-lc-rs", "libc", "md-5", "rustix", "rustls", "socket2", "zlib-rs"], &["loom"]),
+    (
+        "net",
+        &["aws-lc-rs", "libc", "md-5", "mimalloc", "rustix", "rustls", "socket2", "zlib-rs"],
+        &["loom"],
+    ),
     ("http2_client", &[], &["bytes", "h2", "http-types", "tokio"]),
     ("upstream", &["md-5"], &["loom"]),
     ("session", &["memchr", "pcre2"], &[]),
