@@ -32,8 +32,10 @@ fn a_server_may_suggest_nothing_or_nonsense() {
     for text in [
         "{}",
         "{\"suggestedWindow\":{\"start\":\"1970-01-02T00:00:00Z\"}}",
-        "{\"suggestedWindow\":{\"start\":\"1970-01-02T00:00:00Z\",\"end\":\"1970-01-02T00:00:00Z\"}}",
-        "{\"suggestedWindow\":{\"start\":\"1970-13-02T00:00:00Z\",\"end\":\"1970-01-02T00:00:00Z\"}}",
+        "{\"suggestedWindow\":{\"start\":\"1970-01-02T00:00:00Z\",\
+         \"end\":\"1970-01-02T00:00:00Z\"}}",
+        "{\"suggestedWindow\":{\"start\":\"1970-13-02T00:00:00Z\",\
+         \"end\":\"1970-01-02T00:00:00Z\"}}",
     ] {
         server.renewal = Some(text);
         assert_eq!(kind(ask(&mut server)), AcmeFailureKind::InvalidReply, "{text}");
