@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
     attacks, certbot, chains, compare, completions, deny, docs, downgrades, examples, h2spec, man,
-    packages, project, protocols, takeover, tidy, units,
+    packages, project, protocols, service, takeover, tidy, units,
 };
 use CheckTier::{Acceptance, Lint, Nightly, Quick};
 
@@ -72,6 +72,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { tier: Acceptance, name: "examples", run: shown },
     CheckStep { tier: Acceptance, name: "takeover", run: taken_over },
     CheckStep { tier: Acceptance, name: "moving", run: moved },
+    CheckStep { tier: Nightly, name: "service", run: served },
     CheckStep { tier: Acceptance, name: "certbot", run: certified },
     CheckStep { tier: Nightly, name: "chains", run: chains_compared },
     CheckStep { tier: Acceptance, name: "attacks", run: attacked },
@@ -259,6 +260,12 @@ fn taken_over() -> Result<StepOutcome, String> {
 /// Every command of docs/moving-from-nginx.md, in a Debian root of its own.
 fn moved() -> Result<StepOutcome, String> {
     let skipped = takeover::follow_page(&project::release("weir")?)?;
+    Ok(skipped.map_or(StepOutcome::Done, StepOutcome::Skipped))
+}
+
+/// The units, in a systemd of their own.
+fn served() -> Result<StepOutcome, String> {
+    let skipped = service::check(&project::release("weir")?)?;
     Ok(skipped.map_or(StepOutcome::Done, StepOutcome::Skipped))
 }
 

@@ -36,6 +36,7 @@ mod prove;
 mod release;
 mod running;
 mod sbom;
+mod service;
 mod stream_server;
 mod suite;
 mod takeover;
@@ -74,6 +75,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "chains", help: chains::HELP, run: chains::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
+    Command { name: "service", help: service::HELP, run: service::run },
     Command { name: "man", help: man::HELP, run: man::run },
     Command { name: "completions", help: completions::HELP, run: completions::run },
     Command { name: "licenses", help: licenses::HELP, run: licenses::run },

@@ -1,0 +1,92 @@
+//! `xtask service`: the units of packaging/ in a systemd that runs.
+//!
+//! systemd is booted as the first process of namespaces of its own, in an overlay over the running
+//! system (`boot.sh`), and runs `scenario.sh`. Nothing of it is left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::args::Args;
+use crate::{packages, project};
+
+pub(crate) const HELP: &str = "start, reload, upgrade and stop the units in a systemd of their own
+
+Usage: cargo xtask service [--weir PROGRAM]
+
+As root, on a system with systemd installed; it need not run.
+";
+
+const BOOT: &str = include_str!("service/boot.sh");
+const SCENARIO: &str = include_str!("service/scenario.sh");
+const SYSTEMD: &str = "/lib/systemd/systemd";
+/// The exit code of the script where systemd cannot be booted.
+const UNAVAILABLE: i32 = 75;
+/// It takes half a minute.
+const TIME_MAX_SECONDS: &str = "180";
+
+pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let mut args = Args::new(words);
+    let weir = match args.option("--weir")? {
+        Some(path) => PathBuf::from(path),
+        None => project::release("weir")?,
+    };
+    args.end()?;
+    match check(&weir)? {
+        Some(skipped) => Err(skipped),
+        None => Ok(()),
+    }
+}
+
+/// `Some`: why it is not possible here.
+pub(crate) fn check(weir: &Path) -> Result<Option<String>, String> {
+    if !packages::is_root() {
+        return Ok(Some("a root of its own takes root".into()));
+    }
+    let programs = ["unshare", "timeout", "curl", "ip", "pgrep"];
+    let missing = programs.into_iter().find(|program| packages::find(program).is_none());
+    let missing = missing.or((!Path::new(SYSTEMD).exists()).then_some(SYSTEMD));
+    if let Some(missing) = missing {
+        return Ok(Some(format!("{missing} is not installed")));
+    }
+    let folder = BootFolder::make(weir)?;
+    let mut boot = Command::new("timeout");
+    boot.args(["--signal=KILL", TIME_MAX_SECONDS, "unshare", "--mount", "--pid", "--fork"]);
+    boot.args(["--kill-child", "--uts", "--ipc", "--net", "--cgroup", "sh"]);
+    boot.arg(folder.0.join("boot.sh")).args([folder.0.as_path(), project::root()]);
+    let status = boot.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let status = status.map_err(|error| format!("timeout: {error}"))?;
+    if status.code() == Some(UNAVAILABLE) {
+        return Ok(Some("systemd cannot be booted here (see above)".into()));
+    }
+    let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
+    print!("{log}");
+    match log.lines().any(|line| line == "done") {
+        true => Ok(None),
+        false if log.is_empty() => Ok(Some(format!("systemd did not run: {status}"))),
+        false => Err("a unit does not do what it should".into()),
+    }
+}
+
+/// The folder with everything that the script needs.
+struct BootFolder(PathBuf);
+
+impl BootFolder {
+    fn make(weir: &Path) -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("weir-boot-{}", std::process::id()));
+        let fail = |error| format!("{}: {error}", path.display());
+        fs::create_dir_all(&path).map_err(fail)?;
+        let folder = Self(path.clone());
+        fs::copy(weir, path.join("weir")).map_err(fail)?;
+        fs::write(path.join("boot.sh"), BOOT).map_err(fail)?;
+        fs::write(path.join("scenario.sh"), SCENARIO).map_err(fail)?;
+        Ok(folder)
+    }
+}
+
+impl Drop for BootFolder {
+    fn drop(&mut self) {
+        // Its mounts were those of the namespace.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
