@@ -10,7 +10,8 @@ use session::steering::{self, SteeringCall};
 
 use crate::config_origin::ConfigOrigin;
 use crate::control::Control;
-use crate::control_socket::{ControlPlace, ControlSocket, replies};
+use crate::control_socket::replies::{self, LastReload};
+use crate::control_socket::{ControlPlace, ControlSocket};
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
@@ -47,8 +48,17 @@ pub fn run(
         let pid = loaded.settings.pid.clone();
         let control = Control::start(1, loaded, &slots, copies, &events)?;
         let (rosters, steering) = (Rosters::default(), Steering::default());
-        let single =
-            Single { origin, control, sockets, events, pid, opening: None, rosters, steering };
+        let single = Single {
+            origin,
+            control,
+            sockets,
+            events,
+            pid,
+            opening: None,
+            rosters,
+            steering,
+            last_reload: None,
+        };
         single.serve(mailbox).await;
         Ok(())
     });
@@ -70,6 +80,7 @@ struct Single {
     /// The changes of groups since the configuration was read.
     rosters: Rosters,
     steering: Steering,
+    last_reload: Option<LastReload>,
 }
 
 impl Single {
@@ -97,9 +108,7 @@ impl Single {
         match signal.number {
             SIGHUP if !self.origin.is_trial => {
                 log_signal(signal, "reconfiguring");
-                notice!("reconfiguring");
-                // The error has been reported; nothing has changed.
-                let _ = self.reload();
+                self.hang_up("reconfiguring");
             }
             SIGUSR1 => {
                 log_signal(signal, "reopening logs");
@@ -120,6 +129,30 @@ impl Single {
         }
     }
 
+    /// Reads the configuration again, and notes the result.
+    fn hang_up(&mut self, told: &str) -> LastReload {
+        observe::begin_copies();
+        notice!("{told}");
+        let is_done = self.reload().is_ok() && self.opening.is_none();
+        let last = LastReload::over(is_done, observe::take_copies());
+        self.last_reload = Some(last.clone());
+        last
+    }
+
+    fn status(&self) -> String {
+        let (name, pid) = (crate::name::name(), net::process::id());
+        format!(
+            "{{\"name\":\"{}\",\"version\":\"{}\",\"pid\":{pid},\"generation\":{},\"reloading\":{},\
+             \"upgrading\":false,\"last_reload\":{},\
+             \"worker_processes\":[{{\"pid\":{pid},\"stage\":\"serving\"}}]}}",
+            name.word,
+            name.version,
+            self.control.number(),
+            self.opening.is_some(),
+            LastReload::to_json(self.last_reload.as_ref()),
+        )
+    }
+
     /// Answers a request at the control socket.
     fn called(&mut self, mut call: SteeringCall) {
         let number = self.control.number();
@@ -130,11 +163,14 @@ impl Single {
                 let listing = self.control.sites().map(|sites| listing(sites, &self.rosters));
                 replies::json(200, listing.unwrap_or_default())
             }
+            (b"GET" | b"HEAD", b"/status") => replies::json(200, self.status()),
             (b"POST", b"/reload") if !self.origin.is_trial => {
-                observe::begin_copies();
-                notice!("reconfiguring, by {}", String::from_utf8_lossy(&call.request.who));
-                let is_done = self.reload().is_ok() && self.opening.is_none();
-                replies::reloaded(is_done, self.control.number(), &observe::take_copies())
+                let who = String::from_utf8_lossy(&call.request.who);
+                let last = self.hang_up(&format!("reconfiguring, by {who}"));
+                replies::reloaded(&last, self.control.number())
+            }
+            (b"GET" | b"HEAD", path) if !replies::is_of_servers(path) => {
+                replies::page(&call.request)
             }
             _ => match replies::api_path(&path) {
                 Ok(rest) => {
@@ -168,12 +204,17 @@ impl Single {
                 if let Some(sites) = self.control.sites() {
                     self.rosters.apply(what, sites);
                 }
-                if let AcceptedWhat::Servers(change) = what {
+                if let AcceptedWhat::Workers(change) = what {
                     self.control.change(change);
                 }
             }
             change.answer(0);
         }
+        self.decide_changes();
+    }
+
+    /// Decides what waits, unless state files are being written.
+    fn decide_changes(&mut self) {
         if let Some(sites) = self.control.sites() {
             let writes = self.steering.next(sites, &self.rosters);
             self.store(writes);
@@ -232,6 +273,8 @@ impl Single {
         if served.is_ok() {
             self.sockets.keep(&wanted);
             self.rosters = rosters;
+            self.steering.new_files();
+            self.decide_changes();
         }
         served
     }

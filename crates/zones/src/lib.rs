@@ -33,7 +33,7 @@ pub trait ZoneState: Any + Send + Sync {
 pub enum TwoProcesses {
     /// Each process has its own; the new one begins without any.
     Private,
-    /// Both count in memory that they share.
+    /// Both have the same: they share memory, or the master tells both of every change.
     Shared,
 }
 
