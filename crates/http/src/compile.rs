@@ -309,6 +309,7 @@ impl HttpPlan {
         let mut compiler = Compiler {
             locations: Vec::new(),
             server_names: Arc::default(),
+            is_on_tcp: true,
             pool_numbers: PoolNumbers::default(),
             load,
         };
@@ -560,6 +561,8 @@ struct Compiler<'a, 'f> {
     locations: Vec<Location>,
     /// The names of the server that is being compiled.
     server_names: Arc<[ServerName]>,
+    /// Whether clients reach that server over TCP.
+    is_on_tcp: bool,
     pool_numbers: PoolNumbers,
     load: &'a mut Load<'f>,
 }
@@ -572,6 +575,7 @@ impl Compiler<'_, '_> {
         let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity, names, self.load)?;
         let http2 = scope.http2.policy();
         self.server_names = scope.server.names().into();
+        self.is_on_tcp = scope.server.listens_on_tcp();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();
         let first = self.locations.len();
@@ -614,6 +618,9 @@ impl Compiler<'_, '_> {
         let mut location = LocationBuilder::new(self.load, at, name, self.server_names.clone());
         (location.ifs, location.lines) = (ifs, lines);
         scope.install(&mut location)?;
+        if limit_except.is_none() && self.is_on_tcp {
+            location.check_access_rules();
+        }
         let location = location.finish(Locations::default(), limit_except, pool_number);
         self.locations.push(location);
         let id = LocationId(self.locations.len() as u32 - 1);

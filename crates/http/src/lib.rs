@@ -10,6 +10,7 @@ mod answer;
 mod backend;
 mod builtin;
 mod compile;
+mod control_pages;
 mod credentials;
 mod drive;
 mod exchange;
@@ -38,6 +39,7 @@ mod variables;
 mod worker;
 
 pub use compile::{BLOCKS, HttpPlan, read, variable_docs};
+pub use control_pages::{ControlPage, control_page};
 pub use features::aio::ThreadPools;
 pub use features::otel::{TraceTotals, totals as trace_totals};
 pub use features::{TABLES, control_jobs};

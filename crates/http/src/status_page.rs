@@ -59,7 +59,12 @@ fn head(x: &mut Exchange, content_type: &[u8]) {
 
 /// The value of an argument of the request, as it is written.
 pub(crate) fn argument<'x>(x: &'x Exchange, name: &[u8]) -> Option<&'x [u8]> {
-    x.request.args.split(|byte| *byte == b'&').find_map(|argument| {
+    argument_of(&x.request.args, name)
+}
+
+/// The value of one of these arguments, as it is written.
+pub(crate) fn argument_of<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    args.split(|byte| *byte == b'&').find_map(|argument| {
         let mut parts = argument.splitn(2, |byte| *byte == b'=');
         (parts.next() == Some(name)).then(|| parts.next().unwrap_or_default())
     })

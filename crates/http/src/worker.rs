@@ -166,6 +166,10 @@ impl SubsystemSite for Site {
         &self.groups
     }
 
+    fn shown(&self) -> &session::status::SubsystemStatus {
+        &self.status
+    }
+
     fn start(&self, share: SiteShare, _: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
         Worker::new(share.generation())
     }

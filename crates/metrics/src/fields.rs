@@ -76,6 +76,18 @@ impl UpDownCounter<'_> {
         self.down.add(1);
     }
 
+    /// Forgets what went up and down again, so often; the level stays. In a block that is one part
+    /// of a sum.
+    pub fn forget(self, falls: u64) {
+        self.up.add(falls.wrapping_neg());
+        self.down.add(falls.wrapping_neg());
+    }
+
+    /// How often it went down.
+    pub fn falls(self) -> u64 {
+        self.down.get()
+    }
+
     /// How often it went up.
     pub fn total(self) -> u64 {
         self.up.get()
@@ -127,6 +139,10 @@ impl BlockField for UpDown {
     fn settle(words: &[AtomicU64]) {
         words[1].store(words[0].load(Relaxed), Relaxed);
     }
+    fn reset(own: &[AtomicU64], sum: &[AtomicU64]) {
+        let (own, sum) = (Self::at(own), Self::at(sum));
+        own.forget(sum.down.get());
+    }
 }
 
 impl BlockField for Reading {
@@ -139,6 +155,7 @@ impl BlockField for Reading {
     fn settle(words: &[AtomicU64]) {
         words[0].store(0, Relaxed);
     }
+    fn reset(_: &[AtomicU64], _: &[AtomicU64]) {}
 }
 
 impl BlockField for Newest {
@@ -151,4 +168,5 @@ impl BlockField for Newest {
     fn merge(sum: &[AtomicU64], from: &[AtomicU64]) {
         sum[0].store(sum[0].load(Relaxed).max(from[0].load(Relaxed)), Relaxed);
     }
+    fn reset(_: &[AtomicU64], _: &[AtomicU64]) {}
 }

@@ -17,6 +17,8 @@ pub trait Kind: 'static {
     fn merge(sum: &[AtomicU64], from: &[AtomicU64]);
     /// Ends what is under way in a block whose worker was killed.
     fn settle(words: &[AtomicU64]);
+    /// Takes what was counted so far out of the sum, by a block that is one of its parts.
+    fn reset(own: &[AtomicU64], sum: &[AtomicU64]);
 }
 
 /// A part of a block.
@@ -33,6 +35,13 @@ pub trait BlockField {
     }
 
     fn settle(_: &[AtomicU64]) {}
+
+    /// Subtracts the sum: words wrap around, so that a part below zero makes the sum zero.
+    fn reset(own: &[AtomicU64], sum: &[AtomicU64]) {
+        for (own, sum) in own.iter().zip(sum) {
+            own.store(own.load(Relaxed).wrapping_sub(sum.load(Relaxed)), Relaxed);
+        }
+    }
 }
 
 /// The words of a field that is so many bytes behind the beginning of its block.
@@ -90,6 +99,12 @@ macro_rules! counts {
                     $({
                         let field = words_of::<$Type>(offset_of!(BlockLayout, $field));
                         <$Type as BlockField>::settle(&words[field]);
+                    })*
+                }
+                fn reset(own: &[AtomicU64], sum: &[AtomicU64]) {
+                    $({
+                        let words = words_of::<$Type>(offset_of!(BlockLayout, $field));
+                        <$Type as BlockField>::reset(&own[words.clone()], &sum[words]);
                     })*
                 }
             }

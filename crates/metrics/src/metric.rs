@@ -82,6 +82,13 @@ impl<K: Kind> Metric<K> {
         totals
     }
 
+    /// Begins all counts anew; levels stay. Only one thread of all processes may call this: its own
+    /// block is what takes the counts of the others out of the sum.
+    pub fn reset(&self) {
+        let own = self.handle.own::<K>();
+        K::reset(own, &self.totals().words);
+    }
+
     /// The blocks of all workers.
     pub fn blocks(&self) -> impl Iterator<Item = K::Block<'static>> + use<K> {
         self.parts().map(K::block)

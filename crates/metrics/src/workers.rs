@@ -134,6 +134,22 @@ impl Drop for InRequest {
     }
 }
 
+impl Workers {
+    /// Begins the count of connections anew, as [`Metric::reset`].
+    pub fn reset_connections() {
+        let totals = Self::metric().totals();
+        let (own, all) = (Self::metric().own(), totals.get());
+        own.connections().forget(all.connections().falls());
+        own.refused().add(all.refused().get().wrapping_neg());
+    }
+
+    /// Begins the count of requests anew, as [`Metric::reset`].
+    pub fn reset_requests() {
+        let totals = Self::metric().totals();
+        Self::metric().own().requests().forget(totals.get().requests().falls());
+    }
+}
+
 /// The sums of all workers' counts, as `stub_status` shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterTotals {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use net::{MailboxSender, Timer};
 
 /// The longest body of a request.
-pub const CHANGE_BODY_MAX: usize = 64 * 1024;
+pub const CHANGE_BODY_MAX: usize = 1 << 20;
 /// How long a worker waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
@@ -18,8 +18,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SteeringRequest {
     pub method: Box<[u8]>,
-    /// The path after the version of the API: `http/upstreams/app/servers/3`.
+    /// The path after the version of the API, with percent escapes:
+    /// `http/upstreams/app/servers/3`.
     pub path: Box<[u8]>,
+    pub args: Box<[u8]>,
     pub body: Box<[u8]>,
     pub content_type: Box<[u8]>,
     pub origin: Box<[u8]>,
@@ -69,8 +71,9 @@ pub async fn ask(request: SteeringRequest) -> Option<SteeringReply> {
 
 impl SteeringRequest {
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { method, path, body, content_type, origin, host, owner, who, request_id } = self;
-        let texts = [method, path, body, content_type, origin, host, owner, who, request_id];
+        let Self { method, path, args, body, content_type, origin, host, owner, who, request_id } =
+            self;
+        let texts = [method, path, args, body, content_type, origin, host, owner, who, request_id];
         let mut out = Vec::new();
         texts.into_iter().for_each(|text| write_text(&mut out, text));
         out
@@ -82,6 +85,7 @@ impl SteeringRequest {
         Some(Self {
             method: next()?,
             path: next()?,
+            args: next()?,
             body: next()?,
             content_type: next()?,
             origin: next()?,

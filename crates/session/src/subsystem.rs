@@ -17,6 +17,7 @@ use net::{Accepted, Address, ConnectionPermit, SocketOptions};
 
 use crate::generation::{Configuration, GenerationEnd, ListenerSlots, WorkerGeneration};
 use crate::passed::{PassTargets, PassedConnection};
+use crate::status::published::SubsystemStatus;
 
 /// The compiled configuration of a subsystem.
 pub trait SubsystemSite: Any + Send + Sync {
@@ -26,6 +27,8 @@ pub trait SubsystemSite: Any + Send + Sync {
     fn sockets(&self) -> Vec<(&Address, &SocketOptions)>;
     /// The groups of upstream servers.
     fn upstream_groups(&self) -> &[Arc<Group>];
+    /// What is shown of it.
+    fn shown(&self) -> &SubsystemStatus;
     /// Starts to serve it in this worker. `targets` are the sockets of all subsystems.
     fn start(&self, share: SiteShare, targets: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker>;
 }

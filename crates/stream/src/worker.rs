@@ -202,6 +202,10 @@ impl SubsystemSite for StreamSite {
         &self.groups
     }
 
+    fn shown(&self) -> &session::status::SubsystemStatus {
+        &self.status
+    }
+
     fn start(&self, share: SiteShare, targets: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
         Rc::new(StreamWorker::with_targets(share.generation(), targets))
     }

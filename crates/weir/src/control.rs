@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use net::{MailboxSender, Timer, listening};
 use observe::{Errno, LogFiles};
+use session::keyval::{KeyvalChange, KeyvalZone};
 use session::status::{Program, ProgramFacts};
 use session::{ControlJobs, JOBS_FINISH_MAX};
 use upstream::roster::GroupChange;
@@ -23,6 +24,7 @@ use crate::log::{self, emerg, notice};
 use crate::messages::Reported;
 use crate::name::name;
 use crate::ready;
+use crate::steering::{WorkerChange, apply_to_table};
 use crate::subsystems::{self, Sites};
 use crate::workers::{NextGeneration, Workers};
 
@@ -112,12 +114,31 @@ impl Control {
     }
 
     /// Makes a change in every generation that serves, the newest last.
-    pub fn change(&mut self, change: &GroupChange) {
+    pub fn change(&mut self, change: &WorkerChange) {
+        match change {
+            WorkerChange::Servers(change) => self.change_servers(change),
+            WorkerChange::Keyval(change) => self.change_table(change),
+        }
+    }
+
+    fn change_servers(&mut self, change: &GroupChange) {
         for (number, sites) in &self.sites {
             let is_newest = *number == self.number;
             let Some(group) = sites.group(change.subsystem, &change.group) else { continue };
             if group.change(&change.operation, is_newest) && is_newest {
                 self.jobs.iter_mut().for_each(|job| job.changed(group));
+            }
+        }
+    }
+
+    fn change_table(&self, change: &KeyvalChange) {
+        let mut changed: Vec<&KeyvalZone> = Vec::new();
+        for sites in self.sites.values() {
+            let Some(zone) = sites.keyval_zone(change.subsystem, &change.zone) else { continue };
+            // Most generations have the table of the one before.
+            if !changed.iter().any(|known| known.has_table_of(zone)) {
+                apply_to_table(change, sites);
+                changed.push(zone);
             }
         }
     }

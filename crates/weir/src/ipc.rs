@@ -27,7 +27,8 @@ pub enum MessageKind {
     Change,
     /// Report: the changes up to that number were made.
     Changed,
-    /// Report: a request of the API, to be answered under that number.
+    /// Report: a request of the API, to be answered under that number. As an order: a request for
+    /// a page about the program.
     Ask,
     /// The answer to a request.
     Answer,

@@ -6,11 +6,13 @@ use std::time::Duration;
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::Errno;
+use session::status::Program;
 use session::steering::{self, SteeringCall};
 
 use crate::config_origin::ConfigOrigin;
 use crate::control::Control;
-use crate::control_socket::{ControlPlace, ControlSocket, replies};
+use crate::control_socket::replies::{self, LastReload};
+use crate::control_socket::{ControlPlace, ControlSocket};
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
@@ -60,6 +62,7 @@ pub fn run(
             steering,
             service,
             ending: false,
+            last_reload: None,
         };
         single.serve(mailbox).await;
         Ok(())
@@ -84,6 +87,7 @@ struct Single {
     steering: Steering,
     service: Option<ServiceManager>,
     ending: bool,
+    last_reload: Option<LastReload>,
 }
 
 impl Single {
@@ -115,9 +119,7 @@ impl Single {
         match signal.number {
             SIGHUP if !self.origin.is_trial => {
                 log_signal(signal, "reconfiguring");
-                notice!("reconfiguring");
-                // The error has been reported; nothing has changed.
-                let _ = self.reload();
+                self.hang_up("reconfiguring");
             }
             SIGUSR1 => {
                 log_signal(signal, "reopening logs");
@@ -140,6 +142,34 @@ impl Single {
         }
     }
 
+    /// Reads the configuration again, and notes the result.
+    fn hang_up(&mut self, told: &str) -> LastReload {
+        observe::begin_copies();
+        notice!("{told}");
+        let reloaded = self.reload();
+        let is_done = reloaded.is_ok() && self.opening.is_none();
+        let last = LastReload::over(is_done, observe::take_copies());
+        if reloaded.is_err() {
+            Program::refused(last.message());
+        }
+        self.last_reload = Some(last.clone());
+        last
+    }
+
+    fn status(&self) -> String {
+        let (name, pid) = (crate::name::name(), net::process::id());
+        format!(
+            "{{\"name\":\"{}\",\"version\":\"{}\",\"pid\":{pid},\"generation\":{},\"reloading\":{},\
+             \"upgrading\":false,\"last_reload\":{},\
+             \"worker_processes\":[{{\"pid\":{pid},\"stage\":\"serving\"}}]}}",
+            name.word,
+            name.version,
+            self.control.number(),
+            self.opening.is_some(),
+            LastReload::to_json(self.last_reload.as_ref()),
+        )
+    }
+
     /// Answers a request at the control socket.
     fn called(&mut self, mut call: SteeringCall) {
         let number = self.control.number();
@@ -150,11 +180,14 @@ impl Single {
                 let listing = self.control.sites().map(|sites| listing(sites, &self.rosters));
                 replies::json(200, listing.unwrap_or_default())
             }
+            (b"GET" | b"HEAD", b"/status") => replies::json(200, self.status()),
             (b"POST", b"/reload") if !self.origin.is_trial => {
-                observe::begin_copies();
-                notice!("reconfiguring, by {}", String::from_utf8_lossy(&call.request.who));
-                let is_done = self.reload().is_ok() && self.opening.is_none();
-                replies::reloaded(is_done, self.control.number(), &observe::take_copies())
+                let who = String::from_utf8_lossy(&call.request.who);
+                let last = self.hang_up(&format!("reconfiguring, by {who}"));
+                replies::reloaded(&last, self.control.number())
+            }
+            (b"GET" | b"HEAD", path) if !replies::is_of_servers(path) => {
+                replies::page(&call.request)
             }
             _ => match replies::api_path(&path) {
                 Ok(rest) => {
@@ -188,12 +221,17 @@ impl Single {
                 if let Some(sites) = self.control.sites() {
                     self.rosters.apply(what, sites);
                 }
-                if let AcceptedWhat::Servers(change) = what {
+                if let AcceptedWhat::Workers(change) = what {
                     self.control.change(change);
                 }
             }
             change.answer(0);
         }
+        self.decide_changes();
+    }
+
+    /// Decides what waits, unless state files are being written.
+    fn decide_changes(&mut self) {
         if let Some(sites) = self.control.sites() {
             let writes = self.steering.next(sites, &self.rosters);
             self.store(writes);
@@ -276,6 +314,8 @@ impl Single {
         if served.is_ok() {
             self.sockets.keep(&wanted);
             self.rosters = rosters;
+            self.steering.new_files();
+            self.decide_changes();
         }
         served
     }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Subsystem};
 use net::{Address, SocketOptions};
+use session::keyval::KeyvalZone;
 use session::limits::LimitSharing;
+use session::status::SubsystemStatus;
 use session::{ControlJob, ControlJobs, SubsystemSite};
 use upstream::Group;
 use zones::Zones;
@@ -76,6 +78,24 @@ impl Sites {
     pub fn group(&self, subsystem: Subsystem, name: &[u8]) -> Option<&Arc<Group>> {
         self.groups()
             .find(|group| group.subsystem() == subsystem && group.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The tables that can be changed at run time.
+    pub fn keyval_zones(&self) -> impl Iterator<Item = &Arc<KeyvalZone>> {
+        self.each().into_iter().flat_map(|site| &site.shown().keyvals)
+    }
+
+    /// What is shown of a subsystem.
+    pub fn shown(&self, subsystem: Subsystem) -> &SubsystemStatus {
+        match subsystem {
+            Subsystem::Stream => self.stream.shown(),
+            Subsystem::Main | Subsystem::Http => self.http.shown(),
+        }
+    }
+
+    /// The table of that name.
+    pub fn keyval_zone(&self, subsystem: Subsystem, name: &[u8]) -> Option<&Arc<KeyvalZone>> {
+        self.keyval_zones().find(|zone| zone.subsystem == subsystem && *zone.name == *name)
     }
 
     /// Refuses an address that two of them have.

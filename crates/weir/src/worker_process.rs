@@ -12,12 +12,12 @@ use net::channel::{self, Channel};
 use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::{Errno, tell};
-use session::steering::{self, SteeringCall, SteeringReply};
-use upstream::roster::GroupChange;
+use session::steering::{self, SteeringCall, SteeringReply, SteeringRequest};
 use zones::Zones;
 
 use crate::config_snapshot::ConfigSnapshot;
 use crate::control::Control;
+use crate::control_socket::replies;
 use crate::event::{Event, from_signals, later, log_signal};
 use crate::ipc::{Message, MessageKind};
 use crate::load::{self, LoadedConfig};
@@ -26,7 +26,7 @@ use crate::messages::Reported;
 use crate::name::name;
 use crate::ready;
 use crate::shared_limits::SharedLimits;
-use crate::steering::catch_up;
+use crate::steering::{WorkerChange, catch_up};
 
 /// The exit code of an error that starting again would repeat.
 const FATAL: u8 = 2;
@@ -173,7 +173,7 @@ fn unpack(message: Message, before: &Zones) -> Result<Unpacked, Reported> {
     let slots = snapshot.slots.iter();
     let slots = slots.flat_map(|entry| std::iter::repeat_n(entry.slot, entry.sockets as usize));
     let sockets = slots.zip(descriptors).collect();
-    let changes = snapshot.changes.iter().filter_map(|bytes| GroupChange::from_bytes(bytes));
+    let changes = snapshot.changes.iter().filter_map(|bytes| WorkerChange::from_bytes(bytes));
     catch_up(&changes.collect::<Vec<_>>(), &loaded.sites);
     Ok(Unpacked { snapshot, loaded, sockets })
 }
@@ -245,10 +245,8 @@ impl WorkerProcess {
             MessageKind::Terminate => self.stop(),
             MessageKind::Change => self.change(&message),
             MessageKind::Answer => self.answered(&message),
-            MessageKind::Serving
-            | MessageKind::Refused
-            | MessageKind::Changed
-            | MessageKind::Ask => {}
+            MessageKind::Ask => self.show(&message),
+            MessageKind::Serving | MessageKind::Refused | MessageKind::Changed => {}
         }
     }
 
@@ -262,7 +260,7 @@ impl WorkerProcess {
     }
 
     fn change(&mut self, message: &Message) {
-        match GroupChange::from_bytes(&message.bytes) {
+        match WorkerChange::from_bytes(&message.bytes) {
             Some(change) => self.control.change(&change),
             None => alert!("a change from the master process cannot be read"),
         }
@@ -278,6 +276,15 @@ impl WorkerProcess {
             let bytes = call.request.to_bytes();
             let ask = Message { bytes, ..Message::new(MessageKind::Ask, self.last_asked) };
             self.outbox.send(ask);
+        }
+    }
+
+    /// Answers a request for a page about the program, which the master received.
+    fn show(&self, message: &Message) {
+        if let Some(request) = SteeringRequest::from_bytes(&message.bytes) {
+            let bytes = replies::page(&request).to_bytes();
+            let answer = Message::new(MessageKind::Answer, message.number);
+            self.outbox.send(Message { bytes, ..answer });
         }
     }
 

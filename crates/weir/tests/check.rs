@@ -255,3 +255,21 @@ fn a_missing_file_is_reported() {
     assert!(said(&help).starts_with("Usage: weir check "));
     assert_eq!(help.status.code(), Some(0));
 }
+
+#[test]
+fn an_api_that_writes_needs_access_rules_unless_it_is_on_a_unix_socket() {
+    let says = |listen: &str, lines: &str| {
+        let server = format!("server {{ listen {listen}; location /api {{ api {lines} }} }}");
+        of(&server).1.contains("\"api write=on\" without access rules: whoever reaches this server")
+    };
+    assert!(says("127.0.0.1:1", "write=on;"));
+    for (listen, lines) in [
+        ("127.0.0.1:1", "write=off;"),
+        ("127.0.0.1:1", "write=on; allow 127.0.0.1; deny all;"),
+        ("127.0.0.1:1", "write=on; auth_basic api; auth_basic_user_file users;"),
+        ("127.0.0.1:1", "write=on; limit_except GET { deny all; }"),
+        ("unix:api.sock", "write=on;"),
+    ] {
+        assert!(!says(listen, lines), "{listen} {lines}");
+    }
+}

@@ -273,3 +273,76 @@ fn weir_ctl_reload_tells_the_result() {
     assert!(stdout(&failed).contains("unknown directive \"proxy_pas\""), "{}", stdout(&failed));
     assert_eq!(server.get("/"), "one");
 }
+
+#[test]
+fn the_control_socket_has_the_pages_of_the_status() {
+    for globals in ["", "master_process off;"] {
+        let one = backend("one");
+        let server = proxy(globals, &format!("server {one};"));
+        let get = |path: &str| request(&server, "GET", path, "");
+        let page = |path: &str| {
+            let (status, page) = get(path);
+            assert_eq!(status, 200, "{path}: {page}");
+            page
+        };
+        assert!(page("/stub_status").starts_with("{\"active\":"));
+        assert_eq!(server.get("/"), "one");
+        let peers = page("/9/http/upstreams/app");
+        assert!(peers.contains("\"requests\":1,"), "it counts from the first page on: {peers}");
+        assert_eq!(page("/9/http/upstreams/?fields="), "[\"app\"]");
+        assert!(page("/metrics").contains("\nnginx_http_requests_total 1\n"));
+        assert!(whole(&server, "GET", "/metrics", "", "").1.contains("Content-Type: text/plain;"));
+        assert!(page("/tree/http/upstreams/app").contains("\"peers\":{\"127.0.0.1:"));
+        for path in ["/none", "/10/http", "/tree/none", "/9/http/upstreams/none"] {
+            let (status, refused) = get(path);
+            assert_eq!((status, refused.contains("\"code\":\"")), (404, true), "{path}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn the_status_tells_the_last_reload() {
+    for globals in ["", "master_process off;"] {
+        let one = backend("one");
+        let server = proxy(globals, &format!("server {one};"));
+        let status = || request(&server, "GET", "/status", "").1;
+        assert!(status().contains("\"last_reload\":null"), "{}", status());
+        let text = server.folder.read("nginx.conf");
+        server.folder.write("nginx.conf", text.replace("proxy_pass", "proxy_pas"));
+        server.signal("HUP");
+        let failed = "\"last_reload\":{\"success\":false,\"time\":\"";
+        let told = eventually("a result", || Some(status()).filter(|told| told.contains(failed)));
+        assert!(told.contains("\"message\":\"[emerg] unknown directive"), "{told}");
+        server.folder.write("nginx.conf", text);
+        assert_eq!(request(&server, "POST", "/reload", "").0, 200);
+        assert!(status().contains("\"last_reload\":{\"success\":true,"), "{}", status());
+    }
+}
+
+#[test]
+fn counters_begin_anew() {
+    for globals in ["worker_processes 2;", "master_process off;"] {
+        let one = backend("one");
+        let server = proxy(globals, &format!("server {one};"));
+        let (group, requests) = ("/9/http/upstreams/app", "/9/http/requests");
+        let page = |path: &str| request(&server, "GET", path, "").1;
+        page(group);
+        (0..3).for_each(|_| assert_eq!(server.get("/"), "one"));
+        assert!(page(group).contains("\"requests\":3,"), "{}", page(group));
+        assert_eq!(request(&server, "DELETE", group, ""), (204, String::new()));
+        let peers = page(group);
+        assert!(peers.contains("\"requests\":0,") && peers.contains("\"received\":0,"), "{peers}");
+        assert_eq!(request(&server, "DELETE", requests, "").0, 204);
+        assert_eq!(server.get("/"), "one");
+        let shown = eventually("the end of the request", || {
+            Some(page(requests)).filter(|shown| shown.contains("\"current\":0"))
+        });
+        assert!(shown.contains("\"total\":1,"), "{shown}");
+        assert!(page(group).contains("\"requests\":1,"), "{}", page(group));
+        server.await_log("the counters of http/upstreams/app begin anew, by user", 1);
+        for path in ["http/upstreams/none", "http/server_zones/none", "slabs/none", "ssl"] {
+            let (status, refused) = request(&server, "DELETE", &format!("/9/{path}"), "");
+            assert_eq!((status, refused.contains("\"code\":\"")), (404, true), "{path}: {refused}");
+        }
+    }
+}

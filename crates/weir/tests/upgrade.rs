@@ -123,3 +123,61 @@ fn a_second_change_is_ignored_while_both_run() {
     background.await_log(&format!("{new}#{new}: signal 12 (SIGUSR2) received from"));
     assert_eq!(background.0.pid("nginx.pid"), Some(new));
 }
+
+/// Sends a request to the control socket; the status of the reply, 0 without one, and its text.
+fn control(background: &Background, method: &str, path: &str, json: &str) -> (u16, String) {
+    let Ok(mut stream) = UnixStream::connect(background.0.join("ctl")) else {
+        return (0, String::new());
+    };
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = json.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{json}"
+    );
+    let mut reply = String::new();
+    // A master that ends closes the connection.
+    let sent = stream.write_all(request.as_bytes());
+    let _ = sent.and_then(|()| stream.read_to_string(&mut reply));
+    (reply.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0), reply)
+}
+
+#[test]
+fn an_upgrade_that_is_taken_back_keeps_the_changes_of_the_new_master() {
+    const SERVERS: &str = "/9/http/upstreams/app/servers";
+    let background = Background(Folder::new());
+    let globals = format!("{GLOBALS} control_socket unix:DIR/ctl;");
+    let http = "keyval_zone zone=z:32k state=z.json;
+        keyval $request_method $found zone=z;
+        upstream app { state app.conf; }
+        server { listen unix:DIR/a.sock; return 200 [$found]; }";
+    let folder = background.0.to_string_lossy().into_owned();
+    background.0.configure("", &globals.replace("DIR", &folder), http);
+    let text = background.0.read("nginx.conf").replace("daemon off;\n", "");
+    background.0.write("nginx.conf", &text);
+    assert!(background.0.run(&["-c", "nginx.conf"]).status.success());
+    let changes = |method: &str, path: &str, json: &str, status: u16| {
+        eventually("a reply", || {
+            let (given, reply) = control(&background, method, path, json);
+            // Between the two masters there is none, or 503.
+            (given != 0 && given != 503).then(|| assert_eq!(given, status, "{reply}"))
+        });
+    };
+    changes("POST", "/9/http/keyvals/z", r#"{"GET":"old"}"#, 201);
+    changes("POST", SERVERS, r#"{"server":"10.0.0.1:1"}"#, 201);
+    let (_, new) = background.upgrade();
+    eventually("the new master's socket", || {
+        control(&background, "GET", "/status", "")
+            .1
+            .contains(&format!("\"pid\":{new},"))
+            .then_some(())
+    });
+    changes("PATCH", "/9/http/keyvals/z", r#"{"GET":"new"}"#, 204);
+    changes("POST", SERVERS, r#"{"server":"10.0.0.2:1"}"#, 201);
+    kill(new, "TERM");
+    eventually("the old master", || background.0.pid(OLD).is_none().then_some(()));
+    eventually("the new value", || (background.get() == "[new]").then_some(()));
+    changes("PATCH", &format!("{SERVERS}/1"), r#"{"weight":2}"#, 200);
+    let kept = background.0.read("app.conf");
+    assert_eq!(kept, "server 10.0.0.1:1;\nserver 10.0.0.2:1 weight=2;\n");
+}

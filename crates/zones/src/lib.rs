@@ -35,7 +35,7 @@ pub enum TwoProcesses {
     Private,
     /// Each process has its own; the new one reads the same files.
     Reread,
-    /// Both count in memory that they share.
+    /// Both have the same: they share memory, or the master tells both of every change.
     Shared,
 }
 

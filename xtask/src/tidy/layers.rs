@@ -95,7 +95,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["health"],
             &["gateway"],
             &["features"],
-            &["compile"],
+            &["compile", "control_pages"],
             &["accept"],
             &["fuzz", "worker"],
         ],

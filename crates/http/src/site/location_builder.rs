@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use conf::{FeatureName, InstallTarget, Load, Registry, Span};
+use conf::{Directive, FeatureName, InstallTarget, Load, Registry, Span};
 use session::{Hook, WorkerSlot, WorkerSlotKinds};
 
 use super::policy::Policy;
@@ -28,6 +28,8 @@ pub struct LocationBuilder<'a, 'f> {
     pub(crate) core: Policy,
     /// Values that a feature leaves for a later one of the feature list, by type.
     pub(crate) handed_on: Registry,
+    /// A line that lets every client change something, unless there are access rules.
+    needs_access_rules: Option<Directive>,
     /// The feature that is being installed.
     feature: FeatureName,
     postread: Vec<Hook<Handler>>,
@@ -59,6 +61,7 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
             lines: Vec::new(),
             core: Policy::default(),
             handed_on: Registry::default(),
+            needs_access_rules: None,
             feature: FeatureName::default(),
             postread: Vec::new(),
             rewrite: Vec::new(),
@@ -165,6 +168,23 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
     /// Declares state that every worker has in each generation: `x.generation.worker.of::<T>()`.
     pub fn worker_slot<T: WorkerSlot<Generation>>(&mut self) {
         self.load.own.of::<WorkerSlotKinds<Generation>>().declare::<T>();
+    }
+
+    /// Says that a line lets every client change something, unless there are access rules.
+    pub fn needs_access_rules(&mut self, line: Directive) {
+        self.needs_access_rules = Some(line);
+    }
+
+    /// Warns of a line that clients over TCP can use without access rules.
+    pub(crate) fn check_access_rules(&mut self) {
+        let Some(line) = self.needs_access_rules.take().filter(|_| self.access.is_empty()) else {
+            return;
+        };
+        let who = "whoever reaches this server over TCP can change what it does";
+        let words = line.args.iter().map(|word| format!(" {word}")).collect::<String>();
+        let warning = format!("\"{}{words}\" without access rules: {who}", line.name);
+        let help = "add \"allow\" and \"deny\", or \"auth_basic\", or listen on a Unix socket only";
+        self.load.warn(line.error(warning).help(help));
     }
 
     pub(crate) fn finish(

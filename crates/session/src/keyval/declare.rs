@@ -78,13 +78,15 @@ pub fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let table = line.kept_table(from, load)?;
     let subsystem = load.subsystem;
     let zone = Zones::of(load).open::<KeyvalZone>(line.name, |old| {
-        let mut zone = match old {
-            Some(old) if old.kind != line.kind => return Err(line.changed_type(&old, from)),
+        let state = line.state.as_ref().map(|(path, _)| Arc::from(path.as_path()));
+        let mut zone = match &old {
+            Some(old) if old.kind != line.kind => return Err(line.changed_type(old, from)),
             Some(old) => old.renewed(),
             None => KeyvalZone::new(subsystem, line.name, table),
         };
+        zone.has_new_file = old.is_some_and(|old| old.state != state);
         zone.timeout_ms = line.timeout_ms;
-        zone.state = line.state.as_ref().map(|(path, _)| Arc::from(path.as_path()));
+        zone.state = state;
         Ok(Arc::new(zone))
     })?;
     load.own.of::<StatusBook>().add_keyval(&zone);

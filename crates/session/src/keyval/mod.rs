@@ -41,4 +41,4 @@ pub use refusal::KeyvalRefusal;
 pub use request::{KEYVAL_BODY_MAX, KeyvalRequest, RequestedPair};
 pub use state::{KeyvalNow, KeyvalStateError, read_state};
 pub use table::KeyvalTable;
-pub use zone::{KeyvalZone, KeyvalZones};
+pub use zone::KeyvalZone;

@@ -3,9 +3,10 @@
 use wire::json::{self, JsonLimits, JsonMember, JsonObject, JsonValue};
 
 use super::refusal::KeyvalRefusal;
+use crate::steering::CHANGE_BODY_MAX;
 
 /// The longest body of a request.
-pub const KEYVAL_BODY_MAX: usize = 1 << 20;
+pub const KEYVAL_BODY_MAX: usize = CHANGE_BODY_MAX;
 
 /// Bodies are objects of texts or of objects.
 const LIMITS: JsonLimits =

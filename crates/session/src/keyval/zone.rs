@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use conf::Subsystem;
-use zones::{TwoProcesses, ZoneState, Zones};
+use zones::{TwoProcesses, ZoneState};
 
 use super::change::{KeyvalChange, KeyvalOperation};
 use super::key::KeyvalType;
@@ -22,6 +22,10 @@ pub struct KeyvalZone {
     pub timeout_ms: Option<u64>,
     /// The file that keeps the content. The master writes it.
     pub state: Option<Arc<Path>>,
+    /// Whether the configuration before had it already, so that its file was only checked.
+    is_renewed: bool,
+    /// Whether the configuration before named another file.
+    pub(super) has_new_file: bool,
     shared: Arc<KeyvalShared>,
 }
 
@@ -37,7 +41,7 @@ struct KeyvalShared {
 
 impl ZoneState for KeyvalZone {
     const DIRECTIVES: &'static [&'static str] = &["keyval_zone"];
-    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
+    const TWO_PROCESSES: TwoProcesses = TwoProcesses::Shared;
 }
 
 impl KeyvalZone {
@@ -45,19 +49,44 @@ impl KeyvalZone {
         let kind = table.kind;
         let (version, replaced) = (AtomicU64::new(0), Mutex::default());
         let shared = Arc::new(KeyvalShared { version, table: Mutex::new(table), replaced });
-        Self { subsystem, name: name.into(), kind, timeout_ms: None, state: None, shared }
+        Self {
+            subsystem,
+            name: name.into(),
+            kind,
+            timeout_ms: None,
+            state: None,
+            is_renewed: false,
+            has_new_file: false,
+            shared,
+        }
     }
 
     /// The same zone in the next configuration.
     pub(super) fn renewed(&self) -> Self {
         let (name, shared) = (self.name.clone(), self.shared.clone());
         let Self { subsystem, kind, .. } = *self;
-        Self { subsystem, name, kind, timeout_ms: None, state: None, shared }
+        let (timeout_ms, state, is_renewed) = (None, None, true);
+        Self { subsystem, name, kind, timeout_ms, state, is_renewed, has_new_file: false, shared }
     }
 
     /// The table as it is now.
     pub fn table(&self) -> KeyvalTable {
         lock(&self.shared.table).clone()
+    }
+
+    /// Whether another zone, of another configuration, has the same table.
+    pub fn has_table_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Whether a process that reads the configuration would have another content.
+    pub fn differs_from_configuration(&self) -> bool {
+        self.is_renewed || self.version() > 0
+    }
+
+    /// Whether the file, as it was when the configuration was read, may lack some of the content.
+    pub fn may_differ_from_file(&self) -> bool {
+        self.has_new_file || self.version() > 0
     }
 
     /// A number that is different after a change.
@@ -110,39 +139,4 @@ impl KeyvalZone {
 /// A panic leaves the data as it was: it changes only after the last step that can fail.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// All zones of a configuration, in the order of subsystems and names.
-#[derive(Clone, Default)]
-pub struct KeyvalZones(Vec<Arc<KeyvalZone>>);
-
-impl KeyvalZones {
-    pub fn of(zones: &Zones) -> Self {
-        Self(zones.all())
-    }
-
-    /// The zones of a subsystem.
-    pub fn within(&self, subsystem: Subsystem) -> impl Iterator<Item = &Arc<KeyvalZone>> {
-        self.0.iter().filter(move |zone| zone.subsystem == subsystem)
-    }
-
-    pub fn find(
-        &self,
-        subsystem: Subsystem,
-        name: &[u8],
-    ) -> Result<&Arc<KeyvalZone>, KeyvalRefusal> {
-        let found = self.within(subsystem).find(|zone| *zone.name == *name);
-        found.ok_or_else(|| KeyvalRefusal::no_zone(name))
-    }
-
-    /// Makes a change that was decided elsewhere: the one way in which a zone changes there.
-    pub fn apply(&self, change: &KeyvalChange, now_ms: u64) -> Result<(), KeyvalRefusal> {
-        let KeyvalChange { subsystem, zone, operation } = change;
-        self.find(*subsystem, zone)?.apply(operation, now_ms)
-    }
-
-    /// The changes that give a process which has read the configuration the same content.
-    pub fn snapshots(&self, now_ms: u64) -> Vec<KeyvalChange> {
-        self.0.iter().map(|zone| zone.snapshot(now_ms)).collect()
-    }
 }

@@ -81,6 +81,16 @@ impl KeyedZones {
         all
     }
 
+    /// Begins all counts anew, also those of values that only other processes know.
+    pub(super) fn reset(&self) {
+        let Self { subsystem, level, name, rest, .. } = self;
+        rest.reset();
+        let prefix = metric_name(*subsystem, *level, name, Some(b""));
+        for value in Metric::<ZoneCounts>::names_with(&prefix) {
+            Metric::<ZoneCounts>::named(&value).reset();
+        }
+    }
+
     /// The zone of a value; a new one if there is room.
     fn of(&self, value: &[u8]) -> Option<Metric<ZoneCounts>> {
         let mut values = self.lock();

@@ -26,5 +26,5 @@ pub use line::{CountedIn, StatusZone};
 pub use names::ZoneLevel;
 pub use program::{Program, ProgramCounters, ProgramFacts};
 pub use published::{
-    ShownCertificate, ShownLimit, ShownZone, StatusBook, SubsystemStatus, published,
+    ShownCertificate, ShownLimit, ShownZone, StatusBook, SubsystemStatus, count_always, published,
 };

@@ -70,6 +70,13 @@ impl Program {
         own.loaded_ms().set(now_ms);
     }
 
+    /// Begins the count of lost processes anew, as [`Metric::reset`].
+    pub fn reset_lost_processes() {
+        let totals = Self::metric().totals();
+        let lost = totals.get().lost_processes().get();
+        Self::metric().own().lost_processes().add(lost.wrapping_neg());
+    }
+
     /// A configuration was refused: why.
     pub fn refused(why: &str) {
         let own = Self::metric().own();

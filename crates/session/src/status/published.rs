@@ -1,5 +1,7 @@
 //! What each subsystem shows of itself: the zones and groups of its newest configuration.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::upstream::Group;
@@ -136,6 +138,14 @@ impl StatusBook {
 }
 
 impl ShownZone {
+    /// Begins all that it counts anew, as [`Metric::reset`].
+    pub fn reset(&self) {
+        match &self.zones {
+            ZonesOfName::One(metric) => metric.reset(),
+            ZonesOfName::ByKey(zones) => zones.reset(),
+        }
+    }
+
     /// The zones by name: a zone with a key is several.
     pub fn all(&self) -> Vec<(Box<[u8]>, Metric<ZoneCounts>)> {
         match &self.zones {
@@ -165,5 +175,16 @@ pub(super) fn publish(subsystem: Subsystem, status: &Arc<SubsystemStatus>) {
     let mut all = PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|(known, _)| *known != subsystem);
     all.push((subsystem, status.clone()));
-    metrics::want(all.iter().any(|(_, status)| status.is_shown));
+    let is_shown = all.iter().any(|(_, status)| status.is_shown);
+    metrics::want(is_shown || COUNTS_ALWAYS.load(Relaxed));
+}
+
+/// Whether this process counts whatever its configuration shows.
+static COUNTS_ALWAYS: AtomicBool = AtomicBool::new(false);
+
+/// Counts from now on, even if no page of the configuration shows it: somebody looks in another
+/// way.
+pub fn count_always() {
+    COUNTS_ALWAYS.store(true, Relaxed);
+    metrics::want(true);
 }

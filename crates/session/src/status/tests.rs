@@ -54,3 +54,39 @@ fn workers_count_apart_and_are_added_up() {
     assert_eq!(zone.totals().get().sent().get(), 6000);
     assert!(zone.blocks().count() <= 5);
 }
+
+#[test]
+fn counts_begin_anew_and_levels_stay() {
+    let name = b"test\0begin anew";
+    let zone = Metric::<ZoneCounts>::named(name);
+    let count = || {
+        let own = Metric::<ZoneCounts>::named(name).own();
+        (0..3).for_each(|_| own.sessions().rise());
+        own.sessions().fall();
+        let time_ns = 1_000_000;
+        own.end(SessionEnd { status: 200, received: 10, sent: 100, time_ns, unix_ms: 5 });
+    };
+    std::thread::scope(|scope| {
+        // It goes on to count after the reset, in the same block.
+        let (counted, is_counted) = std::sync::mpsc::channel();
+        let (reset, is_reset) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            count();
+            counted.send(()).unwrap();
+            is_reset.recv().unwrap();
+            count();
+        });
+        is_counted.recv().unwrap();
+        zone.reset();
+        let totals = zone.totals();
+        let all = totals.get();
+        assert_eq!((all.sessions().total(), all.sessions().now()), (2, 2), "those under way");
+        assert_eq!((all.sent().get(), all.statuses().iter().count()), (0, 0));
+        assert_eq!((all.time().count(), all.time().sum_ns(), all.last_ms().get()), (0, 0, 5));
+        reset.send(()).unwrap();
+    });
+    let totals = zone.totals();
+    let all = totals.get();
+    assert_eq!((all.sessions().total(), all.sessions().now(), all.sent().get()), (5, 4, 100));
+    assert_eq!(all.statuses().iter().collect::<Vec<_>>(), [(200, 1)]);
+}

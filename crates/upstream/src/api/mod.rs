@@ -11,5 +11,5 @@ mod rules;
 mod tests;
 
 pub use patch::{SpecPatch, StatusPatch};
-pub use request::{ServersAnswer, ServersPath};
+pub use request::{ServersAnswer, ServersPath, percent_decoded};
 pub use rules::{GroupRules, SpecRefusal};

@@ -43,7 +43,8 @@ impl ServersPath {
     }
 }
 
-fn percent_decoded(text: &[u8]) -> Box<[u8]> {
+/// The text without its percent escapes.
+pub fn percent_decoded(text: &[u8]) -> Box<[u8]> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {

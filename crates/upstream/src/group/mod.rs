@@ -220,6 +220,11 @@ impl Group {
         &self.name.name
     }
 
+    /// The name under which it counts. Those of its servers begin with it.
+    pub fn metric_name(&self) -> Vec<u8> {
+        self.name.metric_name()
+    }
+
     /// What it has done as a whole.
     pub fn counters(&self) -> &Metric<GroupCounts> {
         self.counters.get_or_init(|| Metric::named(&self.name.metric_name()))

@@ -39,6 +39,10 @@ impl SubsystemSite for ToySite {
         &[]
     }
 
+    fn shown(&self) -> &session::status::SubsystemStatus {
+        Box::leak(Box::default())
+    }
+
     fn start(&self, _: SiteShare, _: Weak<dyn PassTargets>) -> Rc<dyn SubsystemWorker> {
         let (name, calls) = (self.name, self.calls.clone());
         Rc::new(ToySubsystem { name, calls, accepted: RefCell::default() })

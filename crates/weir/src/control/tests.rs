@@ -3,9 +3,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::MemoryFiles;
+use conf::{MemoryFiles, Subsystem};
 use net::Mailbox;
 use session::ControlJob;
+use session::keyval::{KeyvalOperation, KeyvalPair};
 
 use zones::TwoProcesses;
 
@@ -96,6 +97,42 @@ fn jobs_adopt_each_configuration_before_the_workers_and_leave_and_finish_once() 
     let expected = "start, first adopts, second adopts, reload, first adopts, second adopts, quit, \
                     first leaves, second leaves, first finishes";
     assert_eq!(calls.borrow().join(", "), expected);
+}
+
+/// A table of another size begins anew, and the generation before keeps its own.
+#[test]
+fn a_change_of_a_table_is_made_in_every_generation() {
+    let of_size = |size: &str, before: &Zones| {
+        let zone = format!("http {{ keyval_zone zone=z:{size}; keyval $uri $found zone=z; }}");
+        let main = "worker_processes 1; error_log stderr emerg; events {}";
+        loaded_from(before, &format!("{main} {zone}"))
+    };
+    net::run(async {
+        let (sender, mut events) = net::mailbox();
+        let first = of_size("32k", &Zones::default());
+        let jobs = toy_jobs(&Calls::default());
+        let started = Control::with_jobs(jobs, 1, first, &[], Vec::new(), &sender);
+        let mut control = started.unwrap();
+        for (number, size) in [(2, "32k"), (3, "64k")] {
+            let next = of_size(size, control.zones());
+            control.serve(number, next, &[], Vec::new()).unwrap();
+        }
+        let pair = KeyvalPair { key: (*b"a").into(), value: (*b"1").into(), deadline_ms: None };
+        control.change(&WorkerChange::Keyval(KeyvalChange {
+            subsystem: Subsystem::Http,
+            zone: (*b"z").into(),
+            operation: KeyvalOperation::Put(vec![pair]),
+        }));
+        for (number, sites) in &control.sites {
+            let table = sites.keyval_zone(Subsystem::Http, b"z").unwrap().table();
+            let value = table.get(b"a", 0).map(|entry| entry.value.clone());
+            assert_eq!(value.as_deref(), Some(&b"1"[..]), "in generation {number}");
+        }
+        assert_eq!(control.sites.len(), 3);
+        control.leave();
+        wait_for(&mut events, |event| matches!(event, Event::WorkerLeft)).await;
+    })
+    .unwrap();
 }
 
 /// docs/reload.md has a row for each kind of state, with its rule for two processes.

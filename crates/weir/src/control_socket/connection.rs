@@ -141,6 +141,7 @@ impl ControlConnection {
         let request = SteeringRequest {
             method: head.method_text.of(input).into(),
             path: head.path.of(input).into(),
+            args: head.args.map_or(Box::default(), |args| args.of(input).into()),
             body: input[length..length + body].into(),
             content_type: field(b"content-type"),
             origin: field(b"origin"),
@@ -189,8 +190,10 @@ fn head(reply: &SteeringReply, keep_alive: bool) -> String {
     let line = wire::status_text(*status).map_or(status.to_string(), str::to_owned);
     let mut head = format!("HTTP/1.1 {line}\r\nConnection: {connection}\r\n");
     if *status != 204 {
-        let _ =
-            write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", json.len());
+        let _ = write!(head, "Content-Length: {}\r\n", json.len());
+        if !fields.iter().any(|field| field.starts_with("Content-Type: ")) {
+            head.push_str("Content-Type: application/json\r\n");
+        }
     }
     head.push_str("Cache-Control: no-store\r\n");
     fields.iter().for_each(|field| head.extend([field, "\r\n"]));

@@ -1,12 +1,13 @@
 //! The arguments of `weir ctl`.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use zones::Zones;
 
+use super::group::GroupArgument;
+use super::keyval_command::KeyvalCommand;
 use crate::command_line::CommandLine;
 use crate::config_origin::ConfigOrigin;
 use crate::load;
@@ -27,20 +28,25 @@ pub(super) enum CtlCommand {
     Ready,
     Reload,
     Upstreams(Option<GroupArgument>),
+    Keyval(KeyvalCommand),
     Set { group: GroupArgument, server: String, parameters: Map<String, Value> },
     Add { group: GroupArgument, parameters: Map<String, Value> },
     Remove { group: GroupArgument, server: String },
 }
 
-/// A group: `NAME`, or `stream/NAME`.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct GroupArgument {
-    is_stream: bool,
-    pub(super) name: String,
-}
-
-const COMMANDS: [&str; 10] =
-    ["status", "ready", "reload", "upstreams", "drain", "down", "up", "set", "add", "remove"];
+const COMMANDS: [&str; 11] = [
+    "status",
+    "ready",
+    "reload",
+    "upstreams",
+    "drain",
+    "down",
+    "up",
+    "set",
+    "add",
+    "remove",
+    "keyval",
+];
 
 impl CtlArguments {
     pub(super) fn parse(arguments: &[OsString]) -> Result<Self, Reported> {
@@ -125,6 +131,10 @@ impl CtlCommand {
             ["remove", name, server] => {
                 Ok(Self::Remove { group: group(name), server: server.to_owned() })
             }
+            ["keyval", ref rest @ ..] => match KeyvalCommand::parse(rest)? {
+                Some(command) => Ok(Self::Keyval(command)),
+                None => Err(wrong("wrong arguments of \"keyval\"", None)),
+            },
             [] => Err(wrong("a command is required", None)),
             [word, ..] if COMMANDS.contains(&word) => {
                 Err(wrong(&format!("wrong arguments of \"{word}\""), None))
@@ -178,51 +188,6 @@ fn parameter(name: &str, value: &str) -> Result<Value, Reported> {
             Err(told)
         }
     }
-}
-
-impl GroupArgument {
-    fn parse(word: &str) -> Self {
-        let (is_stream, name) = match word.strip_prefix("stream/") {
-            Some(name) => (true, name),
-            None => (false, word.strip_prefix("http/").unwrap_or(word)),
-        };
-        Self { is_stream, name: name.to_owned() }
-    }
-
-    pub(super) fn block(&self) -> &'static str {
-        if self.is_stream { "stream" } else { "http" }
-    }
-
-    /// Its part of the list of all groups.
-    pub(super) fn find<'v>(&self, all: &'v Value) -> Option<&'v Value> {
-        all.get(self.block())?.get(&self.name)
-    }
-
-    pub(super) fn servers(&self) -> String {
-        format!("/9/{}/upstreams/{}/servers", self.block(), percent_encoded(&self.name))
-    }
-
-    pub(super) fn server(&self, id: u64) -> String {
-        format!("{}/{id}", self.servers())
-    }
-
-    pub(super) fn unknown(&self) -> Reported {
-        complain(format_args!("ctl: there is no {self}"))
-    }
-}
-
-impl fmt::Display for GroupArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "upstream \"{}\" in {}", self.name, self.block())
-    }
-}
-
-fn percent_encoded(name: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).into(),
-        _ => format!("%{byte:02X}"),
-    };
-    name.bytes().map(encode).collect()
 }
 
 #[cfg(test)]

@@ -76,11 +76,11 @@ impl ControlReply {
         (200..300).contains(&self.status)
     }
 
-    /// What is to be known about a change that was made.
-    pub(super) fn notes(&self) -> Vec<String> {
+    /// What is to be known about a change that was made. `kept_by`: what would keep it.
+    pub(super) fn notes(&self, kept_by: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if self.head.contains("\r\nWeir-Persistence: none") {
-            notes.push("the next start undoes this change; \"state\" in the block keeps it".into());
+            notes.push(format!("the next start undoes this change; {kept_by} keeps it"));
         }
         if let Some((_, rest)) = self.head.split_once("\r\nWeir-Pending: ") {
             let count = rest.lines().next().unwrap_or_default();
@@ -99,8 +99,8 @@ mod tests {
         let reply = parse(b"HTTP/1.1 201 Created\r\nWeir-Persistence: none\r\n\r\n{\"id\":1}");
         let reply = reply.unwrap();
         assert_eq!((reply.status, reply.body["id"].as_u64()), (201, Some(1)));
-        assert_eq!(reply.notes().len(), 1);
-        assert!(parse(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().notes().is_empty());
+        assert_eq!(reply.notes("x").len(), 1);
+        assert!(parse(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().notes("x").is_empty());
         for wrong in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 2\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{"] {
             assert!(parse(wrong.as_bytes()).is_none(), "{wrong}");
         }

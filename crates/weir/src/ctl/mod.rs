@@ -2,6 +2,9 @@
 
 mod arguments;
 mod client;
+mod group;
+mod keyval;
+mod keyval_command;
 mod show;
 
 use std::ffi::OsString;
@@ -9,8 +12,9 @@ use std::ffi::OsString;
 use serde_json::{Map, Value};
 
 use crate::messages::{Reported, complain, print};
-use arguments::{CtlArguments, CtlCommand, GroupArgument};
+use arguments::{CtlArguments, CtlCommand};
 use client::{ControlClient, ControlReply};
+use group::GroupArgument;
 
 pub const HELP: &str = "Usage: weir ctl [OPTIONS] COMMAND
 
@@ -31,8 +35,15 @@ Commands:
   add GROUP ADDRESS [NAME=VALUE... | backup | down]
                              add a server
   remove GROUP SERVER        remove a server; its requests go on
+  keyval list [ZONE]         the names of all tables, or the entries of one
+  keyval get ZONE KEY        the value of a key
+  keyval set ZONE KEY VALUE [expire=TIME]
+                             add an entry, or change it
+  keyval delete ZONE KEY     remove an entry
+  keyval clear ZONE          remove all entries
 
 GROUP is the name of an upstream block of http; that of stream is stream/NAME.
+ZONE is the name of a keyval_zone, in the same way.
 SERVER is an address as \"weir ctl upstreams\" prints it, or a number there.
 
 Options:
@@ -54,6 +65,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
         CtlCommand::Status => ctl.get("/status", show::status),
         CtlCommand::Ready => ctl.get("/ready", show::ready),
         CtlCommand::Reload => ctl.reload(),
+        CtlCommand::Keyval(command) => ctl.keyval(command),
         CtlCommand::Upstreams(group) => ctl.upstreams(group.as_ref()),
         CtlCommand::Set { group, server, parameters } => ctl.set(group, server, parameters),
         CtlCommand::Add { group, parameters } => {
@@ -138,7 +150,8 @@ impl Ctl {
         }
         self.print(&reply, show::servers)?;
         if !self.json {
-            reply.notes().iter().for_each(|note| observe::tell(format_args!("weir: {note}\n")));
+            let notes = reply.notes("\"state\" in the block");
+            notes.iter().for_each(|note| observe::tell(format_args!("weir: {note}\n")));
         }
         Ok(())
     }

@@ -11,6 +11,16 @@ pub(super) fn status(reply: &Value) -> String {
     let _ = writeln!(text, "{} {}", word("name"), word("version"));
     let _ = writeln!(text, "master process {}", number(&reply["pid"]));
     let _ = writeln!(text, "generation {}", number(&reply["generation"]));
+    if let Value::Object(last) = &reply["last_reload"] {
+        let time = last["time"].as_str().unwrap_or_default();
+        let _ = match last["success"] == true {
+            true => writeln!(text, "the last reload succeeded at {time}"),
+            false => {
+                let message = last["message"].as_str().unwrap_or_default();
+                writeln!(text, "the last reload failed at {time}: {message}")
+            }
+        };
+    }
     for (flag, told) in [("reloading", "a reload is under way"), ("upgrading", "an upgrade is")] {
         if reply[flag] == true {
             let _ = writeln!(text, "{told}");

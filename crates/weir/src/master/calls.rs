@@ -3,10 +3,15 @@
 //! | path | answer |
 //! |---|---|
 //! | `GET /ready` | 200 while a worker process serves and none is to end, else 503 |
-//! | `GET /status` | the master and its worker processes |
+//! | `GET /status` | the master, its worker processes, and what became of the last reload |
 //! | `GET /upstreams` | the servers of all groups |
 //! | `POST /reload` | the result of a reload, and what it logged, once it is over |
 //! | `/9/…/upstreams/NAME/servers/…` | the servers of groups, as in NGINX Plus's API |
+//! | `/9/…/keyvals/NAME` | changes of tables |
+//! | other `GET` | a page about the program, which a worker process writes |
+
+use std::collections::HashMap;
+use std::time::Duration;
 
 use net::MailboxSender;
 use session::status::Program;
@@ -16,12 +21,19 @@ use upstream::api::SpecRefusal;
 use super::child::ChildStage;
 use super::event::MasterEvent;
 use super::{Ending, Master};
-use crate::control_socket::{ControlPlace, ControlSocket, SocketPlace, replies};
+use crate::control_socket::replies::{self, LastReload};
+use crate::control_socket::{ControlPlace, ControlSocket, SocketPlace};
+use crate::event::later;
+use crate::ipc::{Message, MessageKind};
 use crate::log::{alert, notice};
 use crate::steering;
 
 /// The most requests that wait for the end of a reload.
 const RELOAD_CALLS_MAX: usize = 64;
+/// The most requests for pages that wait for a worker process.
+const PAGES_MAX: usize = 64;
+/// How long a worker process may take for a page.
+const PAGE_MAX: Duration = Duration::from_secs(10);
 
 /// The control socket, and the requests that wait for a reload.
 #[derive(Default)]
@@ -29,8 +41,14 @@ pub(super) struct MasterCalls {
     place: ControlPlace,
     socket: Option<ControlSocket>,
     reloads: Vec<MailboxSender<SteeringReply>>,
-    /// Whether the last reload is in use; `None`: it has been answered for.
-    is_reloaded: Option<bool>,
+    /// Whether what is logged is copied for the result of a reload.
+    is_copying: bool,
+    /// Whether the reload that is under way, or was last, is in use.
+    is_reloaded: bool,
+    last_reload: Option<LastReload>,
+    /// The requests for pages that a worker process has not answered, by their numbers.
+    pages: HashMap<u64, SteeringCall>,
+    last_page: u64,
 }
 
 impl MasterCalls {
@@ -38,16 +56,17 @@ impl MasterCalls {
         Self { place, ..Self::default() }
     }
 
-    /// Called when a configuration is read.
+    /// Called when a configuration is read, or is about to be.
     pub(super) fn reload_begins(&mut self) {
-        if self.is_reloaded.replace(false).is_none() && self.reloads.is_empty() {
+        if !std::mem::replace(&mut self.is_copying, true) {
             observe::begin_copies();
         }
+        self.is_reloaded = false;
     }
 
     /// Called when a configuration has come into use.
     pub(super) fn reload_done(&mut self) {
-        self.is_reloaded = Some(true);
+        self.is_reloaded = true;
     }
 }
 
@@ -96,6 +115,7 @@ impl Master {
                 let (sites, rosters) = (&self.plan.loaded.sites, &self.plan.rosters);
                 replies::json(200, steering::listing(sites, rosters))
             }
+            (b"GET" | b"HEAD", _) if !replies::is_of_servers(&path) => return self.show(call),
             _ => match replies::api_path(&path) {
                 Ok(rest) => {
                     call.request.path = rest.into();
@@ -105,6 +125,37 @@ impl Master {
             },
         };
         call.reply.send(reply);
+    }
+
+    /// Passes a request for a page on to a worker process.
+    fn show(&mut self, call: SteeringCall) {
+        let newest = |stage| self.children.iter().rev().find(|child| child.stage == stage);
+        // One that starts answers as soon as it serves.
+        let child = newest(ChildStage::Serving).or_else(|| newest(ChildStage::Starting));
+        let Some(child) = child.filter(|_| self.calls.pages.len() < PAGES_MAX) else {
+            return call.reply.send(replies::unavailable(&call.request));
+        };
+        let calls = &mut self.calls;
+        calls.last_page += 1;
+        let (number, bytes) = (calls.last_page, call.request.to_bytes());
+        child.send(Message { bytes, ..Message::new(MessageKind::Ask, number) });
+        calls.pages.insert(number, call);
+        later(&self.events, PAGE_MAX, MasterEvent::PageOverdue(number));
+    }
+
+    /// Called when a worker process has written a page.
+    pub(super) fn shown(&mut self, message: &Message) {
+        if let Some(call) = self.calls.pages.remove(&message.number) {
+            let reply = SteeringReply::from_bytes(&message.bytes);
+            call.reply.send(reply.unwrap_or_else(|| replies::unavailable(&call.request)));
+        }
+    }
+
+    /// Called when the time for a page is over.
+    pub(super) fn page_overdue(&mut self, number: u64) {
+        if let Some(call) = self.calls.pages.remove(&number) {
+            call.reply.send(replies::unavailable(&call.request));
+        }
     }
 
     fn readiness(&self) -> SteeringReply {
@@ -125,13 +176,14 @@ impl Master {
         let name = crate::name::name();
         format!(
             "{{\"name\":\"{}\",\"version\":\"{}\",\"pid\":{},\"generation\":{},\"reloading\":{},\
-             \"upgrading\":{},\"worker_processes\":[{}]}}",
+             \"upgrading\":{},\"last_reload\":{},\"worker_processes\":[{}]}}",
             name.word,
             name.version,
             net::process::id(),
             self.number,
             self.is_reloading(),
             self.upgrade.is_running(),
+            LastReload::to_json(self.calls.last_reload.as_ref()),
             workers.collect::<Vec<_>>().join(","),
         )
     }
@@ -151,33 +203,24 @@ impl Master {
             let refused = SpecRefusal::new(403, text, "ForeignOrigin");
             return call.reply.send(steering::refusal(&refused, &call.request));
         }
-        if self.calls.reloads.is_empty() {
-            observe::begin_copies();
-        }
+        self.calls.reload_begins();
         self.calls.reloads.push(call.reply);
         notice!("reconfiguring, by {}", String::from_utf8_lossy(&call.request.who));
         self.reload();
     }
 
-    /// Once no reload is under way, counts a failed one, and answers the requests that wait.
-    pub(super) fn answer_reloads(&mut self) {
-        if self.is_reloading() && self.ending == Ending::Not {
+    /// Notes the result of a reload, and answers the requests that wait for it, once it is over.
+    pub(super) fn finish_reload(&mut self) {
+        if !self.calls.is_copying || self.is_reloading() && self.ending == Ending::Not {
             return;
         }
-        let Some(is_done) = self.calls.is_reloaded.take() else { return };
-        let log = observe::take_copies();
-        if !is_done {
-            Program::refused(failure(&log));
+        self.calls.is_copying = false;
+        let last = LastReload::over(self.calls.is_reloaded, observe::take_copies());
+        if !last.is_done {
+            Program::refused(last.message());
         }
-        let reply = replies::reloaded(is_done, self.number, &log);
+        let reply = replies::reloaded(&last, self.number);
+        self.calls.last_reload = Some(last);
         self.calls.reloads.drain(..).for_each(|to| to.send(reply.clone()));
     }
-}
-
-/// The line that says why a reload has failed.
-fn failure(log: &[String]) -> &str {
-    let is_error = |line: &&String| {
-        ["[emerg]", "[alert]", "[crit]", "[error]"].iter().any(|level| line.starts_with(level))
-    };
-    log.iter().find(is_error).or(log.last()).map_or("", String::as_str)
 }

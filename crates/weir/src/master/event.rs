@@ -22,6 +22,8 @@ pub(super) enum MasterEvent {
     Asked(SteeringCall),
     /// State files are written, or could not be.
     Stored(Vec<StoredState>),
+    /// A worker process has had the time to answer the request for a page of that number.
+    PageOverdue(u64),
     /// Worker processes have had the time to make the changes up to that number.
     ChangeOverdue(u64),
     /// This master is the main process of a service from now on.

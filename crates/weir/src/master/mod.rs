@@ -37,7 +37,7 @@ use crate::messages::Reported;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
 use crate::steering::Rosters;
-use crate::{pid_file, ready};
+use crate::{pid_file, ready, steering};
 use calls::MasterCalls;
 use child::{Child, ChildStage};
 use event::MasterEvent;
@@ -160,10 +160,11 @@ impl Master {
                 MasterEvent::Asked(call) => self.called(call),
                 MasterEvent::Stored(stored) => self.state_stored(&stored),
                 MasterEvent::ChangeOverdue(number) => self.change_overdue(number),
+                MasterEvent::PageOverdue(number) => self.page_overdue(number),
                 MasterEvent::MainProcess => self.is_main_process(),
                 MasterEvent::ShowLife => self.show_life(),
             }
-            self.answer_reloads();
+            self.finish_reload();
             self.tell_service();
             if self.ending != Ending::Not && self.children.is_empty() {
                 break;
@@ -277,7 +278,9 @@ impl Master {
         let wanted = self.plan.loaded.sites.listens();
         let entries = self.sockets.entries_in_force(&wanted);
         let copies = self.sockets.copies(&entries);
-        let message = reload::pack(&self.plan, self.number, entries, copies);
+        let mut changes = self.plan.rosters.changes();
+        changes.extend(steering::table_snapshots(&self.plan.loaded.sites, None));
+        let message = reload::pack(&self.plan, self.number, &changes, entries, copies);
         if let Some(child) = message.and_then(|message| self.spawn(&self.plan, message)) {
             self.children.push(child);
         }
@@ -372,6 +375,7 @@ impl Master {
             MessageKind::Serving => self.reload_done(number),
             MessageKind::Changed => self.change_made(pid, number),
             MessageKind::Ask => self.steer_for(pid, &message),
+            MessageKind::Answer => self.shown(&message),
             _ => {
                 observe::log(Level::Error, format_args!("worker process {pid} refused to reload"));
                 self.reload_failed(number);

@@ -27,7 +27,9 @@ use crate::log::alert;
 use crate::messages::Reported;
 use crate::settings::ProgramSettings;
 use crate::sockets::{PAUSE, Prepared, TRIES_MAX};
-use crate::{pid_file, ready};
+use crate::steering::WorkerChange;
+use crate::subsystems::Sites;
+use crate::{pid_file, ready, steering};
 
 /// How long a worker process may take to switch to a configuration before this is logged.
 const WAIT_UNTOLD_MAX: Duration = Duration::from_secs(5);
@@ -156,7 +158,8 @@ impl Master {
             return self.hand_to_new(candidate, false);
         };
         let held = self.sockets.numbers(&self.plan.loaded.sites.listens());
-        match self.pack_new(&candidate, |slot| !held.contains(&slot)) {
+        let known = Some(&self.plan.loaded.sites);
+        match self.pack_new(&candidate, known, |slot| !held.contains(&slot)) {
             Some(message) => {
                 child.send(message);
                 let pid = child.pid;
@@ -168,7 +171,7 @@ impl Master {
 
     /// Sends a configuration to a new worker process, which replaces any other.
     fn hand_to_new(&mut self, candidate: Candidate, again: bool) {
-        let message = self.pack_new(&candidate, |_| true);
+        let message = self.pack_new(&candidate, None, |_| true);
         match message.and_then(|message| self.spawn(&candidate.plan, message)) {
             Some(child) => {
                 let pid = child.pid;
@@ -179,11 +182,19 @@ impl Master {
         }
     }
 
-    fn pack_new(&self, candidate: &Candidate, is_new: impl Fn(u32) -> bool) -> Option<Message> {
+    /// Packs a configuration; `known`: the one that the worker process serves.
+    fn pack_new(
+        &self,
+        candidate: &Candidate,
+        known: Option<&Sites>,
+        is_new: impl Fn(u32) -> bool,
+    ) -> Option<Message> {
         let wanted = candidate.plan.loaded.sites.listens();
         let entries = self.sockets.entries(&wanted, is_new);
         let copies = self.sockets.copies(&entries);
-        pack(&candidate.plan, candidate.number, entries, copies)
+        let mut changes = candidate.plan.rosters.changes();
+        changes.extend(steering::table_snapshots(&candidate.plan.loaded.sites, known));
+        pack(&candidate.plan, candidate.number, &changes, entries, copies)
     }
 
     fn await_report(&mut self, pending: PendingReload) {
@@ -318,6 +329,7 @@ impl Master {
 pub(super) fn pack(
     plan: &WorkerPlan,
     number: u64,
+    changes: &[WorkerChange],
     slots: Vec<SlotEntry>,
     sockets: Vec<(u32, OwnedFd)>,
 ) -> Option<Message> {
@@ -329,7 +341,7 @@ pub(super) fn pack(
         identity: plan.loaded.settings.user.clone(),
         logs: logs.len() as u32,
         slots,
-        changes: plan.rosters.changes().iter().map(|one| one.to_bytes().into()).collect(),
+        changes: changes.iter().map(|one| one.to_bytes().into()).collect(),
     };
     let sealed = channel::sealed(&snapshot.to_bytes());
     let file = sealed.map_err(|error| alert!("memfd_create() failed{}", Errno(&error))).ok()?;

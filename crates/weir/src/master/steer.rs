@@ -10,7 +10,10 @@ use super::event::MasterEvent;
 use super::reload::{PendingReload, PendingSockets};
 use crate::event::later;
 use crate::ipc::{Message, MessageKind};
-use crate::steering::{AcceptedChange, AcceptedWhat, StateWrite, Steering, StoredState, write_all};
+use crate::steering::{
+    AcceptedChange, AcceptedWhat, StateWrite, Steering, StoredState, WorkerChange, apply_to_table,
+    write_all,
+};
 
 /// How long worker processes may take to make a change before it is answered as pending.
 const CHANGE_MAX: Duration = Duration::from_secs(5);
@@ -33,7 +36,7 @@ struct UnmadeChanges {
 }
 
 impl Master {
-    /// Takes a request of the API about groups of servers.
+    /// Takes a request of the API about groups of servers or tables.
     pub(super) fn steer(&mut self, call: SteeringCall) {
         if self.upgrade.is_running() {
             // Another master owns the state files now. The sender ends, and with it the wait.
@@ -84,24 +87,31 @@ impl Master {
             later(&self.events, CHANGE_MAX, MasterEvent::ChangeOverdue(number));
             self.answer_made();
         }
+        self.change_binary_if_wanted();
         self.decide_changes();
     }
 
     /// Decides what waits, unless state files are being written.
     pub(super) fn decide_changes(&mut self) {
+        if self.upgrade.is_running() {
+            return self.changes.steering.drop_waiting();
+        }
         let (sites, rosters) = (&self.plan.loaded.sites, &self.plan.rosters);
         let writes = self.changes.steering.next(sites, rosters);
         self.store(writes);
     }
 
     /// Makes a change in the current configuration, in one that is to come, and everywhere else.
-    fn apply(&mut self, what: &AcceptedWhat) {
+    pub(super) fn apply(&mut self, what: &AcceptedWhat) {
         let opening = self.opening.as_mut().map(PendingSockets::plan_mut);
         let pending = self.pending.as_mut().map(PendingReload::plan_mut);
         for plan in [Some(&mut self.plan), opening, pending].into_iter().flatten() {
             plan.rosters.apply(what, &plan.loaded.sites);
+            if let AcceptedWhat::Workers(WorkerChange::Keyval(change)) = what {
+                apply_to_table(change, &plan.loaded.sites);
+            }
         }
-        let AcceptedWhat::Servers(change) = what else { return };
+        let AcceptedWhat::Workers(change) = what else { return };
         self.changes.last_change += 1;
         let number = self.changes.last_change;
         let bytes = change.to_bytes();

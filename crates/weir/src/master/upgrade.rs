@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 
 use observe::{Errno, Level};
 
-use super::{Master, environment};
+use super::{Master, WorkerPlan, environment};
 use crate::log::{alert, notice};
 use crate::sockets::INHERITED;
+use crate::steering::{AcceptedWhat, changes_on_disk};
 use crate::{lenient, parent, pid_file, places};
 
 /// The master of a new binary, while there is one.
 #[derive(Default)]
 pub(super) struct Upgrade {
     pid: Option<i32>,
+    /// Whether it is to be started once the state files are written.
+    is_wanted: bool,
 }
 
 impl Upgrade {
@@ -50,6 +53,11 @@ impl Master {
                         before either old or new binary's process";
             return observe::log(Level::Crit, format_args!("{text}"));
         }
+        if self.changes.steering.is_storing() {
+            // The new master reads the files, and must find what is about to be answered.
+            self.upgrade.is_wanted = true;
+            return;
+        }
         notice!("changing binary");
         let path = self.plan.loaded.settings.pid.clone();
         let called = self.arguments.called().unwrap_or_default().display().to_string();
@@ -71,6 +79,13 @@ impl Master {
                 alert!("{what} \"{called}\"{}", Errno(&error));
                 self.take_name_back();
             }
+        }
+    }
+
+    /// Starts the new binary that waited for state files.
+    pub(super) fn change_binary_if_wanted(&mut self) {
+        if std::mem::take(&mut self.upgrade.is_wanted) {
+            self.change_binary();
         }
     }
 
@@ -96,10 +111,18 @@ impl Master {
         self.upgrade.pid = None;
         self.service.no_successor();
         self.take_name_back();
+        self.take_over_states();
         self.open_control_socket(true);
         if std::mem::take(&mut self.not_accepting) {
             self.start_worker_process();
         }
+    }
+
+    /// Makes the changes that the new binary's master has left in state files.
+    fn take_over_states(&mut self) {
+        let WorkerPlan { origin, recording, loaded, rosters } = &self.plan;
+        let changes = changes_on_disk(origin, recording, &loaded.sites, rosters);
+        changes.into_iter().for_each(|change| self.apply(&AcceptedWhat::Workers(change)));
     }
 
     fn take_name_back(&self) {

@@ -4,10 +4,15 @@ use std::fmt;
 
 use conf::Subsystem;
 use net::MailboxSender;
+use session::keyval::{KeyvalChange, KeyvalOperation};
 use session::steering::{SteeringReply, SteeringRequest};
 use upstream::roster::{GroupChange, ServerOperation};
 
+use super::worker_change::WorkerChange;
 use crate::log::notice;
+
+/// The field of replies to changes that the next start, and a new text of the block, undo.
+pub(super) const UNKEPT: &str = "Weir-Persistence: none";
 
 /// A change that was accepted, and the answer to its call.
 pub struct AcceptedChange {
@@ -21,7 +26,8 @@ pub struct AcceptedChange {
 /// What changes.
 #[derive(Clone, Debug)]
 pub enum AcceptedWhat {
-    Servers(GroupChange),
+    /// Something that worker processes have as well.
+    Workers(WorkerChange),
     /// The group has another owner, or none.
     Owner(OwnerChange),
 }
@@ -52,7 +58,12 @@ impl AcceptedChange {
         let who = String::from_utf8_lossy(&self.request.who);
         for what in &self.whats {
             match what {
-                AcceptedWhat::Servers(change) => notice!("{}, by {who}", told(change)),
+                AcceptedWhat::Workers(WorkerChange::Servers(change)) => {
+                    notice!("{}, by {who}", told(change));
+                }
+                AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
+                    notice!("{}, by {who}", told_of_table(change));
+                }
                 AcceptedWhat::Owner(change) => notice!("{change}, by {who}"),
             }
         }
@@ -81,4 +92,25 @@ fn told(change: &GroupChange) -> String {
         ServerOperation::Replace(_) => "all servers were replaced".to_owned(),
     };
     format!("{block} \"{group}\": {what}")
+}
+
+/// A change of a table as the log tells it: without values, which may be secrets.
+fn told_of_table(change: &KeyvalChange) -> String {
+    let zone = String::from_utf8_lossy(&change.zone);
+    let block = match change.subsystem {
+        Subsystem::Stream => "stream keyval zone",
+        Subsystem::Main | Subsystem::Http => "keyval zone",
+    };
+    let what = match &change.operation {
+        KeyvalOperation::Put(pairs) => match &pairs[..] {
+            [pair] => format!("key \"{}\" was set", String::from_utf8_lossy(&pair.key)),
+            pairs => format!("{} keys were set", pairs.len()),
+        },
+        KeyvalOperation::Remove(key) => {
+            format!("key \"{}\" was removed", String::from_utf8_lossy(key))
+        }
+        KeyvalOperation::Clear => "all keys were removed".to_owned(),
+        KeyvalOperation::Replace(_) => "all keys were replaced".to_owned(),
+    };
+    format!("{block} \"{zone}\": {what}")
 }

@@ -6,15 +6,17 @@ use upstream::Group;
 use upstream::api::{ServersAnswer, ServersPath, SpecRefusal};
 use upstream::roster::GroupChange;
 
-use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange};
+use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange, UNKEPT};
 use super::errors::refusal;
+use super::keyvals::{KeyvalPath, TrialTables};
+use super::resets::ResetPath;
 use super::rosters::Rosters;
+use super::worker_change::WorkerChange;
+use crate::log::notice;
 use crate::subsystems::Sites;
 
 /// The longest name of an owner.
 const OWNER_LENGTH_MAX: usize = 100;
-/// The field of replies to changes that the next start, and a new text of the block, undo.
-const UNKEPT: &str = "Weir-Persistence: none";
 
 /// Answers a request that changes nothing.
 pub(super) fn answer_reading(
@@ -28,18 +30,37 @@ pub(super) fn answer_reading(
     Ok(SteeringReply { status: answer.status, json: answer.json, fields: Vec::new() })
 }
 
+/// Begins counters anew, and answers.
+pub(super) fn reset(call: SteeringCall, path: &ResetPath, sites: &Sites) {
+    let SteeringCall { request, reply } = call;
+    match check_request(&request).and_then(|()| path.reset(sites)) {
+        Ok(()) => {
+            let who = String::from_utf8_lossy(&request.who);
+            notice!("the counters of {} begin anew, by {who}", path.told());
+            reply.send(SteeringReply { status: 204, ..SteeringReply::default() });
+        }
+        Err(refused) => reply.send(refusal(&refused, &request)),
+    }
+}
+
+/// What there will be after the changes that were decided.
+pub(super) struct TrialState {
+    pub(super) rosters: Rosters,
+    pub(super) tables: TrialTables,
+}
+
 /// Decides a call; one that is refused is answered.
 pub(super) fn decide(
     call: SteeringCall,
     sites: &Sites,
-    rosters: &mut Rosters,
+    trial: &mut TrialState,
 ) -> Option<AcceptedChange> {
     let SteeringCall { request, reply: to } = call;
-    match accept(&request, sites, rosters) {
+    match accept(&request, sites, trial) {
         Ok((what, reply)) => {
-            let claim = claim(&request, &what, sites, rosters);
+            let claim = claim(&request, &what, sites, &trial.rosters);
             let whats: Vec<_> = std::iter::once(what).chain(claim).collect();
-            whats.iter().for_each(|what| rosters.apply(what, sites));
+            whats.iter().for_each(|what| trial.rosters.apply(what, sites));
             Some(AcceptedChange { whats, request, reply, to })
         }
         Err(refused) => {
@@ -52,15 +73,20 @@ pub(super) fn decide(
 fn accept(
     request: &SteeringRequest,
     sites: &Sites,
-    rosters: &Rosters,
+    trial: &mut TrialState,
 ) -> Result<(AcceptedWhat, SteeringReply), SpecRefusal> {
     check_request(request)?;
+    if let Some(path) = KeyvalPath::parse(&request.path) {
+        let (change, reply) = trial.tables.accept(request, path, sites)?;
+        return Ok((AcceptedWhat::Workers(WorkerChange::Keyval(change)), reply));
+    }
     if let Some(released) = released(request, sites)? {
         let reply = SteeringReply { status: 204, ..SteeringReply::default() };
         return Ok((AcceptedWhat::Owner(released), reply));
     }
     let path = ServersPath::parse(&request.path).ok_or_else(not_found)?;
     let group = group(sites, path.subsystem, &path.group)?;
+    let rosters = &trial.rosters;
     if let Some(owner) = rosters.owner(group).filter(|owner| **owner != *request.owner) {
         let owner = String::from_utf8_lossy(owner);
         let text = format!("the servers of the upstream belong to \"{owner}\"");
@@ -71,7 +97,8 @@ fn accept(
     let is_kept = group.rules().is_some_and(|rules| rules.state.is_some());
     let fields = if is_kept { Vec::new() } else { vec![UNKEPT.to_owned()] };
     let change = GroupChange { subsystem: path.subsystem, group: group.name().into(), operation };
-    Ok((AcceptedWhat::Servers(change), SteeringReply { status, json, fields }))
+    let what = AcceptedWhat::Workers(WorkerChange::Servers(change));
+    Ok((what, SteeringReply { status, json, fields }))
 }
 
 /// Checks what does not depend on the group.
@@ -127,7 +154,8 @@ fn claim(
     sites: &Sites,
     rosters: &Rosters,
 ) -> Option<AcceptedWhat> {
-    let AcceptedWhat::Servers(GroupChange { subsystem, group, .. }) = what else { return None };
+    let AcceptedWhat::Workers(WorkerChange::Servers(change)) = what else { return None };
+    let GroupChange { subsystem, group, .. } = change;
     let is_new = rosters.owner(sites.group(*subsystem, group)?).is_none();
     (is_new && !request.owner.is_empty()).then(|| {
         let (subsystem, group) = (*subsystem, group.clone());

@@ -1,9 +1,9 @@
-//! Changes of upstream groups at run time, in the one process that decides on them: the master, or
-//! the only process without a master.
+//! Changes of upstream groups and of tables at run time, in the one process that decides on them:
+//! the master, or the only process without a master.
 //!
 //! ```text
 //! call --refused--> reply
-//!   `--accepted--> state files written --> rosters, workers, log --> reply
+//!   `--accepted--> state files written --> rosters, tables, workers, log --> reply
 //!                        `--failed--> reply
 //! ```
 //!
@@ -13,24 +13,35 @@
 mod accepted;
 mod decide;
 mod errors;
+mod files_on_disk;
+mod keyvals;
 mod listing;
+mod resets;
 mod rosters;
 mod state_file;
+mod worker_change;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use session::keyval::{KeyvalChange, KeyvalZone};
 use session::steering::SteeringCall;
 use upstream::Group;
-use upstream::roster::GroupChange;
 
+use crate::log::alert;
 use crate::subsystems::Sites;
+use decide::TrialState;
+use keyvals::TrialTables;
+use resets::ResetPath;
+use state_file::StateOwner;
 
 pub use accepted::{AcceptedChange, AcceptedWhat};
 pub use errors::refusal;
+pub use files_on_disk::changes_on_disk;
 pub use listing::listing;
 pub use rosters::Rosters;
 pub use state_file::{StateWrite, StoredState};
+pub use worker_change::WorkerChange;
 
 /// The most calls that wait.
 const CALLS_MAX: usize = 4096;
@@ -61,6 +72,12 @@ impl Steering {
             call.reply.send(reply.unwrap_or_else(|refused| refusal(&refused, &call.request)));
             return None;
         }
+        if let (b"DELETE", Some(path)) =
+            (&*call.request.method, ResetPath::parse(&call.request.path))
+        {
+            decide::reset(call, &path, sites);
+            return None;
+        }
         if self.waiting.len() >= CALLS_MAX {
             call.reply.send(errors::overloaded(&call.request));
             return None;
@@ -73,21 +90,22 @@ impl Steering {
     pub fn next(&mut self, sites: &Sites, rosters: &Rosters) -> Option<Vec<StateWrite>> {
         while self.storing.is_none() && (!self.waiting.is_empty() || self.has_new_files) {
             let count = self.waiting.len().min(BATCH_MAX);
-            let mut after = rosters.clone();
+            let mut after = TrialState { rosters: rosters.clone(), tables: TrialTables::default() };
             let accepted: Vec<_> = self
                 .waiting
                 .drain(..count)
                 .filter_map(|call| decide::decide(call, sites, &mut after))
                 .collect();
-            let mut groups = changed_groups(&accepted, sites);
+            let mut kept = StateFiles::of(&accepted, sites);
             if std::mem::take(&mut self.has_new_files) {
-                groups.extend(sites.groups().filter(|group| after.differs(group)));
+                kept.groups.extend(sites.groups().filter(|group| after.rosters.differs(group)));
+                kept.zones.extend(sites.keyval_zones().filter(|zone| zone.may_differ_from_file()));
             }
-            if accepted.is_empty() && groups.is_empty() {
+            if accepted.is_empty() && kept.is_empty() {
                 continue;
             }
             self.storing = Some(accepted);
-            return Some(state_writes(&groups, &after));
+            return Some(kept.writes(&mut after));
         }
         None
     }
@@ -108,6 +126,16 @@ impl Steering {
         made
     }
 
+    /// Whether state files are being written.
+    pub fn is_storing(&self) -> bool {
+        self.storing.is_some()
+    }
+
+    /// Leaves the calls that wait without an answer, because another process decides now.
+    pub fn drop_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
     /// Another configuration is in use, whose state files may not have changes that were made
     /// after it was read.
     pub fn new_files(&mut self) {
@@ -116,12 +144,40 @@ impl Steering {
 }
 
 /// Makes changes in a configuration that was read before them and does not serve yet.
-pub fn catch_up(changes: &[GroupChange], sites: &Sites) {
+pub fn catch_up(changes: &[WorkerChange], sites: &Sites) {
     for change in changes {
-        if let Some(group) = sites.group(change.subsystem, &change.group) {
-            group.change(&change.operation, false);
+        match change {
+            WorkerChange::Servers(change) => {
+                if let Some(group) = sites.group(change.subsystem, &change.group) {
+                    group.change(&change.operation, false);
+                }
+            }
+            WorkerChange::Keyval(change) => apply_to_table(change, sites),
         }
     }
+}
+
+/// Makes a change of a table in a configuration. Nothing happens if that does not have the table.
+pub fn apply_to_table(change: &KeyvalChange, sites: &Sites) {
+    let KeyvalChange { subsystem, zone, operation } = change;
+    let Some(zone) = sites.keyval_zone(*subsystem, zone) else { return };
+    // The table of another configuration may be smaller than the one that it was decided on.
+    if let Err(refused) = zone.apply(operation, net::clock::monotonic_ms()) {
+        alert!("keyval zone \"{}\" lacks a change: {refused}", String::from_utf8_lossy(&zone.name));
+    }
+}
+
+/// The changes that give a process which has read a configuration the same tables, unless it has
+/// them already: those of `known`.
+pub fn table_snapshots(sites: &Sites, known: Option<&Sites>) -> Vec<WorkerChange> {
+    let is_known = |zone: &&Arc<KeyvalZone>| {
+        let before = known.and_then(|known| known.keyval_zone(zone.subsystem, &zone.name));
+        before.is_some_and(|before| before.has_table_of(zone))
+    };
+    let now_ms = net::clock::monotonic_ms();
+    let zones = sites.keyval_zones();
+    let zones = zones.filter(|zone| zone.differs_from_configuration() && !is_known(zone));
+    zones.map(|zone| WorkerChange::Keyval(zone.snapshot(now_ms))).collect()
 }
 
 /// Writes state files on another thread.
@@ -132,26 +188,53 @@ pub async fn write_all(writes: Vec<StateWrite>) -> Vec<StoredState> {
     net::offload(|| writes.into_iter().map(StateWrite::run).collect()).await
 }
 
-/// The groups whose servers change.
-fn changed_groups<'s>(accepted: &[AcceptedChange], sites: &'s Sites) -> Vec<&'s Arc<Group>> {
-    let servers = accepted.iter().flat_map(|change| &change.whats).filter_map(|what| match what {
-        AcceptedWhat::Servers(change) => sites.group(change.subsystem, &change.group),
-        AcceptedWhat::Owner(_) => None,
-    });
-    servers.collect()
+/// What has a state file that is to be written.
+struct StateFiles<'s> {
+    groups: Vec<&'s Arc<Group>>,
+    zones: Vec<&'s Arc<KeyvalZone>>,
 }
 
-/// The state files of groups, each once.
-fn state_writes(groups: &[&Arc<Group>], after: &Rosters) -> Vec<StateWrite> {
-    let mut writes = BTreeMap::new();
-    for group in groups {
-        if let Some(path) = group.rules().and_then(|rules| rules.state.clone()) {
-            writes
-                .entry((group.subsystem(), group.name()))
-                .or_insert_with(|| StateWrite::new(group, path, &after.roster(group)));
+impl<'s> StateFiles<'s> {
+    /// What the changes are about.
+    fn of(accepted: &[AcceptedChange], sites: &'s Sites) -> Self {
+        let mut kept = Self { groups: Vec::new(), zones: Vec::new() };
+        for what in accepted.iter().flat_map(|change| &change.whats) {
+            match what {
+                AcceptedWhat::Workers(WorkerChange::Servers(change)) => {
+                    kept.groups.extend(sites.group(change.subsystem, &change.group));
+                }
+                AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
+                    kept.zones.extend(sites.keyval_zone(change.subsystem, &change.zone));
+                }
+                AcceptedWhat::Owner(_) => {}
+            }
         }
+        kept
     }
-    writes.into_values().collect()
+
+    fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.zones.is_empty()
+    }
+
+    /// The state files, each once.
+    fn writes(self, after: &mut TrialState) -> Vec<StateWrite> {
+        let mut writes = BTreeMap::new();
+        for group in self.groups {
+            if let Some(path) = group.rules().and_then(|rules| rules.state.clone()) {
+                writes.entry(StateOwner::of_group(group.subsystem(), group.name())).or_insert_with(
+                    || StateWrite::of_group(group, path, &after.rosters.roster(group)),
+                );
+            }
+        }
+        for zone in self.zones {
+            if let Some(path) = zone.state.clone() {
+                writes
+                    .entry(StateOwner::of_zone(zone.subsystem, &zone.name))
+                    .or_insert_with(|| StateWrite::of_zone(zone, path, after.tables.table(zone)));
+            }
+        }
+        writes.into_values().collect()
+    }
 }
 
 #[cfg(test)]

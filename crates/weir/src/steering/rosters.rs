@@ -7,6 +7,7 @@ use upstream::Group;
 use upstream::roster::{GroupChange, Roster, ServerOperation};
 
 use super::accepted::{AcceptedWhat, OwnerChange};
+use super::worker_change::WorkerChange;
 use crate::log::notice;
 use crate::subsystems::Sites;
 
@@ -46,7 +47,11 @@ impl Rosters {
     /// Makes a change in a configuration. Nothing happens if that does not have the group.
     pub fn apply(&mut self, what: &AcceptedWhat, sites: &Sites) {
         match what {
-            AcceptedWhat::Servers(change) => self.apply_change(change, sites),
+            AcceptedWhat::Workers(WorkerChange::Servers(change)) => {
+                self.apply_change(change, sites);
+            }
+            // The zones themselves have it.
+            AcceptedWhat::Workers(WorkerChange::Keyval(_)) => {}
             AcceptedWhat::Owner(OwnerChange { subsystem, group, owner }) => {
                 if let Some(group) = sites.group(*subsystem, group) {
                     self.0.entry(key(group)).or_default().owner = owner.clone();
@@ -64,10 +69,11 @@ impl Rosters {
     }
 
     /// The changes that bring a process which has read the configuration up to date.
-    pub fn changes(&self) -> Vec<GroupChange> {
+    pub fn changes(&self) -> Vec<WorkerChange> {
         let changed = self.0.iter().filter_map(|((subsystem, group), steered)| {
             let operation = ServerOperation::Replace(steered.roster.clone()?);
-            Some(GroupChange { subsystem: *subsystem, group: group[..].into(), operation })
+            let (subsystem, group) = (*subsystem, group[..].into());
+            Some(WorkerChange::Servers(GroupChange { subsystem, group, operation }))
         });
         changed.collect()
     }

@@ -7,55 +7,91 @@ use std::sync::Arc;
 
 use conf::Subsystem;
 use observe::{Errno, Level};
+use session::keyval::{KeyvalNow, KeyvalTable, KeyvalZone};
 use upstream::Group;
 use upstream::roster::Roster;
 
 use super::accepted::AcceptedWhat;
+use super::worker_change::WorkerChange;
 
 /// A file that is to be written.
 pub struct StateWrite {
-    subsystem: Subsystem,
-    group: Box<[u8]>,
+    owner: StateOwner,
     path: Arc<Path>,
-    text: Vec<u8>,
+    content: StateContent,
 }
 
-/// The result of writing the file of a group.
+/// The result of writing a file.
 pub struct StoredState {
-    subsystem: Subsystem,
-    group: Box<[u8]>,
+    owner: StateOwner,
     /// Why it was not written.
     pub failed: Option<String>,
 }
 
+/// What a file keeps.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StateOwner {
+    /// The servers of a group; its name in lower case.
+    Group(Subsystem, Vec<u8>),
+    /// The table of a zone.
+    Zone(Subsystem, Vec<u8>),
+}
+
+enum StateContent {
+    Text(Vec<u8>),
+    /// A table, which is large perhaps: its text is made where it is written.
+    Table(KeyvalTable, KeyvalNow),
+}
+
 impl StateWrite {
-    pub fn new(group: &Group, path: Arc<Path>, roster: &Roster) -> Self {
-        let (subsystem, name) = (group.subsystem(), group.name().into());
-        Self { subsystem, group: name, path, text: roster.to_text() }
+    pub fn of_group(group: &Group, path: Arc<Path>, roster: &Roster) -> Self {
+        let owner = StateOwner::of_group(group.subsystem(), group.name());
+        Self { owner, path, content: StateContent::Text(roster.to_text()) }
+    }
+
+    pub fn of_zone(zone: &KeyvalZone, path: Arc<Path>, table: &KeyvalTable) -> Self {
+        let owner = StateOwner::of_zone(zone.subsystem, &zone.name);
+        Self { owner, path, content: StateContent::Table(table.clone(), KeyvalNow::read()) }
     }
 
     /// Writes it. This may block on the disk.
     pub fn run(self) -> StoredState {
-        let Self { subsystem, group, path, text } = self;
+        let Self { owner, path, content } = self;
+        let text = match content {
+            StateContent::Text(text) => text,
+            StateContent::Table(table, now) => table.to_state(now),
+        };
         let failed = write_whole(&path, &text).err().map(|error| {
             let why =
                 format!("state file \"{}\" cannot be written{}", path.display(), Errno(&error));
             observe::log(Level::Error, format_args!("{why}"));
             why
         });
-        StoredState { subsystem, group, failed }
+        StoredState { owner, failed }
+    }
+}
+
+impl StateOwner {
+    pub(super) fn of_group(subsystem: Subsystem, name: &[u8]) -> Self {
+        Self::Group(subsystem, name.to_ascii_lowercase())
+    }
+
+    pub(super) fn of_zone(subsystem: Subsystem, name: &[u8]) -> Self {
+        Self::Zone(subsystem, name.to_vec())
     }
 }
 
 impl StoredState {
     /// Whether the change is kept in this file.
     pub(super) fn is_for(&self, what: &AcceptedWhat) -> bool {
-        match what {
-            AcceptedWhat::Servers(change) => {
-                change.subsystem == self.subsystem && change.group.eq_ignore_ascii_case(&self.group)
+        let AcceptedWhat::Workers(change) = what else { return false };
+        self.owner
+            == match change {
+                WorkerChange::Servers(change) => {
+                    StateOwner::of_group(change.subsystem, &change.group)
+                }
+                WorkerChange::Keyval(change) => StateOwner::of_zone(change.subsystem, &change.zone),
             }
-            AcceptedWhat::Owner(_) => false,
-        }
     }
 }
 

@@ -3,7 +3,7 @@ use net::Mailbox;
 use session::steering::{SteeringCall, SteeringReply, SteeringRequest};
 use zones::Zones;
 
-use super::{Rosters, StateWrite, Steering};
+use super::{AcceptedWhat, Rosters, StateWrite, Steering, WorkerChange, apply_to_table};
 use crate::config_origin::ConfigOrigin;
 use crate::load;
 use crate::subsystems::Sites;
@@ -41,6 +41,9 @@ impl Decider {
         for change in self.steering.stored(&[]) {
             for what in &change.whats {
                 self.rosters.apply(what, &self.sites);
+                if let AcceptedWhat::Workers(WorkerChange::Keyval(change)) = what {
+                    apply_to_table(change, &self.sites);
+                }
             }
             change.answer(0);
         }
@@ -130,7 +133,7 @@ fn requests_from_elsewhere_and_of_another_kind_are_refused() {
         (origin("http://", ""), 403),
         (SteeringRequest { content_type: Box::default(), ..add("10.0.0.1") }, 415),
         (SteeringRequest { content_type: (*b"text/plain").into(), ..add("10.0.0.1") }, 415),
-        (SteeringRequest { body: vec![b' '; 1 << 20].into(), ..add("10.0.0.1") }, 413),
+        (SteeringRequest { body: vec![b' '; (1 << 20) + 1].into(), ..add("10.0.0.1") }, 413),
         (SteeringRequest { owner: (*b"a\nb").into(), ..add("10.0.0.1") }, 400),
         (request("PUT", SERVERS, "{}"), 405),
         (request("POST", "http/upstreams/b/servers", "{}"), 404),
@@ -196,6 +199,26 @@ fn changes_bring_another_process_up_to_date() {
     super::catch_up(&changes, &other);
     let group = other.groups().next().unwrap();
     assert_eq!(String::from_utf8(group.roster().to_text()).unwrap(), decider.lines());
-    assert!(group.change(&changes[0].operation, true), "once more");
+    let WorkerChange::Servers(change) = &changes[0] else { panic!("a change of servers") };
+    assert!(group.change(&change.operation, true), "once more");
     assert_eq!(group.servers().len(), 2);
+}
+
+#[test]
+fn a_table_and_a_group_share_a_write() {
+    let http = "keyval_zone zone=z:32k state=/nowhere/z; upstream a { state /nowhere/a; }";
+    let mut decider = Decider { sites: sites(http), ..Decider::new("server 10.0.0.1;") };
+    let set =
+        |value: &str| request("POST", "http/keyvals/z", &format!("{{\"{value}\":\"{value}\"}}"));
+    let (writes, mut first) = decider.call(set("a"));
+    assert_eq!(writes.unwrap().len(), 1);
+    let later = [set("b"), add("10.0.0.1"), set("c"), set("a")].map(|one| decider.call(one).1);
+    decider.make();
+    assert_eq!(first.next().unwrap().status, 201);
+    let writes = decider.steering.next(&decider.sites, &decider.rosters).unwrap();
+    assert_eq!(writes.len(), 2, "one file each");
+    let stored: Vec<_> = writes.into_iter().map(StateWrite::run).collect();
+    assert!(decider.steering.stored(&stored).is_empty(), "neither can be written");
+    assert_eq!(later.map(|mut replies| replies.next().unwrap().status), [500, 500, 500, 409]);
+    assert!(!decider.steering.is_storing());
 }

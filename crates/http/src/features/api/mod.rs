@@ -1,7 +1,7 @@
 //! `api`: the program's state as JSON, as NGINX Plus shows it and as Angie does.
 
 mod angie;
-mod plus;
+pub(crate) mod plus;
 mod steer;
 
 use std::ops::RangeInclusive;
@@ -19,7 +19,8 @@ conf::directives! {
     ///
     /// Without a path, it is the API of NGINX Plus: below the location there are versions, and
     /// below these what is shown, such as `/api/9/http/upstreams`. With `write=on`, requests can
-    /// also change the servers of upstream groups (see docs/runtime-api.md).
+    /// also change the servers of upstream groups and the tables of `keyval_zone` (see
+    /// docs/runtime-api.md).
     ///
     /// With a path, it is Angie's: the
     /// path replaces the location's name, and can contain variables; `?extended` adds what only
@@ -27,8 +28,8 @@ conf::directives! {
     ///
     /// Syntax: [write=on | write=off]
     /// Syntax: PATH
-    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. With `write=on`, only the
-    /// servers of groups can be changed.
+    /// Differs: not in nginx's sources; as in NGINX Plus and in Angie. With `write=on`, only
+    /// servers of groups and entries of tables can be changed.
     ///
     /// ```nginx
     /// location /api/ {
@@ -53,8 +54,8 @@ pub enum ApiLine {
         request_id: Template,
         /// Who asks, for the log.
         who: Template,
-        /// Whether servers may be changed.
-        writes: bool,
+        /// The line, if servers and tables may be changed.
+        writes: Option<Directive>,
     },
     Angie {
         path: Template,
@@ -87,7 +88,7 @@ impl ApiLine {
         let mut template = |text| Template::from_bytes(text, &from.name, from, load);
         let request_id = template(b"$request_id")?;
         let who = template(b"client $remote_addr $remote_user")?;
-        Ok(Self::Plus { request_id, who, writes })
+        Ok(Self::Plus { request_id, who, writes: writes.then(|| from.clone()) })
     }
 }
 
@@ -95,9 +96,12 @@ impl ApiLine {
 pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Result<()> {
     let Some(line) = conf.api.clone() else { return Ok(()) };
     let name = location.name.clone();
+    if let ApiLine::Plus { writes: Some(from), .. } = &line {
+        location.needs_access_rules(from.clone());
+    }
     location.exclusive("api", move |x| match &line {
         ApiLine::Plus { request_id, who, writes } => {
-            plus::answer(x, &name, &plus::PlusLine { request_id, who, writes: *writes })
+            plus::answer(x, &name, &plus::PlusLine { request_id, who, writes: writes.is_some() })
         }
         ApiLine::Angie { path, replaces } => {
             let mut asked = x.scratch();

@@ -10,7 +10,7 @@ use wire::uri::{Unescape, unescape};
 
 use super::steer;
 use crate::exchange::{Exchange, Flow};
-use crate::status_page::{self, parts, server_address};
+use crate::status_page::{self, argument_of, parts, server_address};
 
 const VERSION_MAX: u32 = 9;
 
@@ -65,38 +65,69 @@ fn page(x: &mut Exchange, name: &[u8], line: &PlusLine<'_>) -> Result<Flow, Refu
     if !reads && (!line.writes || path.is_empty()) {
         return Err(Refused { status: 405, text: "method disabled", code: "MethodDisabled" });
     }
-    let Some((version, path)) = path.split_first() else {
-        let versions: Vec<String> = (1..=VERSION_MAX).map(|version| version.to_string()).collect();
-        return Ok(text(x, format!("[{}]", versions.join(",")).into_bytes()));
-    };
-    let version = std::str::from_utf8(version).ok().and_then(|text| text.parse::<u32>().ok());
-    if !version.is_some_and(|version| (1..=VERSION_MAX).contains(&version)) {
-        return Err(not_found("unknown version", "UnknownVersion"));
-    }
-    let rest = path.join(&b'/');
+    let Some((version, path)) = path.split_first() else { return Ok(text(x, versions())) };
+    check_version(version)?;
+    let rest = steer::percent_encoded(&path.join(&b'/'));
     if !reads || steer::is_of_servers(&rest) {
         return Ok(steer::ask(x, rest, line.who, line.request_id));
     }
-    Ok(match path {
+    let (args, address) = (x.request.args.clone(), server_address(x));
+    Ok(match read(&PlusQuery { path, args: &args, address: &address })? {
+        PlusPage::Tree(tree) => status_page::json(x, tree),
+        PlusPage::Text(json) => text(x, json),
+    })
+}
+
+/// The list of versions.
+pub(crate) fn versions() -> Vec<u8> {
+    let versions: Vec<String> = (1..=VERSION_MAX).map(|version| version.to_string()).collect();
+    format!("[{}]", versions.join(",")).into_bytes()
+}
+
+/// Refuses a version that there is not.
+pub(crate) fn check_version(version: &[u8]) -> Result<(), Refused> {
+    match conf::units::number(version) {
+        Some(version) if (1..=u64::from(VERSION_MAX)).contains(&version) => Ok(()),
+        _ => Err(not_found("unknown version", "UnknownVersion")),
+    }
+}
+
+/// What is asked for.
+pub(crate) struct PlusQuery<'a> {
+    /// The decoded names below the version.
+    pub path: &'a [&'a [u8]],
+    pub args: &'a [u8],
+    /// The address of the server that answers.
+    pub address: &'a [u8],
+}
+
+pub(crate) enum PlusPage {
+    Tree(StatusTree),
+    Text(Vec<u8>),
+}
+
+/// What there is at a path below the version.
+pub(crate) fn read(query: &PlusQuery<'_>) -> Result<PlusPage, Refused> {
+    match query.path {
         [] => {
             let mut names = ROOT.to_vec();
             if published(Subsystem::Stream).is_configured {
                 names.insert(5, "stream");
             }
-            text(x, list(&names))
+            Ok(PlusPage::Text(list(&names)))
         }
-        [b"http"] => text(x, list(&HTTP)),
-        [b"stream"] => text(x, list(&STREAM)),
-        [block, b"keyvals", zone] => match status_page::argument(x, b"key").map(<[u8]>::to_vec) {
-            Some(key) => return entry(x, block, zone, &key),
-            None => return object(x, path),
+        [b"http"] => Ok(PlusPage::Text(list(&HTTP))),
+        [b"stream"] => Ok(PlusPage::Text(list(&STREAM))),
+        [block, b"keyvals", zone] => match argument_of(query.args, b"key") {
+            Some(key) => entry(block, zone, key),
+            None => object(query),
         },
-        path => return object(x, path),
-    })
+        _ => object(query),
+    }
 }
 
-/// Answers with one entry of a table.
-fn entry(x: &mut Exchange, block: &[u8], zone: &[u8], key: &[u8]) -> Result<Flow, Refused> {
+/// One entry of a table.
+fn entry(block: &[u8], zone: &[u8], key: &[u8]) -> Result<PlusPage, Refused> {
     let subsystem = match block {
         b"http" => Subsystem::Http,
         b"stream" => Subsystem::Stream,
@@ -111,39 +142,38 @@ fn entry(x: &mut Exchange, block: &[u8], zone: &[u8], key: &[u8]) -> Result<Flow
     let entry = table.get(&exact, net::clock::monotonic_ms());
     let entry = entry.ok_or(not_found("keyval key not found", "KeyvalKeyNotFound"))?;
     entry.write_json(&mut json);
-    Ok(text(x, json))
+    Ok(PlusPage::Text(json))
 }
 
-/// Answers with an object, or with all objects of a collection.
-fn object(x: &mut Exchange, path: &[&[u8]]) -> Result<Flow, Refused> {
-    let fields = status_page::argument(x, b"fields").map(<[u8]>::to_vec);
+/// An object, or all objects of a collection.
+fn object(query: &PlusQuery<'_>) -> Result<PlusPage, Refused> {
+    let PlusQuery { path, args, address } = *query;
     let collection = |part: &[u8]| COLLECTIONS.iter().find(|(name, ..)| name.as_bytes() == part);
     let is_collection = path
         .last()
         .is_some_and(|last| *last == b"workers" || path.len() <= 2 && collection(last).is_some());
-    let tree = plus(&server_address(x));
-    Ok(match find(tree, path) {
-        Some(PathPart::Tree(tree)) => match fields {
-            None => status_page::json(x, tree),
-            Some(fields) if fields.is_empty() && is_collection => {
+    match find(plus(address), path) {
+        Some(PathPart::Tree(tree)) => Ok(match argument_of(args, b"fields") {
+            None => PlusPage::Tree(tree),
+            Some(b"") if is_collection => {
                 let names = names(&tree);
                 let names: Vec<_> = names.iter().map(|name| &**name).collect();
-                text(x, list_of(&names))
+                PlusPage::Text(list_of(&names))
             }
             Some(fields) => {
                 let fields = fields.split(|byte| *byte == b',').map(Into::into).collect();
-                status_page::json(x, only(tree, fields, usize::from(is_collection)))
+                PlusPage::Tree(only(tree, fields, usize::from(is_collection)))
             }
-        },
-        Some(PathPart::Value(json)) => text(x, json),
+        }),
+        Some(PathPart::Value(json)) => Ok(PlusPage::Text(json)),
         None => match path {
             [.., part, _] if collection(part).is_some() => {
                 let (_, text, code) = collection(part).expect("it was found just now");
-                return Err(not_found(text, code));
+                Err(not_found(text, code))
             }
-            _ => return Err(not_found("path not found", "PathNotFound")),
+            _ => Err(not_found("path not found", "PathNotFound")),
         },
-    })
+    }
 }
 
 /// The names of a collection.
@@ -181,25 +211,31 @@ fn text(x: &mut Exchange, json: Vec<u8>) -> Flow {
 }
 
 /// Why there is no page.
-struct Refused {
-    status: u16,
+pub(crate) struct Refused {
+    pub status: u16,
     text: &'static str,
     code: &'static str,
 }
 
-fn not_found(text: &'static str, code: &'static str) -> Refused {
+pub(crate) fn not_found(text: &'static str, code: &'static str) -> Refused {
     Refused { status: 404, text, code }
 }
 
 fn error(x: &mut Exchange, refused: &Refused, request_id: &Template) -> Flow {
-    let Refused { status, text, code } = refused;
     let mut id = Vec::new();
     request_id.render(x, &mut id);
-    let id = String::from_utf8_lossy(&id);
-    let json = format!(
-        "{{\"error\":{{\"status\":{status},\"text\":\"{text}\",\"code\":\"{code}\"}},\
-         \"request_id\":\"{id}\",\
-         \"href\":\"https://nginx.org/en/docs/http/ngx_http_api_module.html\"}}"
-    );
-    status_page::text(x, *status, b"application/json", json.into_bytes())
+    status_page::text(x, refused.status, b"application/json", refused.to_json(&id))
+}
+
+impl Refused {
+    pub(crate) fn to_json(&self, request_id: &[u8]) -> Vec<u8> {
+        let Self { status, text, code } = self;
+        let id = String::from_utf8_lossy(request_id);
+        let json = format!(
+            "{{\"error\":{{\"status\":{status},\"text\":\"{text}\",\"code\":\"{code}\"}},\
+             \"request_id\":\"{id}\",\
+             \"href\":\"https://nginx.org/en/docs/http/ngx_http_api_module.html\"}}"
+        );
+        json.into_bytes()
+    }
 }

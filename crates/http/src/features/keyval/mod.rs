@@ -17,8 +17,8 @@ conf::directives! {
         /// Defines a zone: a table of texts by key, which outlives reloads. `type` decides which
         /// key a text matches: the same text (`string`), the smallest network with the address
         /// (`ip`), or the longest key with which it begins (`prefix`). Entries are removed after
-        /// `timeout`. The content is read from the file of `state` when the zone is new, in the
-        /// form that docs/keyval.md describes. A full zone takes no further keys.
+        /// `timeout`. The content is kept in the file of `state`, in the form that
+        /// docs/keyval.md describes. A full zone takes no further keys.
         ///
         /// Syntax: zone=NAME:SIZE [state=FILE] [timeout=TIME] [type=string|ip|prefix]
         /// Differs: `sync` is not supported. The size counts the texts and 192 bytes for each key.

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use conf::Subsystem;
 use net::clock::monotonic_ms;
 use net::testing::{advance, simulate, stop_clock};
-use session::keyval::{KeyvalRefusal, KeyvalRequest, KeyvalZone, KeyvalZones};
+use session::keyval::{KeyvalRefusal, KeyvalRequest, KeyvalZone};
 
 use crate::testing::{TestSite, lenient_site, refusal, refusal_of_lenient, site};
 
 fn zone(site: &TestSite, name: &str) -> Arc<KeyvalZone> {
-    KeyvalZones::of(&site.zones).find(Subsystem::Http, name.as_bytes()).unwrap().clone()
+    site.zones
+        .all()
+        .into_iter()
+        .find(|zone: &Arc<KeyvalZone>| *zone.name == *name.as_bytes())
+        .unwrap()
 }
 
 fn post(zone: &KeyvalZone, body: &str) -> Result<(), KeyvalRefusal> {

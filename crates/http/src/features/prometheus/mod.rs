@@ -14,7 +14,7 @@ use wire::Method;
 
 use crate::exchange::{Exchange, Flow};
 use crate::site::LocationBuilder;
-use crate::status_page;
+use crate::status_page::{self, WrittenPage};
 use crate::variables::{BuiltIn, VariableTable};
 use page::{FamiliesPage, MetricsFormat};
 use template::{PrometheusTemplate, TemplateValue};
@@ -116,6 +116,17 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     Ok(())
 }
 
+/// The type of the page in Prometheus's text format.
+pub(crate) const TEXT_TYPE: &[u8] = b"text/plain; version=0.0.4; charset=utf-8";
+
+/// The page in Prometheus's text format.
+pub(crate) fn text() -> Vec<u8> {
+    let mut page = FamiliesPage::new(own(b"", Shape::default()), MetricsFormat::Text);
+    let mut text = Vec::new();
+    while page.write_piece(&mut text) {}
+    text
+}
+
 fn families(x: &mut Exchange, accept: &Template) -> Flow {
     if !is_read(x) {
         return Flow::Status(405);
@@ -125,7 +136,7 @@ fn families(x: &mut Exchange, accept: &Template) -> Flow {
             MetricsFormat::OpenMetrics,
             b"application/openmetrics-text; version=1.0.0; charset=utf-8",
         ),
-        false => (MetricsFormat::Text, b"text/plain; version=0.0.4; charset=utf-8"),
+        false => (MetricsFormat::Text, TEXT_TYPE),
     };
     let tree = own(b"", Shape::default());
     status_page::answer(x, content_type, FamiliesPage::new(tree, format))

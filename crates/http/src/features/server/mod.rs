@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use conf::{Buffers, Milliseconds, Number, Result, Size};
+use net::Address;
 use session::server_names::ServerNameLine;
 use wire::request::HeadLimits;
 
@@ -114,6 +115,13 @@ pub fn install(_: &Arc<Conf>, _: &mut LocationBuilder<'_, '_>) -> Result<()> {
 impl Conf {
     pub fn listens(&self) -> &[ListenLine] {
         &self.listens
+    }
+
+    /// Whether clients reach it over TCP.
+    pub fn listens_on_tcp(&self) -> bool {
+        let is_unix = |address: &Address| matches!(address, Address::Unix(_));
+        let mut addresses = self.listens.iter().flat_map(|line| &line.addresses);
+        self.listens.is_empty() || addresses.any(|address| !is_unix(address))
     }
 
     /// The names, of which there is at least one.
