@@ -8,9 +8,11 @@ use core::ops::Range;
 
 use crate::Slice;
 use crate::accept_encoding::accepts_gzip;
+pub use crate::acme::fuzz::acme;
 use crate::cgi;
 use crate::client_hello::{self, ClientHello, HelloBytes, ObservedHello};
 use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, RecordType, Response};
+use crate::dns::{TsigKey, TxtChange, TxtUpdate, UpdateError};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
@@ -65,6 +67,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("observed_hello", observed_hello),
     ("ocsp", ocsp),
     ("trace_context", trace_context),
+    ("acme", acme),
+    ("dns_update", dns_update),
 ];
 
 /// The most prefixes of an input that are tried.
@@ -646,13 +650,38 @@ pub fn dns(input: &[u8]) {
         let name = DomainName::from_text(text);
         assert!(name.is_ok() || !known);
         let Ok(name) = name else { continue };
-        for kind in [RecordType::A, RecordType::Aaaa, RecordType::Srv, RecordType::Ptr] {
+        for kind in DNS_TYPES {
             let question = DnsQuestion { name: name.clone(), kind };
             check_response(input, &question, dns::id_of(input).unwrap_or_default());
             check_echo(&question);
         }
     }
 }
+
+/// Without the right signature, no message is the response to an update; a key has a secret.
+pub fn dns_update(input: &[u8]) {
+    assert!(!TsigKey::parse(input).is_ok_and(|key| key.secret.is_empty()));
+    let name = DomainName::from_text(b"a.test").expect("a name");
+    let key = TsigKey { name: name.clone(), secret: Vec::new() };
+    let (zone, change) = (&name, TxtChange::Remove);
+    let update = TxtUpdate { zone, name: zone, value: b"value", change };
+    let nobody = |_: &[u8], message: &[u8]| [message.len() as u8; 32];
+    let signed = update.sign(dns::id_of(input).unwrap_or_default(), 0, &key, &nobody);
+    let other = |secret: &[u8], message: &[u8]| nobody(secret, message).map(|byte| !byte);
+    if signed.verdict(input, 0, &key, &nobody).is_ok() {
+        let verdict = signed.verdict(input, 0, &key, &other);
+        assert_eq!(verdict, Err(UpdateError::Signature));
+    }
+}
+
+const DNS_TYPES: [RecordType; 6] = [
+    RecordType::A,
+    RecordType::Aaaa,
+    RecordType::Srv,
+    RecordType::Ptr,
+    RecordType::Ns,
+    RecordType::Txt,
+];
 
 fn check_response(message: &[u8], question: &DnsQuestion, id: u16) {
     let Ok(response) = dns::parse(message, question, id) else { return };
@@ -667,6 +696,8 @@ fn check_response(message: &[u8], question: &DnsQuestion, id: u16) {
             }
             RecordData::Service(_) => question.kind == RecordType::Srv,
             RecordData::Pointer(_) => question.kind == RecordType::Ptr,
+            RecordData::NameServer(_) => question.kind == RecordType::Ns,
+            RecordData::Text(_) => question.kind == RecordType::Txt,
         };
         assert!(same);
     }

@@ -54,6 +54,8 @@ impl ResolverCounters<'_> {
             RecordType::Aaaa => self.sent_aaaa().add(1),
             RecordType::Srv => self.sent_srv().add(1),
             RecordType::Ptr => self.sent_ptr().add(1),
+            // No topic asks for them.
+            RecordType::Ns | RecordType::Txt => {}
         }
     }
 

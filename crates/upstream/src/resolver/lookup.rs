@@ -248,6 +248,8 @@ fn found<'r>(records: impl Iterator<Item = &'r RecordData>) -> Option<CachedResu
             RecordData::Address(IpAddr::V6(ip)) => v6.push(*ip),
             RecordData::Service(service) => services.push(service.clone()),
             RecordData::Pointer(name) => return Some(CachedResult::Pointer(name.clone())),
+            // No topic asks for them.
+            RecordData::NameServer(_) | RecordData::Text(_) => {}
         }
     }
     match services.is_empty() {

@@ -8,6 +8,7 @@ use super::failure::{AcmeActivity, AcmeFailure, AcmeFailureKind};
 use super::object;
 use super::problem::AcmeProblem;
 use super::reply::is_base64url;
+use crate::dns::NAME_BYTES_MAX;
 use crate::json::JsonObject;
 use crate::x509::SubjectName;
 
@@ -54,9 +55,12 @@ impl Authorization {
     }
 }
 
-/// The name that an identifier stands for.
+/// The name that an identifier stands for. Nothing else in it can break a line or become a second
+/// argument.
 pub(super) fn name_of(identifier: &JsonObject<'_>) -> Option<SubjectName> {
     let value = object::text(identifier, "value")?;
+    let is_name = value.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_name && (1..=NAME_BYTES_MAX).contains(&value.len())).then_some(())?;
     match object::text(identifier, "type")? {
         "dns" => Some(SubjectName::Dns(value.to_ascii_lowercase())),
         "ip" => value.parse().ok().map(SubjectName::Ip),

@@ -156,6 +156,9 @@ impl Issuing<'_> {
             match self.authorization(authorization).await? {
                 Authorization::Valid => {}
                 Authorization::Failed(failure) => return Err(failure),
+                Authorization::Pending(name, _) if !self.is_ordered(&name) => {
+                    return Err(invalid(AcmeActivity::Authorization, "not a name of the order"));
+                }
                 Authorization::Pending(name, offer) => {
                     let (kind, crypto) = (offer.kind, &*self.plan.crypto);
                     let token = &offer.token;
@@ -173,6 +176,16 @@ impl Issuing<'_> {
         };
         self.server.conversation.withdraw(answers).await;
         result
+    }
+
+    /// Whether this name, or all hosts below it, are to be proved.
+    fn is_ordered(&self, name: &SubjectName) -> bool {
+        self.plan.names.iter().any(|own| match (own, name) {
+            (SubjectName::Dns(own), SubjectName::Dns(host)) => {
+                own.strip_prefix("*.").unwrap_or(own) == host
+            }
+            _ => own == name,
+        })
     }
 
     async fn authorization(&mut self, url: &str) -> Result<Authorization, AcmeFailure> {
@@ -203,7 +216,7 @@ impl Issuing<'_> {
         use OrderStatus::{Processing, Ready, Valid};
         let ended = self.poll(url, AcmeActivity::Challenge, &[Ready, Processing, Valid]).await;
         let Err(failure) = ended else { return ended };
-        if failure.kind.may_be_resumed() {
+        if failure.may_be_resumed() {
             return Err(failure);
         }
         // The order does not say why it is invalid, its authorizations do.
@@ -299,7 +312,7 @@ impl Issuing<'_> {
     }
 }
 
-fn identifier(name: &SubjectName) -> String {
+pub(super) fn identifier(name: &SubjectName) -> String {
     let kind = match name {
         SubjectName::Dns(_) => "dns",
         SubjectName::Ip(_) => "ip",

@@ -5,7 +5,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::plan::ExternalAccount;
 use crate::base64;
 use crate::der::{DerReader, tag};
 use crate::json;
@@ -15,6 +14,14 @@ use crate::signer::{KeyKind, Signer, SigningFailed};
 pub trait AcmeCrypto: fmt::Debug {
     fn sha256(&self, message: &[u8]) -> [u8; 32];
     fn hmac_sha256(&self, secret: &[u8], message: &[u8]) -> [u8; 32];
+}
+
+/// A customer's account, to which the new account is bound (RFC 8555, section 7.3.4).
+#[derive(Clone)]
+pub struct ExternalAccount {
+    pub key_id: String,
+    /// The key for HMAC-SHA256.
+    pub key: Vec<u8>,
 }
 
 /// The content type of signed requests.
@@ -115,4 +122,11 @@ pub(super) fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     json::write_text(text.as_bytes(), &mut out);
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Without the key.
+impl fmt::Debug for ExternalAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExternalAccount").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
 }

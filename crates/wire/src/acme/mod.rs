@@ -20,9 +20,9 @@
 //!
 //! Deliberately absent: sockets, clocks, files, and the arithmetic of keys, which [`AcmeCrypto`]
 //! and [`Signer`](crate::signer::Signer) provide. A run makes at most [`REQUESTS_MAX`] requests
-//! and a few more for each name; all its loops and texts have limits. It never repeats a request
-//! that failed, but for a nonce that the server did not accept: when to try again is for
-//! [`schedule`] to say.
+//! and a few more for each name; all its loops and texts have limits. It repeats a request only
+//! if the server refused the nonce, and a poll of an order also if it failed, both a few times:
+//! when to try again is for [`schedule`] to say.
 
 mod account;
 mod authorization;
@@ -31,6 +31,8 @@ mod challenge;
 mod conversation;
 mod directory;
 mod failure;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod issue;
 mod jws;
 mod object;
@@ -40,15 +42,19 @@ mod problem;
 mod renewal;
 mod reply;
 mod run;
+pub mod schedule;
 mod step;
+
+#[cfg(test)]
+mod tests;
 
 pub use certificate::IssuedChain;
 pub use challenge::{AcmeChallenge, ChallengeAnswer, ChallengeKind};
 pub use conversation::REQUESTS_MAX;
 pub use failure::{AcmeActivity, AcmeFailure, AcmeFailureKind};
 pub use issue::order;
-pub use jws::{AcmeCrypto, key_thumbprint};
-pub use plan::{AcmeAccount, AcmeProfile, ExternalAccount, OrderPlan};
+pub use jws::{AcmeCrypto, ExternalAccount, key_thumbprint};
+pub use plan::{AcmeAccount, AcmeProfile, OrderPlan};
 pub use renewal::{RenewalInfo, renewal_id, renewal_info};
 pub use reply::{AcmeReply, REPLY_BYTES_MAX};
 pub use run::AcmeRun;

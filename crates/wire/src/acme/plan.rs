@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::challenge::ChallengeKind;
-use super::jws::AcmeCrypto;
+use super::jws::{AcmeCrypto, ExternalAccount};
 use crate::signer::Signer;
 use crate::x509::SubjectName;
 
@@ -47,24 +47,10 @@ pub struct AcmeAccount {
     pub only_existing: bool,
 }
 
-/// A customer's account, to which the new account is bound (RFC 8555, section 7.3.4).
-#[derive(Clone)]
-pub struct ExternalAccount {
-    pub key_id: String,
-    /// The key for HMAC-SHA256.
-    pub key: Vec<u8>,
-}
-
 /// The kind of certificate, by a name of the server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeProfile {
     pub name: String,
     /// Whether to fail if the server does not offer it; otherwise its default is used.
     pub is_required: bool,
-}
-
-impl core::fmt::Debug for ExternalAccount {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ExternalAccount").field("key_id", &self.key_id).finish_non_exhaustive()
-    }
 }

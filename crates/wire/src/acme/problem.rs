@@ -42,7 +42,9 @@ impl AcmeProblem {
             ("compound", Some(inner)) => inner,
             _ => error,
         };
-        Self { error: error.into(), detail }
+        let mut name = String::new();
+        push_clean(error, &mut name);
+        Self { error: name, detail }
     }
 
     /// The failure that this problem of an authorization means.

@@ -61,7 +61,10 @@ async fn ask(
 }
 
 /// Start, end and explanation.
-fn parse_window(body: &[u8], directory: &str) -> Result<(i64, i64, Option<String>), String> {
+pub(super) fn parse_window(
+    body: &[u8],
+    directory: &str,
+) -> Result<(i64, i64, Option<String>), String> {
     let document = object::parse(body)?;
     let window = object::object(&document, "suggestedWindow").ok_or("no window")?;
     let time =

@@ -11,8 +11,9 @@ use crate::Method;
 /// What the driver has to do next.
 #[derive(Debug)]
 pub enum AcmeStep<T> {
-    /// Send the request, and return the reply whatever its status. Redirects are not followed, and
-    /// a body larger than [`REPLY_BYTES_MAX`](super::REPLY_BYTES_MAX) is a failure.
+    /// Send the request with a field `User-Agent` (RFC 8555, section 6.1), and return the reply
+    /// whatever its status. Redirects are not followed, and a body larger than
+    /// [`REPLY_BYTES_MAX`](super::REPLY_BYTES_MAX) is a failure.
     Send(AcmeRequest),
     /// Wait for this number of seconds.
     Wait(u64),

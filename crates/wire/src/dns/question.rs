@@ -15,8 +15,12 @@ const RECURSION_DESIRED: u16 = 0x0100;
 pub enum RecordType {
     /// IPv4 addresses.
     A = 1,
+    /// The names of a zone's servers.
+    Ns = 2,
     /// The name of an address.
     Ptr = 12,
+    /// Texts.
+    Txt = 16,
     /// IPv6 addresses (RFC 3596).
     Aaaa = 28,
     /// The host and port of a service (RFC 2782).
@@ -27,7 +31,9 @@ impl RecordType {
     pub fn name(self) -> &'static str {
         match self {
             Self::A => "A",
+            Self::Ns => "NS",
             Self::Ptr => "PTR",
+            Self::Txt => "TXT",
             Self::Aaaa => "AAAA",
             Self::Srv => "SRV",
         }

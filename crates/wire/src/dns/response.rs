@@ -54,6 +54,10 @@ pub enum RecordData {
     Service(Service),
     /// PTR: the name of an address.
     Pointer(DomainName),
+    /// NS: the name of a server of the zone.
+    NameServer(DomainName),
+    /// TXT: its strings, one after the other.
+    Text(Vec<u8>),
 }
 
 /// The host and port of a service (RFC 2782).
@@ -70,6 +74,11 @@ pub struct Service {
 impl DnsAnswer {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.alias.is_none()
+    }
+
+    /// Whether one of the records is exactly this text: what a challenge asks for is visible.
+    pub fn has_text(&self, text: &[u8]) -> bool {
+        self.records.iter().any(|record| matches!(record, RecordData::Text(own) if own == text))
     }
 }
 
@@ -232,8 +241,21 @@ fn read_data(message: &[u8], data: &Range<usize>, kind: RecordType) -> Result<Op
             <[u8; 16]>::try_from(bytes).ok().map(|ip| RecordData::Address(ip.into()))
         }
         RecordType::Ptr => name_of(message, data)?.map(RecordData::Pointer),
+        RecordType::Ns => name_of(message, data)?.map(RecordData::NameServer),
+        RecordType::Txt => text(bytes).map(RecordData::Text),
         RecordType::Srv => service(message, data)?.map(RecordData::Service),
     })
+}
+
+/// The strings of a text, each after its length.
+fn text(mut data: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(data.len());
+    while let Some((length, rest)) = data.split_first() {
+        let (string, rest) = rest.split_at_checked(usize::from(*length))?;
+        text.extend_from_slice(string);
+        data = rest;
+    }
+    Some(text)
 }
 
 fn service(message: &[u8], data: &Range<usize>) -> Result<Option<Service>> {

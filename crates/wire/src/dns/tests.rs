@@ -266,6 +266,22 @@ fn services() {
 }
 
 #[test]
+fn texts_are_whole_and_name_servers_have_names() {
+    let txt = question("_acme-challenge.a.net", RecordType::Txt);
+    let message = Message::to(&txt, OK)
+        .record(ASKED, RecordType::Txt as u16, 60, b"\x03one\x00\x03two")
+        .record(ASKED, RecordType::Txt as u16, 60, b"\x05other");
+    let answer = message.answer(&txt);
+    assert!(answer.has_text(b"onetwo") && answer.has_text(b"other"));
+    assert!(!answer.has_text(b"one") && !answer.has_text(b""));
+    let short = Message::to(&txt, OK).record(ASKED, RecordType::Txt as u16, 60, b"\x06other");
+    assert_eq!(short.parse(&txt), Err(ResponseError::Data(RecordType::Txt)));
+    let ns = question("a.net", RecordType::Ns);
+    let message = Message::to(&ns, OK).record(ASKED, RecordType::Ns as u16, 60, &wire("ns1.net"));
+    assert_eq!(message.answer(&ns).records, [RecordData::NameServer(name("ns1.net"))]);
+}
+
+#[test]
 fn the_name_of_an_address() {
     let ptr =
         DnsQuestion { name: DomainName::reverse([127, 0, 0, 1].into()), kind: RecordType::Ptr };
