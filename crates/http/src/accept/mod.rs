@@ -256,6 +256,9 @@ impl Opening {
                 return Err(ConnectionOver);
             }
         };
+        if ::acme::answer_handshake(stream, &hello, bytes, timer).await {
+            return Err(ConnectionOver);
+        }
         let named = self.named(&hello);
         let secured = async {
             let (session, ocsp_checks) = self.session(&hello, bytes, stream, timer).await?;
