@@ -32,4 +32,4 @@ pub use grpc::{GrpcCaller, GrpcReply};
 pub use limits::FetchLimits;
 pub use request::{FetchOrigin, FetchRequest};
 pub use response::FetchResponse;
-pub use tls::{grpc_tls_transport, tls_transport};
+pub use tls::{SYSTEM_AUTHORITIES, grpc_tls_transport, tls_transport};

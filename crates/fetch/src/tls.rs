@@ -13,6 +13,14 @@ const RECORD_MAX: usize = 16 * 1024;
 const GROUPS: [TlsGroup; 4] =
     [TlsGroup::X25519, TlsGroup::X25519MlKem768, TlsGroup::Secp256r1, TlsGroup::Secp384r1];
 
+/// The files with a system's certificate authorities, on Debian, Fedora, Alpine and openSUSE.
+pub const SYSTEM_AUTHORITIES: [&[u8]; 4] = [
+    b"/etc/ssl/certs/ca-certificates.crt",
+    b"/etc/pki/tls/certs/ca-bundle.crt",
+    b"/etc/ssl/cert.pem",
+    b"/etc/ssl/ca-bundle.pem",
+];
+
 /// TLS with the server of that name, which may be an address. `credential` is presented if the
 /// server requests a certificate. The error is a reason.
 ///

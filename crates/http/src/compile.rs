@@ -23,7 +23,7 @@ use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
-use crate::features::{self, Layers, Scope, otel, slow_log, ssl, status_zone, upstream};
+use crate::features::{self, Layers, Scope, acme, otel, slow_log, ssl, status_zone, upstream};
 use crate::files;
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
@@ -305,6 +305,7 @@ impl HttpPlan {
         Zones::of(load).check()?;
         upstream::build(&self.main, load)?;
         otel::build(&self.main, load)?;
+        acme::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler {
             locations: Vec::new(),
@@ -328,6 +329,7 @@ impl HttpPlan {
             site.servers.extend(compiler.load.tolerate(server)?);
         }
         site.locations = compiler.locations;
+        ::acme::finish(load);
         sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
         // In a check, servers with errors are left out, and those after them have other numbers.
         if site.servers.len() == count {
@@ -572,9 +574,10 @@ impl Compiler<'_, '_> {
         let reading = scope.server.reading();
         let (identity, names) = (identity(&scope), scope.resolver.policy());
         self.pool_numbers.server = hash(&identity);
-        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity, names, self.load)?;
-        let http2 = scope.http2.policy();
         self.server_names = scope.server.names().into();
+        let slot = acme::slot(&scope.acme, &self.server_names, self.load)?;
+        let tls = ssl::policy(&scope.ssl, &scope.ssl_shared, identity, names, slot, self.load)?;
+        let http2 = scope.http2.policy();
         self.is_on_tcp = scope.server.listens_on_tcp();
         let name = &self.server_names[0].text;
         let name = name.strip_prefix(b".").unwrap_or(name).into();

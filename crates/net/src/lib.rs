@@ -71,7 +71,7 @@ pub use event_loop::{
     spawn_if_running, spend, task_count, yield_now,
 };
 pub use idle_set::IdleSet;
-pub use key_pair::{KeyFailure, KeyKind, KeyPair, PublicNumbers};
+pub use key_pair::{KeyFailure, KeyPair, NewKey};
 pub use lent_future::LentFuture;
 pub use listener::Listener;
 pub use mailbox::{Mailbox, MailboxSender, mailbox};

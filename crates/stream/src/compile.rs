@@ -19,7 +19,7 @@ use net::Address;
 use zones::Zones;
 
 use crate::builtin;
-use crate::features::{self, Layers, Scope, listen::StreamListenLine, upstream};
+use crate::features::{self, Layers, Scope, acme, listen::StreamListenLine, upstream};
 use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamListen, StreamServer, StreamServerId, StreamSite};
 
@@ -115,6 +115,7 @@ impl StreamPlan {
     fn compile_servers(self, load: &mut Load<'_>) -> Result<StreamSite> {
         Zones::of(load).check()?;
         upstream::build(&self.main.layers, load)?;
+        acme::build(&self.main.layers, load)?;
         let all_left_out = self.main.is_left_out;
         let main = Scope::outermost(load).child(self.main.layers, false);
         let mut site = StreamSite::default();
@@ -132,6 +133,7 @@ impl StreamPlan {
         }
         sockets.list.iter_mut().try_for_each(|listen| listen.names.check(&listen.address, load))?;
         check_tls(&sockets, &site, &blocks)?;
+        ::acme::finish(load);
         site.listens = sockets.list;
         site.groups = load.own.of::<Groups>().all().into_values().collect();
         site.status = StatusBook::finish(&mut load.own, &site.groups);
@@ -173,6 +175,7 @@ fn server(scope: &Scope, at: Span, load: &mut Load<'_>) -> Result<StreamServer> 
         server: StreamServer::default(),
         at,
         identity: identity(scope),
+        names: scope.listen.names(),
         handed_on: Registry::default(),
         feature: FeatureName::default(),
     };

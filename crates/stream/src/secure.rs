@@ -76,6 +76,8 @@ enum HandshakeRefusal {
     /// The server turns clients away.
     Rejected,
     NoCertificate,
+    /// It was one of an ACME server, which has its answer.
+    Answered,
     /// The certificate of this connection cannot be read: why.
     BadCertificate(String),
     Failed(ProxyRefusal),
@@ -108,6 +110,9 @@ async fn agree(
         }
         return Err(HandshakeRefusal::NotTls);
     };
+    if ::acme::answer_handshake(stream, &hello, received, timer).await {
+        return Err(HandshakeRefusal::Answered);
+    }
     let parsed = ClientHello::parse(&hello);
     let default = x.server;
     choose_server(x, parsed.and_then(|hello| hello.server_name));
@@ -174,6 +179,9 @@ fn log_refusal(x: &StreamSession, refusal: HandshakeRefusal) -> HandshakeFailed 
     match refusal {
         HandshakeRefusal::NotTls => {
             x.log(Level::Info, format_args!("{failed} (SSL: the client does not speak TLS)"));
+        }
+        HandshakeRefusal::Answered => {
+            x.log(Level::Info, format_args!("challenge tls-alpn-01 answered"));
         }
         HandshakeRefusal::Rejected => x.log(Level::Info, format_args!("handshake rejected")),
         HandshakeRefusal::NoCertificate => {

@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::session::health::Verdict;
-use ::session::server_names::ServerNames;
+use ::session::server_names::{ServerName, ServerNames};
 use ::session::status::SubsystemStatus;
 use ::session::variables::Variable;
 use ::session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
-use ::tls::{ClientVerification, ServerTlsSetup};
+use ::tls::{CertificateSlot, ClientVerification, ServerTlsSetup};
 use ::upstream::health::CheckTerms;
 use ::upstream::{Group, ResolverPolicy, Server};
 use conf::{FeatureName, InstallTarget, Load, Registry, Span, VariableId};
@@ -94,6 +94,8 @@ pub struct StreamTls {
     pub(crate) rejects_handshakes: bool,
     /// How clients are verified; `None` if they are not.
     pub(crate) clients: Option<ClientVerification>,
+    /// The certificate of `acme_certificate`.
+    pub(crate) slot: Option<Arc<CertificateSlot>>,
     pub(crate) handshake_timeout_ms: u64,
 }
 
@@ -159,6 +161,8 @@ pub struct ServerBuilder<'a, 'f> {
     pub identity: Vec<Box<[u8]>>,
     /// Values that a feature leaves for a later one of the feature list, by type.
     pub(crate) handed_on: Registry,
+    /// The names of the server.
+    pub(crate) names: Vec<ServerName<StreamSession>>,
     /// The feature that is being installed.
     pub(crate) feature: FeatureName,
 }

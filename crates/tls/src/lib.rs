@@ -18,6 +18,7 @@ mod ocsp_responder;
 mod read_ahead;
 mod server;
 mod sessions;
+mod slot;
 mod stapling;
 pub mod values;
 pub mod variables;
@@ -38,6 +39,7 @@ use values::{
 pub use ocsp_checks::OcspChecks;
 pub use read_ahead::read_ahead;
 pub use server::{ServerTlsParts, ServerTlsSetup};
+pub use slot::{CertificateSlot, MakeStandIn, SlotCertificate};
 pub use verification::{ClientRefusal, ClientVerification};
 
 conf::directives! {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use ::upstream::ResolverPolicy;
-use conf::{Load, Result, Template, Values};
+use conf::{Error, Load, Result, Template, Values};
 use net::SecureSession;
 use net::tls::{
     Credential, ResumptionPlan, RotatingTicketKeys, ServerTls, ServerTlsPlan, TicketKeys,
@@ -17,6 +17,7 @@ use wire::x509::X509;
 use super::certificates::{CertificateTemplate, ConnectionCertificates, LoadedCertificates};
 use super::commands::TlsChoices;
 use super::ocsp_checks::OcspChecks;
+use super::slot::CertificateSlot;
 use super::values::CertificateFile;
 use super::{Conf, files, sessions};
 
@@ -32,12 +33,16 @@ pub struct ServerTlsParts {
     pub early_data_max: u32,
     /// How the hosts of OCSP responders are looked up.
     pub names: ResolverPolicy,
+    /// What `$acme_certificate` stands for in the server.
+    pub slot: Option<Arc<CertificateSlot>>,
 }
 
 #[derive(Debug)]
 pub struct ServerTlsSetup {
     tls: ServerTls,
     computed: Option<ComputedCertificates>,
+    /// Where the certificate of each session is taken from.
+    slot: Option<Arc<CertificateSlot>>,
     ocsp_checks: Option<Arc<OcspChecks>>,
 }
 
@@ -83,9 +88,15 @@ impl ServerTlsSetup {
         received: &[u8],
         certificates: Option<Vec<Credential>>,
     ) -> io::Result<Box<dyn SecureSession>> {
+        let shown = || self.slot.as_ref()?.credential().map(|credential| vec![credential]);
+        let certificates = certificates.or_else(shown);
         self.tls.session(hello, has_h2, received, certificates)
     }
 }
+
+/// The variables that stand for the slot of a server.
+const SLOT_CHAIN: &[u8] = b"$acme_certificate";
+const SLOT_KEY: &[u8] = b"$acme_certificate_key";
 
 /// Shows a certificate on pages about the server.
 fn show(credential: &Credential, file: &CertificateFile, load: &mut Load<'_>) {
@@ -106,22 +117,24 @@ impl Conf {
         self.reject_handshake
     }
 
-    pub fn has_certificates(&self) -> bool {
-        !self.certificate.is_empty()
-    }
-
     /// How TLS is spoken; `None`: without a certificate it is not.
     pub fn server_tls(
         &self,
         mut parts: ServerTlsParts,
         load: &mut Load<'_>,
     ) -> Result<Option<ServerTlsSetup>> {
-        let Some(first) = self.certificate.first() else { return Ok(None) };
+        let slot = parts.slot.take().filter(|_| self.shows_slot());
+        if slot.is_none() && self.certificate.is_empty() {
+            return Ok(None);
+        }
         self.check_keys()?;
-        let computed = self.computed_certificates(load);
-        let mut credentials = match computed {
-            Some(_) => Vec::new(),
-            None => self.fixed_certificates(&parts.names, load)?,
+        let computed = match slot {
+            Some(_) => None,
+            None => self.computed_certificates(load),
+        };
+        let mut credentials = match (&computed, &slot) {
+            (None, None) => self.fixed_certificates(&parts.names, load)?,
+            _ => Vec::new(),
         };
         let groups = &self.ecdh_curve.0;
         let choices = TlsChoices::new(self.protocols, &self.ciphers, groups, &self.conf_command);
@@ -154,8 +167,25 @@ impl Conf {
             compresses_certificates: self.certificate_compression,
         };
         match ServerTls::new(plan) {
-            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed, ocsp_checks })),
-            Err(reason) => Err(first.file.from.error(format!("TLS cannot be set up: {reason}"))),
+            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed, slot, ocsp_checks })),
+            Err(reason) => {
+                let message = format!("TLS cannot be set up: {reason}");
+                Err(match self.certificate.first() {
+                    Some(first) => first.file.from.error(message),
+                    None => Error::bare(message),
+                })
+            }
+        }
+    }
+
+    /// Whether the server's only certificate is the slot's: named as nginx-acme names it, or not
+    /// at all.
+    fn shows_slot(&self) -> bool {
+        let is = |line: &CertificateTemplate, name: &[u8]| *line.file.text == *name;
+        match (&self.certificate[..], &self.certificate_key[..]) {
+            ([], _) => true,
+            ([chain], [key, ..]) => is(chain, SLOT_CHAIN) && is(key, SLOT_KEY),
+            _ => false,
         }
     }
 

@@ -3,14 +3,14 @@
 //! Everything is read before anything is opened, so a configuration that fails leaves no trace. The
 //! worker process reads the same files again from the master's recording: it gets the same result.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::lacking::{EnclosingBlock, Lack};
 use conf::{
     Directive, EVENTS, Error, ErrorLevel, Files, Load, MAIN, ParsedConfig, Result, SharedCause,
-    Sources, Tree,
+    Sources, Span, Tree,
 };
-use http::TempFolder;
 use lab::doctor::{self, NamedCertificates};
 use observe::{ErrorLog, Level, LogFiles, MainLog};
 use zones::Zones;
@@ -30,11 +30,20 @@ pub struct LoadedConfig {
     /// The log files that it names, not open yet.
     pub log_files: LogFiles,
     /// The directories that it writes to.
-    pub folders: Vec<TempFolder>,
+    pub folders: Vec<WrittenFolder>,
     /// The state that the next configuration may take over.
     pub zones: Zones,
     pub sources: Sources,
     pub warnings: usize,
+}
+
+/// A directory that workers write to.
+pub struct WrittenFolder {
+    pub path: PathBuf,
+    /// The first line that names it; `None` for a default.
+    pub named: Option<Span>,
+    /// What happens without it.
+    pub without: &'static str,
 }
 
 /// Reads a first configuration, and reports its errors.
@@ -252,9 +261,26 @@ fn compile(
     Zones::of(load).settle();
     let zones = std::mem::take(Zones::of(load));
     let log_files = load.registry.of::<LogFiles>().clone();
-    let folders = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
+    let folders = folders(load);
     let (sources, warnings) = (Sources::default(), 0);
     Ok(LoadedConfig { settings, sites, main_log, log_files, folders, zones, sources, warnings })
+}
+
+/// The directories of temporary files, and those of certificates.
+fn folders(load: &mut Load<'_>) -> Vec<WrittenFolder> {
+    let temporary = std::mem::take(&mut load.registry.of::<http::TempPaths>().0);
+    let temporary = temporary.into_iter().map(|folder| WrittenFolder {
+        path: folder.path,
+        named: folder.named,
+        without: "requests and replies that do not fit in memory will fail",
+    });
+    let states = std::mem::take(&mut load.registry.of::<acme::StateFolders>().0);
+    let states = states.into_iter().map(|folder| WrittenFolder {
+        path: folder.path,
+        named: Some(folder.named),
+        without: "no certificate will be obtained",
+    });
+    temporary.chain(states).collect()
 }
 
 /// The named logs, and the default file if none of them is a file.

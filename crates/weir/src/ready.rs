@@ -7,14 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use conf::{Error, Span};
-use http::TempFolder;
 use net::users::ProcessIdentity;
 use observe::{Errno, ErrorLog, LogFiles};
 
 use crate::config_origin::ConfigOrigin;
 use crate::defaults::Defaults;
 use crate::hints;
-use crate::load::{self, LoadedConfig};
+use crate::load::{self, LoadedConfig, WrittenFolder};
 use crate::log::{alert, emerg};
 use crate::messages::Reported;
 use crate::name::name;
@@ -66,20 +65,17 @@ pub fn may_make(path: &Path, with_parents: bool) -> io::Result<()> {
     net::file::may_make_files_in(parent.unwrap_or(Path::new("/")))
 }
 
-/// Handles an unavailable directory for temporary files. Called nginx, the program refuses to
-/// start; under its own name it starts and reports which requests will fail.
-fn do_without(loaded: &LoadedConfig, folder: &TempFolder, what: String) -> Result<(), Reported> {
+/// Handles an unavailable directory. Called nginx, the program refuses to start; under its own name
+/// it starts and reports what will fail.
+fn do_without(loaded: &LoadedConfig, folder: &WrittenFolder, what: String) -> Result<(), Reported> {
     if name().is_nginx() {
         return Err(refuse(loaded, folder.named, what, Some(hints::TEMP.into())));
     }
-    let mut warning = Error::bare(format!("{what}; {UNKEPT}"));
+    let mut warning = Error::bare(format!("{what}; {}", folder.without));
     warning.mark = folder.named;
     load::say(&warning.level(conf::ErrorLevel::Warn).help(hints::TEMP), &loaded.sources);
     Ok(())
 }
-
-/// The consequence of a missing directory for temporary files.
-const UNKEPT: &str = "requests and replies that do not fit in memory will fail";
 
 /// Reports an inaccessible file in nginx's words, and below it the position in the configuration
 /// and a hint.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use acme::AcmeJob;
 use conf::{Directive, Error, Load, Result, Subsystem};
 use net::{Address, SocketOptions};
 use session::keyval::KeyvalZone;
@@ -118,6 +119,7 @@ impl Sites {
 pub fn control_jobs() -> ControlJobs<Sites> {
     vec![
         Box::new(LimitSharing::default()),
+        Box::new(AcmeJob::default()),
         Box::new(SubsystemJobs { jobs: http::control_jobs(), site: |sites| &sites.http }),
         Box::new(SubsystemJobs { jobs: stream::control_jobs(), site: |sites| &sites.stream }),
     ]

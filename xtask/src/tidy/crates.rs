@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["fetch"],
     &["session"],
     &["tls"],
+    &["acme"],
     &["http", "stream"],
     &["lab", "load"],
     &["weir"],

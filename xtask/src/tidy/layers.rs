@@ -82,6 +82,7 @@ const LAYERED: &[LayeredCrate] = &[
         barred: &[],
     },
     LayeredCrate::without_cycles("crates/fetch/src/"),
+    LayeredCrate::without_cycles("crates/acme/src/"),
     LayeredCrate {
         folder: "crates/http/src/",
         layers: &[

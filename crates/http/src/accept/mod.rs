@@ -255,6 +255,9 @@ impl Opening {
                 return Err(self.log_refusal(refusal, std::mem::take(bytes), HANDSHAKE));
             }
         };
+        if ::acme::answer_handshake(stream, &hello, bytes, timer).await {
+            return Err(ConnectionOver);
+        }
         let named = self.named(&hello);
         let secured = async {
             let (session, ocsp_checks) = self.session(&hello, bytes, stream, timer).await?;

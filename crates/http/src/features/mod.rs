@@ -1,6 +1,7 @@
 //! The features, one folder each. The list is the order of handlers within a phase and of filters.
 
 pub mod access;
+pub mod acme;
 pub mod addition;
 pub mod aio;
 pub mod api;
@@ -92,6 +93,7 @@ use ssl::shared as ssl_shared;
 conf::features! {
     into LocationBuilder<'_, '_>, variables VariableTable;
     server: server,
+    acme: acme with VARIABLES,
     http2: http2 with VARIABLES,
     ssl_shared: ssl_shared "ssl_" with VARIABLES,
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,

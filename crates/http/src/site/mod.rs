@@ -21,7 +21,7 @@ use conf::{FeatureName, VariableId};
 use net::Address;
 use session::status::SubsystemStatus;
 use session::{Configuration, Hook, WorkerGeneration, WorkerSlotKinds};
-use tls::{ClientVerification, ServerTlsSetup};
+use tls::{CertificateSlot, ClientVerification, ServerTlsSetup};
 
 pub use context::{BlockContext, ParsedSoFar};
 pub use ids::{LocationId, ServerId};
@@ -82,6 +82,8 @@ pub struct TlsPolicy {
     pub rejects_handshakes: bool,
     /// How clients are verified; `None` if they are not.
     pub clients: Option<ClientVerification>,
+    /// The certificate of `acme_certificate`.
+    pub slot: Option<Arc<CertificateSlot>>,
 }
 
 /// A location, or another block with settings: a server outside its locations, `if`,

@@ -73,9 +73,8 @@ conf::directives! {
 }
 
 /// Sets the name of the server. The sockets are built from the lines of all servers.
-pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
-    let names = conf.names();
-    let name = &names[0].text;
+pub fn install(_: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
+    let name = &place.names[0].text;
     place.server.name = name.strip_prefix(b".").unwrap_or(name).into();
     Ok(())
 }

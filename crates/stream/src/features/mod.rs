@@ -1,6 +1,7 @@
 //! The features, one module each. The list is the order of handlers within a phase.
 
 pub mod access;
+pub mod acme;
 pub mod backend_tls;
 pub mod core;
 pub mod error_log;
@@ -43,6 +44,7 @@ conf::features! {
     core: core,
     listen: listen,
     resolver: resolver,
+    acme: acme with VARIABLES,
     ssl_shared: ssl_shared "ssl_" with VARIABLES,
     ssl: ssl "ssl_" over ssl_shared with VARIABLES,
     ssl_preread: ssl_preread with VARIABLES,

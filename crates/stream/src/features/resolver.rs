@@ -35,8 +35,7 @@ conf::directives! {
 
 /// Passes the settings to the server.
 pub fn install(conf: &Arc<Conf>, place: &mut ServerBuilder<'_, '_>) -> Result<()> {
-    let timeout_ms = conf.resolver_timeout.0;
-    place.server.names = ResolverPolicy { servers: conf.resolver.clone(), timeout_ms };
+    place.server.names = conf.policy();
     Ok(())
 }
 
@@ -45,4 +44,16 @@ pub(crate) fn of_main(main: &Layer, load: &mut Load<'_>) -> Option<LineResolver>
     let conf = main.resolve_outermost(load);
     let timeout_ms = conf.resolver_timeout.0;
     conf.resolver.map(|names| LineResolver { names, timeout_ms })
+}
+
+impl Conf {
+    fn policy(&self) -> ResolverPolicy {
+        let timeout_ms = self.resolver_timeout.0;
+        ResolverPolicy { servers: self.resolver.clone(), timeout_ms }
+    }
+}
+
+/// The policy of `stream {}`, for names that belong to no server.
+pub(crate) fn policy_of_main(main: &Layer, load: &mut Load<'_>) -> ResolverPolicy {
+    main.resolve_outermost(load).policy()
 }

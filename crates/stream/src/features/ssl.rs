@@ -72,11 +72,13 @@ pub fn install(
         identity: std::mem::take(&mut place.identity),
         early_data_max: 0,
         names: place.server.names.clone(),
+        slot: place.server.tls.slot.clone(),
     };
     let tls = shared.server_tls(parts, place.load)?;
     place.server.tls = StreamTls {
         clients: shared.client_verification(tls.is_some(), place.load)?,
         tls: tls.map(Arc::new),
+        slot: place.server.tls.slot.take(),
         rejects_handshakes: shared.rejects_handshakes(),
         handshake_timeout_ms: conf.handshake_timeout.0,
     };

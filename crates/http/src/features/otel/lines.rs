@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use ::session::status::StatusBook;
 use conf::{Directive, Error, Load, Result, Word, units};
-use fetch::{grpc_tls_transport, tls_transport};
+use fetch::{SYSTEM_AUTHORITIES, grpc_tls_transport, tls_transport};
 use net::tls::{ChainRules, ServerTrust, TrustedCertificates, TrustedRoots};
 use session::identity;
 use upstream::ResolverPolicy;
@@ -17,13 +17,6 @@ use super::totals;
 
 /// The most batches of a worker that may wait.
 const BATCHES_MAX: u64 = 1024;
-/// The files with a system's certificate authorities, on Debian, Fedora, Alpine and openSUSE.
-const SYSTEM_AUTHORITIES: [&[u8]; 4] = [
-    b"/etc/ssl/certs/ca-certificates.crt",
-    b"/etc/pki/tls/certs/ca-bundle.crt",
-    b"/etc/ssl/cert.pem",
-    b"/etc/ssl/ca-bundle.pem",
-];
 /// The most certificates between a collector's and an authority's.
 const CHAIN_DEPTH_MAX: usize = 9;
 const SERVICE_NAME: &[u8] = b"service.name";

@@ -11,8 +11,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use ::tls::ServerTlsParts;
 use ::tls::variables::TlsVariables;
+use ::tls::{CertificateSlot, ServerTlsParts};
 use ::upstream::ResolverPolicy;
 use conf::{Load, Result, Size};
 
@@ -70,6 +70,7 @@ pub(crate) fn policy(
     shared: &shared::Conf,
     identity: Vec<Box<[u8]>>,
     names: ResolverPolicy,
+    slot: Option<Arc<CertificateSlot>>,
     load: &mut Load<'_>,
 ) -> Result<TlsPolicy> {
     let parts = ServerTlsParts {
@@ -77,6 +78,7 @@ pub(crate) fn policy(
         protocols: HTTP1.map(Box::from).to_vec(),
         identity,
         names,
+        slot: slot.clone(),
         early_data_max: if conf.early_data { EARLY_DATA_MAX } else { 0 },
     };
     let tls = shared.server_tls(parts, load)?;
@@ -84,5 +86,6 @@ pub(crate) fn policy(
         clients: shared.client_verification(tls.is_some(), load)?,
         tls: tls.map(Arc::new),
         rejects_handshakes: shared.rejects_handshakes(),
+        slot,
     })
 }

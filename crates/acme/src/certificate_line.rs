@@ -1,0 +1,177 @@
+//! `acme_certificate`: issuers, names, and the kind of key.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use conf::{Directive, Load, Result, Value, Word};
+use net::NewKey;
+use tls::CertificateSlot;
+use wire::x509::SubjectName;
+
+use crate::issuer::AcmeIssuer;
+use crate::issuer_lines::Issuers;
+use crate::key_name;
+use crate::plan::{AcmeCertificate, PlanBook};
+
+/// The most names of a certificate; no authority has a higher limit.
+const NAMES_MAX: usize = 100;
+
+#[derive(Clone)]
+pub struct CertificateLine {
+    from: Directive,
+    names: Vec<SubjectName>,
+    key: NewKey,
+}
+
+/// A name of the server, as `server_name` has it.
+pub struct ServerNameText<'a> {
+    pub text: &'a [u8],
+    pub is_pattern: bool,
+}
+
+impl Value for CertificateLine {
+    const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
+
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let mut line = Self { from: from.clone(), names: Vec::new(), key: NewKey::EcdsaP256 };
+        if from.arg(0).text.is_empty() {
+            return Err(from.refuse("\"issuer\" is missing"));
+        }
+        for word in &from.args[1..] {
+            match word.text.strip_prefix(b"key=") {
+                Some(kind) => match key_name::parse(kind) {
+                    Some(Ok(key)) => line.key = key,
+                    Some(Err(reason)) => return Err(from.error_at(word, reason)),
+                    None => return Err(from.error_at(word, "invalid \"key\" value")),
+                },
+                None => line.add(&word.text).map_err(|reason| refuse(from, word, reason))?,
+            }
+        }
+        Ok(line)
+    }
+}
+
+fn refuse(from: &Directive, word: &Word, reason: &str) -> conf::Error {
+    from.error_at(word, format!("invalid server name \"{word}\": {reason}"))
+}
+
+impl CertificateLine {
+    /// Adds a name. As in nginx-acme, one that begins with a dot stands for two hosts.
+    fn add(&mut self, text: &[u8]) -> std::result::Result<(), &'static str> {
+        let text = std::str::from_utf8(text).map_err(|_| "it is not ASCII")?;
+        let names = match text.strip_prefix('.') {
+            Some(host) => vec![format!("www.{host}"), host.to_owned()],
+            None => vec![text.to_owned()],
+        };
+        for name in names {
+            let name = SubjectName::of(&name);
+            if let SubjectName::Dns(host) = &name {
+                check_host(host)?;
+            }
+            if !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// The slot with the certificate, for a server with these names.
+    pub fn slot<'n>(
+        &self,
+        server_names: impl Iterator<Item = ServerNameText<'n>>,
+        load: &mut Load<'_>,
+    ) -> Result<Arc<CertificateSlot>> {
+        let mut line = self.clone();
+        if line.names.is_empty() {
+            line.add_all(server_names, load)?;
+        }
+        if line.names.is_empty() {
+            let help = "name them here, or with \"server_name\"";
+            return Err(self.from.error("\"acme_certificate\": no identifiers").help(help));
+        }
+        if line.names.len() > NAMES_MAX {
+            let message = format!("\"acme_certificate\" has more than {NAMES_MAX} names");
+            return Err(self.from.error(message));
+        }
+        let issuers = line.issuers(load)?;
+        if let Some(name) = line.names.iter().find(|name| name.is_wildcard()) {
+            let message = format!("no issuer can obtain a certificate for wildcard \"{name}\"");
+            return Err(self.from.error(message).help("the challenge dns-01 is not supported"));
+        }
+        let CertificateLine { names, key, .. } = line;
+        Ok(PlanBook::add(AcmeCertificate::new(names, key, issuers, load), load))
+    }
+
+    fn add_all<'n>(
+        &mut self,
+        server_names: impl Iterator<Item = ServerNameText<'n>>,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
+        for name in server_names.filter(|name| !name.text.is_empty()) {
+            let shown = String::from_utf8_lossy(name.text);
+            if name.is_pattern {
+                let message = "\"acme_certificate\": unsupported regular expression in server_name";
+                load.warn(self.from.error(format!("{message}: {shown}")));
+                continue;
+            }
+            self.add(name.text).map_err(|reason| {
+                self.from.error(format!("invalid server name \"{shown}\": {reason}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn issuers(&self, load: &mut Load<'_>) -> Result<Vec<Arc<AcmeIssuer>>> {
+        let word = self.from.arg(0);
+        let known = &load.registry.of::<Issuers>().0;
+        let mut issuers: Vec<Arc<AcmeIssuer>> = Vec::new();
+        for name in word.text.split(|byte| *byte == b',') {
+            let Some(issuer) = known.get(name) else {
+                let shown = String::from_utf8_lossy(name);
+                let message = format!("\"acme_certificate\": issuer \"{shown}\" is missing");
+                let names = known.keys().filter_map(|name| std::str::from_utf8(name).ok());
+                return Err(self.from.error_at(word, message).meant(name, names));
+            };
+            if issuers.iter().any(|other| Arc::ptr_eq(other, issuer)) {
+                let message = format!("issuer \"{}\" is named twice", issuer.name);
+                return Err(self.from.error_at(word, message));
+            }
+            issuers.push(issuer.clone());
+        }
+        Ok(issuers)
+    }
+}
+
+/// As in nginx-acme: labels of printable ASCII, perhaps after `*.`.
+fn check_host(host: &str) -> std::result::Result<(), &'static str> {
+    let labels = host.strip_prefix("*.").unwrap_or(host);
+    if labels.is_empty() || host.len() > 253 {
+        return Err("it is no host");
+    }
+    let is_in_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~%!$&'()+,;=".contains(&byte);
+    for label in labels.split('.') {
+        match label.bytes().find(|byte| !is_in_label(*byte)) {
+            Some(b'*') => return Err("a wildcard can only be at the beginning"),
+            Some(_) => return Err("a character is not allowed in it"),
+            None if label.is_empty() => return Err("a label is empty"),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_checked_as_in_nginx_acme() {
+        for host in ["example", "_a.b-c", "00.example.test", "*.example.test", "xn--e1afmkfd.test"]
+        {
+            assert_eq!(check_host(host), Ok(()), "{host}");
+        }
+        for host in ["", "*", "*.", "a..b", "a.", "*ww.a", "ww*.a", "www.example.*", "a b", "a:b"] {
+            assert!(check_host(host).is_err(), "{host}");
+        }
+    }
+}

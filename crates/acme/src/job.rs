@@ -1,0 +1,153 @@
+//! The job of the control thread: keepers of all certificates of the newest configuration.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use net::Task;
+use session::ControlJob;
+use wire::acme::ChallengeKind;
+use zones::Zones;
+
+use crate::account::IssuerInUse;
+use crate::certificate::CertificateKeeper;
+use crate::challenges::PublishedChallenges;
+use crate::issuer::AcmeIssuer;
+use crate::plan::{AcmeCertificate, AcmePlan};
+use crate::shown;
+use crate::state_folder::StateFolder;
+
+/// How often folders are looked at for what other processes have changed.
+const WATCH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Obtains and renews the certificates of the program.
+#[derive(Default)]
+pub struct AcmeJob {
+    keepers: Vec<(Rc<CertificateKeeper>, Task)>,
+    issuers: Vec<Rc<IssuerInUse>>,
+    watches: Vec<Task>,
+}
+
+impl<S> ControlJob<S> for AcmeJob {
+    /// Reads what is stored, and starts the rest: nobody waits for an authority.
+    fn adopt(&mut self, _: &S, zones: &Zones) {
+        let plans = zones.all::<AcmePlan>();
+        let wanted = plans.iter().flat_map(|plan| &plan.certificates);
+        let before = std::mem::take(&mut self.keepers);
+        let issuers_before = std::mem::take(&mut self.issuers);
+        let mut before: HashMap<_, _> =
+            before.into_iter().map(|kept| (kept.0.certificate.place(), kept)).collect();
+        for certificate in wanted {
+            let issuers = self.issuers_of(certificate, &issuers_before);
+            let kept = match before.remove(&certificate.place()) {
+                Some((keeper, task)) if keeper.certificate.is_same(certificate) => {
+                    // Somebody may have changed what is stored.
+                    keeper.urge();
+                    (keeper, task)
+                }
+                other => {
+                    other.iter().for_each(|(_, task)| task.stop());
+                    start(certificate, issuers)
+                }
+            };
+            self.keepers.push(kept);
+        }
+        before.into_values().for_each(|(_, task)| task.stop());
+        let all = self.keepers.iter().map(|(keeper, _)| keeper.certificate.clone());
+        shown::set(all.collect());
+        self.watch();
+    }
+
+    /// Another process may serve already, and keep the same certificates.
+    fn leave(&mut self) {
+        self.keepers.drain(..).for_each(|(_, task)| task.stop());
+        self.watches.drain(..).for_each(|task| task.stop());
+    }
+}
+
+fn start(
+    certificate: &AcmeCertificate,
+    issuers: Vec<Rc<IssuerInUse>>,
+) -> (Rc<CertificateKeeper>, Task) {
+    let keeper = CertificateKeeper::new(certificate.clone(), issuers);
+    keeper.show_stored();
+    let task = net::spawn(keeper.clone().run());
+    (keeper, task)
+}
+
+impl AcmeJob {
+    /// The issuers of a certificate, which it shares with others.
+    fn issuers_of(
+        &mut self,
+        certificate: &AcmeCertificate,
+        before: &[Rc<IssuerInUse>],
+    ) -> Vec<Rc<IssuerInUse>> {
+        let find = |list: &[Rc<IssuerInUse>], issuer: &AcmeIssuer| {
+            let is_same = |one: &&Rc<IssuerInUse>| {
+                one.issuer.name == issuer.name && one.issuer.text == issuer.text
+            };
+            list.iter().find(is_same).cloned()
+        };
+        let mut issuers = Vec::new();
+        for issuer in &certificate.issuers {
+            let in_use = find(&self.issuers, issuer).unwrap_or_else(|| {
+                let in_use = find(before, issuer);
+                let in_use = in_use.unwrap_or_else(|| IssuerInUse::new(issuer.clone()));
+                self.issuers.push(in_use.clone());
+                in_use
+            });
+            issuers.push(in_use);
+        }
+        issuers
+    }
+
+    /// Watches the folders.
+    fn watch(&mut self) {
+        self.watches.drain(..).for_each(|task| task.stop());
+        let mut folders: BTreeMap<String, (Arc<StateFolder>, Keepers)> = BTreeMap::new();
+        for (keeper, _) in &self.keepers {
+            let folder = keeper.certificate.folder();
+            let (_, keepers) = folders
+                .entry(folder.shown())
+                .or_insert_with(|| (folder.clone(), Keepers::default()));
+            keepers.insert(keeper.certificate.stem.clone(), keeper.clone());
+        }
+        let all: Vec<_> = folders.values().map(|(folder, _)| folder.clone()).collect();
+        let answers_tls =
+            |one: &Rc<IssuerInUse>| one.issuer.challenges.contains(&ChallengeKind::TlsAlpn01);
+        PublishedChallenges::of_process().look_in(all, self.issuers.iter().any(answers_tls));
+        for (folder, keepers) in folders.into_values() {
+            if let StateFolder::Disk(_) = *folder {
+                self.watches.push(net::spawn(watch(folder, keepers)));
+            }
+        }
+    }
+}
+
+/// By stem.
+type Keepers = HashMap<String, Rc<CertificateKeeper>>;
+
+/// Tells keepers that another process has changed their certificate.
+async fn watch(folder: Arc<StateFolder>, keepers: Keepers) {
+    let mut seen_folder = None;
+    let mut seen: HashMap<String, SystemTime> = HashMap::new();
+    loop {
+        net::sleep(WATCH_INTERVAL).await;
+        let state = folder.clone();
+        let before = seen_folder;
+        let read = net::offload(move || {
+            let changed = state.changed();
+            (changed != before).then(|| (changed, state.manifests().unwrap_or_default()))
+        });
+        let Some((changed, manifests)) = read.await else { continue };
+        seen_folder = changed;
+        for (stem, time) in manifests {
+            if let Some(keeper) = keepers.get(&stem)
+                && seen.insert(stem, time).is_none_or(|before| before != time)
+            {
+                keeper.urge();
+            }
+        }
+    }
+}

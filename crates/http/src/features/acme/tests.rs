@@ -1,0 +1,77 @@
+use testing::Folder;
+
+use crate::testing::{refusal, site};
+
+const ISSUER: &str = "acme_issuer a {
+        uri https://acme.test/dir; ssl_verify off; state_path off;
+    }";
+
+/// The message without the number of its line.
+fn message(configuration: &str) -> String {
+    let text = refusal(configuration);
+    text.rsplit_once(':').map_or(text.clone(), |(message, _)| message.to_owned())
+}
+
+fn refused(lines: &str) -> String {
+    message(&format!("{ISSUER} {lines}"))
+}
+
+#[test]
+fn a_certificate_needs_an_issuer_and_names() {
+    let server = |lines: &str| format!("server {{ listen 443 ssl; {lines} }}");
+    let refused = |lines: &str| refused(&server(lines));
+    assert_eq!(
+        refused("acme_certificate b a.test;"),
+        "\"acme_certificate\": issuer \"b\" is missing"
+    );
+    assert_eq!(refused("acme_certificate a;"), "\"acme_certificate\": no identifiers");
+    assert!(refused("acme_certificate a www.a.*;").starts_with("invalid server name \"www.a.*\""));
+    assert!(refused("server_name .a..b; acme_certificate a;").starts_with("invalid server name"));
+    assert_eq!(refused("acme_certificate a,a a.test;"), "issuer \"a\" is named twice");
+    assert_eq!(refused("acme_certificate a a.test key=rsa:1;"), "unsupported key size");
+    assert_eq!(
+        refused("acme_certificate a *.a.test;"),
+        "no issuer can obtain a certificate for wildcard \"*.a.test\""
+    );
+}
+
+#[test]
+fn an_issuer_is_checked() {
+    let refused = |lines: &str| {
+        message(&format!("acme_issuer a {{ ssl_verify off; {lines} }} server {{ listen 80; }}"))
+    };
+    assert_eq!(refused(""), "\"uri\" is missing in issuer \"a\"");
+    assert_eq!(refused("uri ftp://a/;"), "invalid URL prefix in \"ftp://a/\"");
+    assert_eq!(refused("uri https://a/; uri https://b/;"), "\"uri\" directive is duplicate");
+    assert_eq!(refused("challenge dns;"), "unsupported challenge: dns");
+    assert_eq!(refused("account_key ecdsa:234;"), "unsupported curve");
+    assert!(refused("account_key no-such-file;").starts_with("cannot load \"no-such-file\""));
+    assert_eq!(refused("directory x;"), "unknown directive \"directory\"");
+    assert_eq!(
+        refused("external_account_key id data:*;"),
+        "invalid external account key: it is not base64url"
+    );
+}
+
+#[test]
+fn a_shared_zone_is_checked() {
+    assert_eq!(refused("acme_shared_zone a;"), "\"acme_shared_zone\" must have \"zone\" parameter");
+    assert_eq!(refused("acme_shared_zone zone=a:x;"), "invalid zone size \"a:x\"");
+}
+
+/// Another process, or another machine, has published the token.
+#[test]
+fn a_stored_token_is_answered_before_a_redirect() {
+    let folder = Folder::new();
+    folder.write("state/http-01.stored-token", "stored-token.thumbprint");
+    let path = folder.join("state");
+    ::acme::testing::look_in(&path);
+    let site = site(&format!(
+        "{ISSUER} server {{ listen 80; server_name a.test; return 301 https://a.test$request_uri; }}
+        server {{ listen 443 ssl; acme_certificate a a.test; }}"
+    ));
+    let reply = site.get("/.well-known/acme-challenge/stored-token");
+    assert_eq!((reply.status(), reply.body()), (200, "stored-token.thumbprint".into()));
+    assert_eq!(site.get("/.well-known/acme-challenge/other").status(), 301);
+    assert_eq!(site.get("/").status(), 301);
+}
