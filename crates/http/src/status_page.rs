@@ -11,6 +11,9 @@ use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Bytes, Chunk, Exchan
 const WHOLE_MAX: usize = 64 * 1024;
 /// The least length of a piece of a longer one.
 const PIECE_MIN: usize = 16 * 1024;
+/// What a step takes of a task's share besides its bytes: one that writes nothing has looked at an
+/// item, too.
+const STEP_BYTES: usize = 1024;
 
 /// A page that is written in pieces.
 pub(crate) trait WrittenPage: 'static {
@@ -34,13 +37,14 @@ pub(crate) fn answer(x: &mut Exchange, content_type: &[u8], mut page: impl Writt
     x.reply.status = 200;
     head(x, content_type);
     let mut text = x.reply.text();
-    while text.len() < WHOLE_MAX {
-        if !page.write_piece(&mut text) {
+    while text.len() < WHOLE_MAX && net::has_share() {
+        if !write_step(&mut page, &mut text) {
             x.reply.set_bytes(Bytes::Owned(text));
             return Flow::Done;
         }
     }
-    x.reply.body = Body::Stream(Box::new(PageBody { begun: Some(text), page }));
+    let begun = (!text.is_empty()).then_some(text);
+    x.reply.body = Body::Stream(Box::new(PageBody { begun, unfinished: Vec::new(), page }));
     Flow::Done
 }
 
@@ -86,7 +90,17 @@ pub(crate) fn parts(path: &[u8]) -> Vec<&[u8]> {
 struct PageBody<P> {
     /// What was written before it turned out to be long.
     begun: Option<Vec<u8>>,
+    /// What was written of a piece when the task's share was over.
+    unfinished: Vec<u8>,
     page: P,
+}
+
+/// Writes the next step of a page, and counts it as work of the task. False: nothing is left.
+fn write_step(page: &mut impl WrittenPage, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    let goes_on = page.write_piece(out);
+    net::spend(out.len() - before + STEP_BYTES);
+    goes_on
 }
 
 impl<P: WrittenPage> BodyStream for PageBody<P> {
@@ -98,16 +112,16 @@ impl<P: WrittenPage> BodyStream for PageBody<P> {
         if let Some(begun) = self.begun.take() {
             return Poll::Ready(Ok(Some(Chunk::Bytes(Bytes::Owned(begun)))));
         }
-        if net::poll_share(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let mut piece = Vec::with_capacity(PIECE_MIN + PIECE_MIN / 4);
+        let mut piece = std::mem::take(&mut self.unfinished);
+        piece.reserve(PIECE_MIN + PIECE_MIN / 4);
         while piece.len() < PIECE_MIN {
-            let before = piece.len();
-            if !self.page.write_piece(&mut piece) {
+            if net::poll_share(cx).is_pending() {
+                self.unfinished = piece;
+                return Poll::Pending;
+            }
+            if !write_step(&mut self.page, &mut piece) {
                 break;
             }
-            net::spend(piece.len() - before);
         }
         let piece = (!piece.is_empty()).then(|| Chunk::Bytes(Bytes::Owned(piece)));
         Poll::Ready(Ok(piece))

@@ -89,6 +89,8 @@ impl HandshakeRefusal {
             Self::NotTls => HandshakeFault::InvalidMessage,
             Self::Rejected => HandshakeFault::Rejected,
             Self::NoCertificate | Self::BadCertificate(_) => HandshakeFault::Other,
+            // The authority closes the connection when it has seen the answer.
+            Self::Answered => HandshakeFault::Closed,
             Self::Failed(refusal) => HandshakeFault::of(refusal),
         }
     }

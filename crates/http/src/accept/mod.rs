@@ -256,7 +256,7 @@ impl Opening {
             }
         };
         if ::acme::answer_handshake(stream, &hello, bytes, timer).await {
-            return Err(ConnectionOver);
+            return Err(ConnectionOver(HandshakeFault::Closed));
         }
         let named = self.named(&hello);
         let secured = async {

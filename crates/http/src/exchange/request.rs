@@ -183,7 +183,9 @@ impl Request {
         let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
         self.head.set_field(&mut self.received, name, value, &limits)?;
         self.head_bytes = self.received.len();
-        if let Some(host) = Host::parse(value).filter(|_| Known::of(name) == Known::Host) {
+        if Known::of(name) == Known::Host
+            && let Some(host) = Host::parse(value)
+        {
             self.host.clear();
             self.host.extend(value[..host.len].iter().map(u8::to_ascii_lowercase));
         }

@@ -61,15 +61,18 @@ impl WrittenPage for FamiliesPage {
     fn write_piece(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(family) = FAMILIES.get(self.family) else { return self.end(out) };
         let path = FamilyPath::new(family.path);
-        let Some(section) = self.tree.sections.get(self.section) else {
+        let mut sections = self.tree.sections.iter().enumerate().skip(self.section);
+        let found = sections.find_map(|(at, section)| {
+            let mut labels = Vec::new();
+            Some((at, section, path.enter(section, &mut labels)?, labels))
+        });
+        let Some((at, section, rest, labels)) = found else {
             self.next_family();
             return true;
         };
-        let mut labels = Vec::new();
-        let Some(rest) = path.enter(section, &mut labels) else {
-            self.section += 1;
-            return true;
-        };
+        if at != self.section {
+            (self.section, self.item) = (at, 0);
+        }
         let mut values = FamilyValues {
             family,
             format: self.format,

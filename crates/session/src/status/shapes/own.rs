@@ -43,7 +43,7 @@ fn program(out: &mut dyn Visitor) {
         out.number(b"done", all.loaded().get().saturating_sub(1));
         out.number(b"failed", all.refused().get());
         let last_ms = all.loaded_ms().get().max(all.refused_ms().get());
-        if last_ms > 0 {
+        if all.loaded().get() > 1 || all.refused().get() > 0 {
             object(out, b"last", |out| {
                 out.number(b"at", last_ms);
                 let is_ok = all.loaded_ms().get() >= all.refused_ms().get();

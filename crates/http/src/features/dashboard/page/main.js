@@ -38,6 +38,7 @@ function choose() {
     if (one === screen) one.link.setAttribute('aria-current', 'page');
     else one.link.removeAttribute('aria-current');
   }
+  screen.link.scrollIntoView({block: 'nearest', inline: 'center'});
   drawScreen();
 }
 

@@ -125,7 +125,7 @@ function workersScreen() {
   const process = (...path) => told('process', ...path);
   const cpu = chart({title: 'Busy share', show: n => percent(n, n == null ? 0 : 1), series: [
     {name: 'busy', label: 'busiest worker', kind: 'most'},
-    {name: 'cpu', label: 'processor time of the process, in processors', kind: 'half'}]});
+    {name: 'cpu', label: 'CPU time, in processors', kind: 'half'}]});
   const workers = table({name: 'Workers', key: row => row.id, columns: [
     nameColumn('Worker'), column('process', 5, row => row.worker.pid, {text: row => row.worker.pid ?? NONE}),
     column('busy', 4.5, row => row.busy, {text: row => percent(row.busy, row.busy == null ? 0 : 1),
