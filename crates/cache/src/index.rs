@@ -34,6 +34,8 @@ const _: () = assert!(size_of::<IndexEntry>() <= 64);
 pub(crate) enum EntryState {
     /// Its requests are counted (`min_uses`).
     Counted,
+    /// It has a file that this process has not read yet.
+    Loaded,
     Stored,
     /// The reply was an error that has no file.
     Error(u16),
@@ -60,6 +62,12 @@ impl AsRef<QueueLinks> for IndexEntry {
 impl AsMut<QueueLinks> for IndexEntry {
     fn as_mut(&mut self) -> &mut QueueLinks {
         &mut self.links
+    }
+}
+
+impl EntryState {
+    pub(crate) fn has_file(self) -> bool {
+        matches!(self, Self::Loaded | Self::Stored)
     }
 }
 

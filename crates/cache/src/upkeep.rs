@@ -221,7 +221,7 @@ mod tests {
         fs::write(&short, b"short").unwrap();
         assert!(load(&zone, 5) > 5);
         assert_eq!((zone.entries(), zone.bytes()), (10, 10 * 8192));
-        assert_eq!(zone.find(&key(3), 1, 5), KeyState::Stored);
+        assert_eq!(zone.find(&key(3), 1, 5), KeyState::Loaded);
         assert_eq!(zone.find(&key(11), 1, 5), KeyState::Missing);
         assert!(!short.exists() && folder.join("notes.txt").exists());
     }

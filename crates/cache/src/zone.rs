@@ -51,6 +51,8 @@ pub(crate) struct ZoneShard {
 pub enum KeyState {
     /// It has a file.
     Stored,
+    /// It has a file of an earlier process.
+    Loaded,
     /// It may have a file. `is_scarce`: without one it is [`KeyState::Scarce`].
     Unread {
         is_scarce: bool,
@@ -136,6 +138,7 @@ impl CacheZone {
         entry.count_use(now_s);
         match entry.state {
             EntryState::Stored => KeyState::Stored,
+            EntryState::Loaded => KeyState::Loaded,
             EntryState::Error(status) if now_s <= entry.until_s => KeyState::Error(status),
             EntryState::Uncacheable if now_s <= entry.until_s => KeyState::Uncacheable,
             EntryState::Counted if entry.uses < uses_min => KeyState::Scarce,
@@ -145,9 +148,13 @@ impl CacheZone {
 
     /// A file of the key was put in its place, or found there.
     pub fn store(&self, digest: &KeyDigest, file: FileFacts, now_s: i64) {
+        self.add_file(digest, file, EntryState::Stored, now_s);
+    }
+
+    fn add_file(&self, digest: &KeyDigest, file: FileFacts, state: EntryState, now_s: i64) {
         let blocks = u32::try_from(file.blocks).unwrap_or(u32::MAX);
         let before = self.update(digest, seconds(now_s), |entry| {
-            (entry.state, entry.inode) = (EntryState::Stored, file.inode);
+            (entry.state, entry.inode) = (state, file.inode);
             std::mem::replace(&mut entry.blocks, blocks)
         });
         self.blocks.fetch_add(blocks.into(), Ordering::Relaxed);
@@ -162,10 +169,10 @@ impl CacheZone {
         }
         let is_known = self.shard(digest).index.find(digest).is_some_and(|entry| {
             entry.used_s = seconds(now_s);
-            entry.state == EntryState::Stored
+            entry.state.has_file()
         });
         if !is_known {
-            self.store(digest, file, now_s);
+            self.add_file(digest, file, EntryState::Loaded, now_s);
         }
         true
     }
@@ -173,7 +180,7 @@ impl CacheZone {
     /// The key has no file, or none that can be used.
     pub fn lost(&self, digest: &KeyDigest) {
         let mut shard = self.shard(digest);
-        if shard.index.find(digest).is_some_and(|entry| entry.state == EntryState::Stored) {
+        if shard.index.find(digest).is_some_and(|entry| entry.state.has_file()) {
             let removed = shard.index.remove(digest);
             drop(shard);
             self.forget(removed.as_ref());
@@ -199,7 +206,7 @@ impl CacheZone {
 
     fn remember(&self, digest: &KeyDigest, state: EntryState, until_s: i64, now_s: i64) {
         self.update(digest, seconds(now_s), |entry| {
-            if entry.state != EntryState::Stored {
+            if !entry.state.has_file() {
                 (entry.state, entry.until_s) = (state, seconds(until_s));
             }
         });
@@ -271,7 +278,7 @@ impl CacheZone {
     /// Forgets an entry that was removed, and removes its file.
     fn discard(&self, entry: &IndexEntry) {
         self.forget(Some(entry));
-        if entry.state == EntryState::Stored {
+        if entry.state.has_file() {
             // Whoever removed it already has done the same.
             let _ = fs::remove_file(self.folder.file(&entry.digest));
         }

@@ -111,7 +111,6 @@ fn inactive_directives_are_ignored_silently() {
         ("ssl_verify_client off;", "server"),
         ("sub_filter_once off;", "location"),
         ("dav_methods off;", "location"),
-        ("slice 0;", "location"),
         ("auth_jwt off;", "location"),
         ("brotli off;", "http"),
         ("brotli_types text/css;", "http"),

@@ -46,6 +46,8 @@ pub struct Reply {
     /// The filters of the body, in order.
     pub(super) filters: Vec<FilterLink>,
     spare: Vec<u8>,
+    /// Where the body begins in the whole that the head describes, of which a range may be cut.
+    pub body_offset: u64,
     /// Whether ranges of the body may be requested.
     pub allow_ranges: bool,
     /// Whether only a single range may be requested.
@@ -102,6 +104,7 @@ impl Reply {
             fields,
             trailers,
             filters,
+            body_offset,
             allow_ranges,
             single_range,
             disable_not_modified,
@@ -133,6 +136,7 @@ impl Reply {
         fields.clear();
         trailers.clear();
         filters.clear();
+        *body_offset = 0;
         *allow_ranges = false;
         *single_range = false;
         *disable_not_modified = false;

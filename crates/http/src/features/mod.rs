@@ -61,6 +61,7 @@ pub mod satisfy;
 pub mod scgi;
 pub mod secure_link;
 pub mod server;
+pub mod slice;
 pub mod slow_log;
 pub mod split_clients;
 pub mod ssl;
@@ -165,6 +166,7 @@ conf::features! {
     gzip_static: gzip_static,
     static_file: static_file,
     lenient: lenient,
+    slice: slice with VARIABLES,
     aio: aio,
     not_modified: not_modified,
     headers_more: headers_more,

@@ -148,6 +148,13 @@ fn collision() -> u32 {
     (net::clock::unix_ms() as u32).wrapping_mul(0x9e37_79b9) >> 8
 }
 
+/// The path of a temporary file beside the place of another.
+fn beside(place: &Path, number: u32) -> PathBuf {
+    let mut path = place.as_os_str().to_owned();
+    path.push(format!(".{number:010}"));
+    path.into()
+}
+
 fn make_directories(path: &Path) -> Result<(), (PathBuf, io::Error)> {
     let directory = path.parent().unwrap_or(path);
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -166,15 +173,17 @@ impl TempFile {
     /// Creates a file beside the place that it will be moved to. Errors come with the path that
     /// could not be created.
     pub fn beside(place: &Path) -> Result<Self, (PathBuf, io::Error)> {
-        let mut made_directories = false;
+        let mut number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (mut made_directories, mut tries) = (false, 0);
         loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let mut path = place.as_os_str().to_owned();
-            path.push(format!(".{number:010}"));
-            let path = PathBuf::from(path);
+            let path = beside(place, number);
+            tries += 1;
             let mut options = OpenOptions::new();
             match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok(Self::new(file, path, TempFileEnd::Deleted)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES_MAX => {
+                    number = NEXT.fetch_add(1 + collision(), Ordering::Relaxed);
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_directories => {
                     made_directories = true;
                     make_directories(&path)?;
@@ -246,10 +255,7 @@ impl TempFile {
 
     /// Moves it to another file system: copies it into the directory of `place`, then renames it.
     fn copy_to(&self, place: &Path) -> Result<(), (&'static str, io::Error)> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut beside = place.as_os_str().to_owned();
-        beside.push(format!(".{number:010}"));
-        let beside = Path::new(&beside);
+        let beside = &beside(place, NEXT.fetch_add(1, Ordering::Relaxed));
         let copied = std::fs::copy(&self.path, beside).and_then(|_| {
             let time = self.file.metadata()?.modified()?;
             File::options().write(true).open(beside)?.set_modified(time)
@@ -296,6 +302,17 @@ mod tests {
         for (levels, path) in table {
             assert_eq!(at(Path::new("/t"), levels).path(12345), Path::new(path));
         }
+    }
+
+    #[test]
+    fn a_file_beside_another_has_a_name_of_its_own() {
+        let folder = ::testing::Folder::new();
+        let place = folder.join("deep/place");
+        let one = TempFile::beside(&place).unwrap();
+        // The numbers of a process that has crashed are in the way.
+        NEXT.fetch_sub(1, Ordering::Relaxed);
+        let other = TempFile::beside(&place).unwrap();
+        assert!(one.path() != other.path() && one.path().parent() == place.parent());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::Subrequest;
-use crate::exchange::{BodyError, Chunk, Exchange, FilteredBody, Flow, LiveBody, TimedPhase};
+use crate::exchange::{BodyError, Chunk, Exchange, FilteredBody, Flow, LiveBody, TimedPhase, Wait};
 
 impl Subrequest {
     /// Its body; the subrequest starts when the body is pulled. Status and fields of its reply are
@@ -12,6 +12,26 @@ impl Subrequest {
     pub(crate) fn into_body(mut self) -> impl LiveBody + 'static {
         let run = Box::pin(async move {
             let ran = self.run().await;
+            (self, ran)
+        });
+        SubrequestBody::Runs(run, TimedPhase::Other)
+    }
+}
+
+impl Subrequest {
+    /// The body that the backend of its location replies with, once it is pulled; `check` sees the
+    /// head before.
+    pub(crate) fn into_backend_body(
+        mut self,
+        check: impl FnOnce(&mut Exchange) -> bool + 'static,
+    ) -> impl LiveBody + 'static {
+        let run = Box::pin(async move {
+            let x = &mut *self.x;
+            let generation = x.generation.clone();
+            let ran = match Wait::Backend.begin(x, &generation).await {
+                Flow::Done if check(x) => Ok(()),
+                _ => Err(Flow::Drop(0)),
+            };
             (self, ran)
         });
         SubrequestBody::Runs(run, TimedPhase::Other)

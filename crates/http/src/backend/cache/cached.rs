@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use cache::checksum::Checksum;
 use cache::file_head::FIXED_BYTES;
 use cache::zone::BLOCK_BYTES;
 use cache::{CacheKey, FileFacts, FileHead, FileProblem, Freshness, KeyDigest};
@@ -23,6 +24,8 @@ use crate::exchange::{Body, Bytes, Exchange, FileSlice, Flow};
 use crate::files::{FileLookup, FileSource, FoundFile, Links, PathError, Want};
 use crate::paths;
 
+/// The largest file whose checksum is checked; reading a larger one would delay others.
+const CHECKED_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes of a file that are read at once, if it is not in memory: enough for most heads.
 const READ_BYTES: usize = 4096;
 
@@ -142,6 +145,31 @@ impl CachedReply {
     /// The times that its own fields say, counted from now.
     pub(super) fn freshness(x: &Exchange, family: &Family, now_s: i64) -> Freshness {
         freshness(&x.backends.head, &x.backends.head_text, family, now_s)
+    }
+
+    /// Whether the file has what was stored, as far as that is known: a loss of power may have
+    /// taken some of it.
+    pub(super) fn is_intact(&self) -> bool {
+        if self.checksum == 0 || self.size() > CHECKED_BYTES_MAX {
+            return true;
+        }
+        let mut checksum = Checksum::default();
+        match &self.found.source {
+            FileSource::Memory(content) => checksum.add(&content[FIXED_BYTES..]),
+            FileSource::File(file) => {
+                let mut contents = vec![0; self.size() as usize - FIXED_BYTES];
+                if file.read_exact_at(&mut contents, FIXED_BYTES as u64).is_err() {
+                    return false;
+                }
+                checksum.add(&contents);
+            }
+            FileSource::Closed => {}
+        }
+        checksum.value() == self.checksum
+    }
+
+    fn size(&self) -> u64 {
+        self.found.stat.size
     }
 
     /// What the index needs to know of the file.

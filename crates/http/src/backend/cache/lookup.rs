@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
-use cache::{CacheKey, Freshness, KeyDigest, KeyState};
+use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState};
 use net::{Timer, clock};
 use observe::{Level, Text};
 use wire::Known;
@@ -249,7 +249,7 @@ impl CacheAttempt {
         let (zone, now_s) = (&self.store.zone, now_s());
         let state = zone.find(&self.digest, uses_min, now_s);
         let is_scarce = match state {
-            KeyState::Stored => false,
+            KeyState::Stored | KeyState::Loaded => false,
             KeyState::Unread { is_scarce } => is_scarce,
             KeyState::Missing => return CacheFinding::NOTHING,
             KeyState::Scarce => return CacheFinding::SCARCE,
@@ -270,6 +270,11 @@ impl CacheAttempt {
             }
         }
         if state != KeyState::Stored {
+            if !reply.is_intact() {
+                log_invalid(x, &path, FileProblem::Checksum);
+                zone.remove(&self.digest);
+                return CacheFinding::NOTHING;
+            }
             zone.store(&self.digest, reply.facts(), now_s);
         }
         if !reply.parse(x, self.cache.terms.form, self.cache.is_to_head(x)) {

@@ -61,3 +61,29 @@ impl StoredForm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_head_is_read_as_it_was_received() {
+        let long = format!("Status: 404 None\nX-Long: {}\n\n", "x".repeat(40_000));
+        for (form, text) in [
+            (&HTTP1, "HTTP/1.1 404 None\r\nA: b\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            (&CGI, "Status: 404 None\nA: b\n\n"),
+            (&FASTCGI, "Status: 404 None\r\nA: b\r\n\r\n"),
+            (&FASTCGI, &long),
+        ] {
+            let (mut input, mut head) = (Vec::new(), ReplyHead::default());
+            form.write(text.as_bytes(), &mut input);
+            let read = form.read(&mut input, &mut head, false);
+            assert_eq!(read, Some((text.len(), ReplyLength::Unknown)));
+            assert_eq!((head.status, &input[..text.len()]), (404, text.as_bytes()));
+            let cut = &text.as_bytes()[..text.len() - 1];
+            let mut input = Vec::new();
+            form.write(cut, &mut input);
+            assert_eq!(form.read(&mut input, &mut ReplyHead::default(), false), None);
+        }
+    }
+}

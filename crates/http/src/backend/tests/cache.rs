@@ -325,3 +325,35 @@ fn errors_are_remembered_as_long_as_they_are_valid() {
     backend.asked();
     backend.expect_unasked();
 }
+
+#[test]
+fn a_file_of_an_earlier_process_is_checked_once() {
+    let (folder, asked) = (Folder::new(), AtomicU32::new(0));
+    let backend = TestBackend::answering(move |_| {
+        let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        REPLY.replace("%N", &number.to_string())
+    });
+    let (address, path) = (backend.address(), folder.display());
+    let start = || {
+        Server::start(format!(
+            "error_log e.log; proxy_cache_path {path}/cache keys_zone=one:1m;
+             proxy_temp_path {path}/temp;
+             server {{ location / {{ proxy_pass http://{address}; proxy_cache one;
+                                     proxy_cache_valid 1m; }} }}"
+        ))
+    };
+    let body = |server: &Server| server.ask(GET).split("\r\n\r\n").nth(1).map(str::to_owned);
+    assert_eq!(body(&start()).as_deref(), Some("n1"));
+    assert_eq!(body(&start()).as_deref(), Some("n1"));
+    let file = fs::read_dir(folder.join("cache")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() = b'x';
+    fs::write(&file, &bytes).unwrap();
+    assert_eq!(body(&start()).as_deref(), Some("n2"));
+    // A file of nginx has no checksum.
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() = b'9';
+    bytes[332..336].fill(0);
+    fs::write(&file, &bytes).unwrap();
+    assert_eq!(body(&start()).as_deref(), Some("n9"));
+}

@@ -89,10 +89,17 @@ fn single(x: &mut Exchange, range: Range<u64>, length: u64) {
     let (first, last) = (range.start, range.end - 1);
     set_content_range(x, format_args!("bytes {first}-{last}/{length}"));
     x.reply.content_length = Some(range.end - range.start);
+    // Of a body that is a part of the whole, there may be less than the range, or nothing.
+    let offset = x.reply.body_offset;
+    let range = range.start.saturating_sub(offset)..range.end.saturating_sub(offset);
+    let within = |length: u64| range.start.min(length)..range.end.min(length);
     match &mut x.reply.body {
         Body::Empty => {}
-        Body::Bytes(bytes) => *bytes = bytes.part(range.start as usize..range.end as usize),
-        Body::File(slice) => *slice = slice.part(range),
+        Body::Bytes(bytes) => {
+            let range = within(bytes.len() as u64);
+            *bytes = bytes.part(range.start as usize..range.end as usize);
+        }
+        Body::File(slice) => *slice = slice.part(within(slice.len())),
         // The range is of the handler's body, so this filter comes before the others.
         Body::Stream(_) => x.reply.filter_body_first(RangeCut::new(range)),
     }
