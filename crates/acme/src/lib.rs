@@ -90,6 +90,10 @@ conf::directives! {
         /// Syntax: zone=NAME:SIZE
         /// Differs: not in nginx's sources; as in nginx-acme. No effect: all workers are threads of
         /// one process.
+        ///
+        /// ```nginx
+        /// acme_shared_zone zone=ngx_acme_shared:1m;
+        /// ```
         acme_shared_zone(1..=1) in MAIN => shared_zone::declare;
     }
 

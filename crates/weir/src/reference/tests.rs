@@ -172,7 +172,8 @@ fn every_example_is_a_configuration_that_is_accepted() {
             .with("/etc/weir/example.com.key", KEY)
             .with("/etc/weir/clients.pem", CERTIFICATE)
             .with("/etc/weir/tls.pass", "password\n")
-            .with("/etc/weir/ticket.key", [7; 80]);
+            .with("/etc/weir/ticket.key", [7; 80])
+            .with("/etc/ssl/certs/ca-certificates.crt", CERTIFICATE);
         let origin = ConfigOrigin { conf: (*b"/nginx.conf").into(), ..ConfigOrigin::default() };
         let loaded = load::load(&origin, &mut files);
         assert!(loaded.is_ok(), "the example of {}:\n{whole}", entry.name);
