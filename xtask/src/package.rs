@@ -92,7 +92,7 @@ fn make(
     let program = SplitProgram::split(binary, out)?;
     let stamp = ReleaseStamp::new(program.machine()?, maintainer)?;
     let contents = Contents::read()?;
-    let written = WrittenFolder::new(&program.stripped, out)?;
+    let written = ManualFolder::new(&program.stripped, out)?;
     contents.check_written(&written.0)?;
     let inputs = Inputs { program: &program, stamp: &stamp, written: &written.0 };
     let components = out.join("weir.cdx.json");
@@ -122,9 +122,9 @@ fn make(
 }
 
 /// The man pages and completions, which the program is asked for; it goes away with this.
-struct WrittenFolder(PathBuf);
+struct ManualFolder(PathBuf);
 
-impl WrittenFolder {
+impl ManualFolder {
     fn new(program: &Path, out: &Path) -> Result<Self, String> {
         let folder = Self(out.join("written"));
         let text = |path: &Path| path.display().to_string();
@@ -135,7 +135,7 @@ impl WrittenFolder {
     }
 }
 
-impl Drop for WrittenFolder {
+impl Drop for ManualFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
