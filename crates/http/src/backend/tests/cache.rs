@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use testing::Folder;
@@ -221,6 +221,23 @@ fn one_request_fetches_and_the_others_wait() {
     assert_eq!(got.iter().filter(|reply| *reply == "MISS a").count(), 1);
     assert_eq!(got.iter().filter(|reply| *reply == "HIT a").count(), 9);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_request_that_waits_for_too_long_is_sent_as_well() {
+    // The backend answers neither before it has both.
+    let both = Barrier::new(2);
+    let lines = "proxy_cache_valid 1m; proxy_cache_lock on; proxy_cache_lock_timeout 1ms;";
+    let cached = Cached::answering(lines, move |_| {
+        both.wait();
+        "HTTP/1.1 200 OK\nContent-Length: 1\n\na".into()
+    });
+    cached.server.start_clock();
+    let mut clients: Vec<_> = (0..2).map(|_| cached.server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(GET));
+    let got: Vec<_> = clients.iter_mut().map(|client| outcome(&client.rest())).collect();
+    assert_eq!(got, ["MISS a", "MISS a"]);
+    assert_eq!(cached.get(), "HIT a");
 }
 
 #[test]
