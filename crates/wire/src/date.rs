@@ -242,10 +242,11 @@ impl DateReader<'_> {
         (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
     }
 
+    /// Upper or lower case, as in nginx.
     fn month(&mut self) -> Option<usize> {
-        let (name, rest) = self.rest.split_first_chunk()?;
+        let (name, rest) = self.rest.split_first_chunk::<3>()?;
         self.rest = rest;
-        MONTHS.iter().position(|&month| month == name)
+        MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name))
     }
 
     fn digits(&mut self, width: usize) -> Option<i64> {
@@ -315,6 +316,7 @@ mod tests {
             "Sun Nov 6 08:49:37 1994",
             "Sun Nov 06 08:49:37 1994",
             "Sun,06 Nov 1994 08:49:37",
+            "Sun, 06 NOV 1994 08:49:37 GMT",
             "Xyz, 06 Nov 1994 08:49:37 GMT; length=1",
         ] {
             assert_eq!(parse(text.as_bytes()), Some(784_111_777), "{text}");
@@ -342,7 +344,7 @@ mod tests {
             "Sun, 00 Nov 1994 08:49:37 GMT",
             "Tue, 29 Feb 2100 00:00:00 GMT",
             "Tue, 29 Feb 2023 00:00:00 GMT",
-            "Sun, 06 NOV 1994 08:49:37 GMT",
+            "Sun, 06 Nev 1994 08:49:37 GMT",
             "Sun, 06-Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 94 08:49:37 GMT",
             "Sun Nov  6 08:49:37",
