@@ -1,4 +1,4 @@
-//! The account at an issuer: its key, its URL, and what it does at once.
+//! The account at an issuer: its key, its URL, and its limit of concurrent orders.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -61,7 +61,7 @@ impl IssuerInUse {
         IssuerPermit { issuer: self.clone(), _permit: permit }
     }
 
-    /// The account; its key is made if there is none yet, and is on the disk then.
+    /// The account. A missing key is made and stored first.
     pub(crate) async fn account(&self) -> io::Result<AcmeAccount> {
         if self.key.borrow().is_none() {
             let issuer = self.issuer.clone();

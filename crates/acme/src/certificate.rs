@@ -8,8 +8,8 @@
 //!     failed: recorded, perhaps the next issuer
 //! ```
 //!
-//! The invariant: nothing is ordered before the storage was tested under the lock, so what is
-//! ordered can be kept, and is ordered once.
+//! The invariant: the storage is tested under the lock before an order begins, so every ordered
+//! certificate can be kept, and is ordered once.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -436,7 +436,7 @@ impl CertificateKeeper {
         self.known.borrow_mut().failures = all.clone();
         let certificate = self.certificate.clone();
         let stored = net::offload(move || certificate.stored().set_failures(&all)).await;
-        // What is not on the disk holds at least as long as the process lives.
+        // A failure that could not be stored still delays the next attempt of this process.
         stored.inspect_err(|_| self.held_until_s.set(next_s))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The answers of this process are in memory. Those of others, which may be the server that this
 //! one takes over from, or another machine with the same storage, are found in the state folders.
-//! The invariant: an answer is in the folder before the authority is told of it.
+//! The invariant: an answer is stored in the folder before the authority is asked to check it.
 
 use std::collections::HashMap;
 use std::io;

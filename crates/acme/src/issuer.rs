@@ -23,7 +23,7 @@ pub(crate) struct AcmeIssuer {
     pub(crate) preferred_chain: Option<String>,
     pub(crate) trust: IssuerTrust,
     pub(crate) folder: Arc<StateFolder>,
-    /// How names are looked up; without name servers, the system is asked.
+    /// The resolver's settings; without name servers, the system's resolver is used.
     pub(crate) names: ResolverPolicy,
     /// The text of the block: another text is another issuer.
     pub(crate) text: Vec<u8>,

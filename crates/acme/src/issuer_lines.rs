@@ -203,7 +203,8 @@ impl IssuerBlock {
         })
     }
 
-    /// The words of the block in order, what is in its files, and the name servers.
+    /// A text that identifies the issuer's settings: the words of the block in order, the contents
+    /// of its files, and the name servers.
     fn text(&self, trust: &IssuerTrust, names: &ResolverPolicy) -> Vec<u8> {
         let mut text = Vec::new();
         let lines = self.from.block.iter().flatten();

@@ -30,7 +30,8 @@ pub struct AcmeJob {
 }
 
 impl<S> ControlJob<S> for AcmeJob {
-    /// Reads what is stored, and starts the rest: nobody waits for an authority.
+    /// Shows the stored certificates and starts the tasks that keep them, without waiting for an
+    /// authority.
     fn adopt(&mut self, _: &S, zones: &Zones) {
         let plans = zones.all::<AcmePlan>();
         let wanted = plans.iter().flat_map(|plan| &plan.certificates);
@@ -42,7 +43,7 @@ impl<S> ControlJob<S> for AcmeJob {
             let issuers = self.issuers_of(certificate, &issuers_before);
             let kept = match before.remove(&certificate.place()) {
                 Some((keeper, task)) if keeper.certificate.is_same(certificate) => {
-                    // Somebody may have changed what is stored.
+                    // The stored state may have changed.
                     keeper.urge();
                     (keeper, task)
                 }

@@ -2,7 +2,8 @@
 
 use net::NewKey;
 
-/// The kind of that name; `None`: it is none, so perhaps a file. The error is nginx-acme's.
+/// The kind of key that the text names; `None`: no kind, so perhaps a file. The error is
+/// nginx-acme's.
 pub(crate) fn parse(text: &[u8]) -> Option<Result<NewKey, &'static str>> {
     let (name, size) = match text.iter().position(|byte| *byte == b':') {
         Some(colon) => (&text[..colon], Some(&text[colon + 1..])),
