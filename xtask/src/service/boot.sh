@@ -30,16 +30,19 @@ mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 mount --bind "$folder" "$root/said"
-rm -f "$root/etc/fstab"
+# The file that forbids packages to start services is common in containers.
+rm -f "$root/etc/fstab" "$root/usr/sbin/policy-rc.d"
 
-# As docs/install.md says.
-install -m 755 "$folder/weir" "$root/usr/bin/weir"
-install -d "$root/etc/weir/conf.d" "$root/usr/share/weir/html"
-install -m 644 "$project"/packaging/etc/* "$project"/conf/* "$root/etc/weir/"
-install -m 644 "$project"/packaging/html/* "$root/usr/share/weir/html/"
-install -m 644 "$project/packaging/sysusers.conf" "$root/usr/lib/sysusers.d/weir.conf"
-install -m 644 "$project/packaging/tmpfiles.conf" "$root/usr/lib/tmpfiles.d/weir.conf"
-install -m 644 "$project"/packaging/systemd/*.service "$root/etc/systemd/system/"
+# As docs/install.md says; a package brings its own.
+if [ ! -e "$folder/weir.deb" ]; then
+    install -m 755 "$folder/weir" "$root/usr/bin/weir"
+    install -d "$root/etc/weir/conf.d" "$root/usr/share/weir/html"
+    install -m 644 "$project"/packaging/etc/* "$project"/conf/* "$root/etc/weir/"
+    install -m 644 "$project"/packaging/html/* "$root/usr/share/weir/html/"
+    install -m 644 "$project/packaging/sysusers.conf" "$root/usr/lib/sysusers.d/weir.conf"
+    install -m 644 "$project/packaging/tmpfiles.conf" "$root/usr/lib/tmpfiles.d/weir.conf"
+    install -m 644 "$project"/packaging/systemd/*.service "$root/etc/systemd/system/"
+fi
 
 cat >"$root/etc/systemd/system/scenario.service" <<'UNIT'
 [Unit]

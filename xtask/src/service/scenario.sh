@@ -1,38 +1,10 @@
 #!/bin/bash
 # What a service of Weir must do, asked of a systemd that runs. It prints "done" if it does.
 set -eu
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER=
+. /said/common.sh
 
-fail() {
-    echo "$unit: FAILED: $*"
-    systemctl status "$unit" --no-pager || true
-    journalctl -u "$unit" --no-pager | tail -30 || true
-    exit 1
-}
-
-# Awaits a condition, which is a command.
-eventually() {
-    local tries
-    for tries in {1..150}; do
-        ! "$@" || return 0
-        sleep 0.1
-    done
-    fail "after $tries tries: $*"
-}
-
-show() { systemctl show "$unit" -p "$1" --value; }
-shows() { [[ $(show "$1") == $2 ]]; }
 status_has() { [[ $(show StatusText) == *"$1"* ]]; }
-answers() { [[ $(curl -s --max-time 5 "http://127.0.0.1:$1/") == *"$2"* ]]; }
-pid() { cat /run/weir/weir.pid 2>/dev/null || true; }
 write() { echo "server { listen 8081; $1 }" >/etc/weir/conf.d/site.conf; }
-
-# Between two masters there is no pid file for a moment.
-is_replaced() {
-    local new
-    new=$(pid)
-    [ -n "$new" ] && [ "$new" != "$1" ]
-}
 
 starts_ready() {
     systemctl start "$unit" || fail "does not start"
