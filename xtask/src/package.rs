@@ -28,12 +28,12 @@ use crate::args::Args;
 use crate::{completions, man, project, sbom};
 use contents::{Contents, Inputs, PackageFormat};
 use program::SplitProgram;
-use stamp::ReleaseStamp;
+use stamp::{PackageLabels, ReleaseStamp};
 
 pub(crate) const HELP: &str = "packages of a release, from the table packaging/files
 
 Usage: cargo xtask package [--profile FILE | --binary FILE] [--only FORMAT]... [--out FOLDER]
-                           [--maintainer TEXT]
+                           [--maintainer TEXT] [--revision NUMBER]
 
   --profile FILE     the counts that the program is optimised with: target/pgo/weir.profdata of
                      `cargo xtask release --static`
@@ -41,6 +41,7 @@ Usage: cargo xtask package [--profile FILE | --binary FILE] [--only FORMAT]... [
   --only FORMAT      deb, rpm or image; may repeat
   --out FOLDER       where the packages are put (target/package)
   --maintainer TEXT  whom the packages name: \"NAME <ADDRESS>\"
+  --revision NUMBER  of the packaging, for the same version of Weir (1)
 
 Builds a static program with musl, separates its debug information, and makes of both the packages
 weir, weir-as-nginx and weir-dbgsym or weir-debuginfo for Debian and RPM, two images for containers,
@@ -56,6 +57,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let formats = formats(&args.each("--only")?)?;
     let out = args.option("--out")?.map_or_else(|| project::root().join(OUT), PathBuf::from);
     let maintainer = args.option("--maintainer")?;
+    let revision = args.option("--revision")?.map_or(Ok(1), |text| {
+        text.parse().map_err(|err| format!("--revision \"{text}\": {err}"))
+    })?;
     args.end()?;
     let binary = match binary {
         Some(_) if profile.is_some() => {
@@ -65,7 +69,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         None => static_program::build(profile.as_deref())?,
     };
     fs::create_dir_all(&out).map_err(|err| format!("{}: {err}", out.display()))?;
-    let made = make(&binary, &formats, &out, maintainer)?;
+    let made = make(&binary, &formats, &out, PackageLabels { maintainer, revision })?;
     write_sums(&out, &made)?;
     made.iter().for_each(|file| println!("{}", file.display()));
     Ok(())
@@ -87,10 +91,10 @@ fn make(
     binary: &Path,
     formats: &[PackageFormat],
     out: &Path,
-    maintainer: Option<String>,
+    labels: PackageLabels,
 ) -> Result<Vec<PathBuf>, String> {
     let program = SplitProgram::split(binary, out)?;
-    let stamp = ReleaseStamp::new(program.machine()?, maintainer)?;
+    let stamp = ReleaseStamp::new(program.machine()?, labels)?;
     let contents = Contents::read()?;
     let written = ManualFolder::new(&program.stripped, out)?;
     contents.check_written(&written.0)?;

@@ -70,7 +70,7 @@ fn text(name: &str, tree: &FileTree, inputs: &Inputs<'_>) -> Result<String, Stri
     let stamp = inputs.stamp;
     let text = String::from_utf8_lossy(&spec)
         .replace("{version}", &stamp.version)
-        .replace("{release}", &stamp.revision())
+        .replace("{release}", &stamp.revision.to_string())
         .replace("{maintainer}", &stamp.maintainer)
         .replace("{date}", &stamp.date("+%a %b %d %Y")?);
     Ok(format!("{text}\n{INSTALL}\n%files\n{}", list(tree)))

@@ -5,11 +5,14 @@ use std::process::Command;
 use super::program::TargetMachine;
 use crate::project;
 
-/// Of the packaging, for the same version of Weir.
-const REVISION: u32 = 1;
-
 /// Named by packages of which nobody said who maintains them.
 const MAINTAINER: &str = "Weir developers <weir@packages.invalid>";
+
+/// What the one who makes the packages may choose.
+pub(super) struct PackageLabels {
+    pub(super) maintainer: Option<String>,
+    pub(super) revision: u32,
+}
 
 pub(super) struct ReleaseStamp {
     /// As Cargo.toml has it.
@@ -18,22 +21,20 @@ pub(super) struct ReleaseStamp {
     /// In seconds since 1970: when the commit was made, or SOURCE_DATE_EPOCH.
     pub(super) time: u64,
     pub(super) maintainer: String,
+    /// Of the packaging, for the same version of Weir.
+    pub(super) revision: u32,
 }
 
 impl ReleaseStamp {
-    pub(super) fn new(machine: TargetMachine, maintainer: Option<String>) -> Result<Self, String> {
-        let maintainer = maintainer.unwrap_or_else(|| MAINTAINER.to_owned());
+    pub(super) fn new(machine: TargetMachine, labels: PackageLabels) -> Result<Self, String> {
+        let maintainer = labels.maintainer.unwrap_or_else(|| MAINTAINER.to_owned());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Self { version, machine, time: time()?, maintainer })
+        Ok(Self { version, machine, time: time()?, maintainer, revision: labels.revision })
     }
 
     /// The version of the package.
     pub(super) fn with_revision(&self) -> String {
-        format!("{}-{}", self.version, self.revision())
-    }
-
-    pub(super) fn revision(&self) -> String {
-        REVISION.to_string()
+        format!("{}-{}", self.version, self.revision)
     }
 
     /// The time in a form of date(1).
@@ -77,6 +78,7 @@ mod tests {
             machine: TargetMachine::X86_64,
             time: 1_000_000_000,
             maintainer: "A <a@b>".into(),
+            revision: 1,
         };
         let text = stamp.changelog().unwrap();
         assert!(text.starts_with("weir (1.2.3-1) unstable; urgency=medium\n\n  * "), "{text}");

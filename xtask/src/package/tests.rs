@@ -40,6 +40,7 @@ impl RunFolder {
             machine: TargetMachine::X86_64,
             time,
             maintainer: "A <a@b>".into(),
+            revision: 1,
         };
         let inputs = Inputs { program: &program, stamp: &stamp, written: &self.0 };
         let out = self.0.join("out");
