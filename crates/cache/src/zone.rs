@@ -107,6 +107,11 @@ impl CacheZone {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// The most entries.
+    pub fn entries_max(&self) -> usize {
+        self.entries_max
+    }
+
     /// The size of all files on disk, in bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks.load(Ordering::Relaxed).saturating_mul(BLOCK_BYTES)

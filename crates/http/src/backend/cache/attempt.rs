@@ -12,7 +12,7 @@ use observe::Level;
 use super::super::values::NextUpstream;
 use super::cached::{self, CachedReply};
 use super::path::CacheStore;
-use super::state::{CacheState, CacheStatus};
+use super::state::CacheStatus;
 use super::{Family, LocationCache, ReplyRules};
 use crate::exchange::{Exchange, Flow};
 
@@ -122,8 +122,7 @@ impl CacheAttempt {
             stale.log_invalid_head(x);
             return None;
         }
-        CacheState::set(x, status);
-        Some(stale.answer(x, rules))
+        Some(stale.answer(x, rules, &self.store, status))
     }
 
     /// Ends with a reply of a server that is not stored. What is true of the next reply as well is

@@ -25,6 +25,7 @@ use super::super::protocol::ReplyLength;
 use super::super::values::NextUpstream;
 use super::attempt::{CacheAttempt, now_s, refuse};
 use super::path::CacheStore;
+use super::state::{self, CacheStatus};
 use crate::exchange::{Chunk, DetachedLog, Exchange, FileSlice};
 use crate::files::{TempFile, TempFileEnd, TempPath};
 
@@ -39,6 +40,8 @@ pub(crate) struct CacheFill {
     digest: KeyDigest,
     /// What others wait for; given back when the file is in its place.
     fill: Option<Fill>,
+    /// For the counters.
+    outcome: CacheStatus,
     file: TempFile,
     room: FillRoom,
     place: PathBuf,
@@ -129,6 +132,7 @@ impl CacheFill {
                 store,
                 digest,
                 fill,
+                outcome: state::status(x).unwrap_or(CacheStatus::Miss),
                 file,
                 place,
                 pending,
@@ -273,11 +277,15 @@ impl ReplySink for CacheFill {
             Err(error) => return self.give_up(&error),
         };
         // The fill ends when the file is in its place, and its room when its entry counts.
-        let Self { store, digest, fill, file, room, place, log, .. } = *self;
+        let Self { store, digest, fill, outcome, file, room, place, log, .. } = *self;
+        let bytes = file.slice().len();
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {
             Ok(()) => {
                 store.zone.store(&digest, facts, now_s());
+                if metrics::are_wanted() {
+                    store.counts.own().stored(outcome, bytes);
+                }
                 drop((room, fill));
             }
             Err((call, error)) => {

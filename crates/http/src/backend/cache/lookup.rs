@@ -23,7 +23,7 @@ use super::cached::{CachedReply, NotCached, log_invalid};
 use super::lock::LockPatience;
 use super::path::CacheStore;
 use super::state::{CacheState, CacheStatus};
-use super::{CacheChoice, LocationCache, ReplyRules, update};
+use super::{CacheChoice, LocationCache, ReplyRules, state, update};
 use crate::exchange::{Exchange, Flow};
 use crate::paths;
 
@@ -102,13 +102,19 @@ impl LocationCache {
         });
         if self.conf.cache_bypass.as_ref().is_some_and(|bypass| bypass.any(x)) {
             CacheState::set(x, CacheStatus::Bypass);
+            state::count_at_end(x, &attempt.store);
             return CacheLookup::Ask(Some(attempt));
         }
         CacheState::set(x, CacheStatus::Miss);
         let mut patience = LockPatience::new(self);
         loop {
             attempt = match self.look(x, rules, attempt, &patience) {
-                Look::Done(lookup) => return lookup,
+                Look::Done(lookup) => {
+                    if let CacheLookup::Ask(Some(attempt)) = &lookup {
+                        state::count_at_end(x, &attempt.store);
+                    }
+                    return lookup;
+                }
                 Look::Wait(attempt) => attempt,
             };
             if let Some(failure) = patience.wait(x, &attempt).await {
@@ -149,11 +155,13 @@ impl LocationCache {
         let mut is_uncacheable = false;
         match attempt.find(x) {
             CacheFinding::Fresh(reply) => {
-                CacheState::set(x, CacheStatus::Hit);
-                return answered(reply.answer(x, rules));
+                return answered(reply.answer(x, rules, &attempt.store, CacheStatus::Hit));
             }
             CacheFinding::Error(status) => {
                 CacheState::set(x, CacheStatus::Hit);
+                if metrics::are_wanted() {
+                    attempt.store.counts.own().answered(CacheStatus::Hit, 0);
+                }
                 return answered(Flow::Status(status));
             }
             CacheFinding::Failed | CacheFinding::OtherVariant(_) => return asks(None),
@@ -313,9 +321,8 @@ impl CacheAttempt {
         rules: ReplyRules<'_>,
         status: CacheStatus,
     ) -> Flow {
-        CacheState::set(x, status);
         match self.stale.take() {
-            Some(stale) => stale.answer(x, rules),
+            Some(stale) => stale.answer(x, rules, &self.store, status),
             None => Flow::Status(500),
         }
     }

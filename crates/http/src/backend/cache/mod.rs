@@ -266,6 +266,7 @@ impl LocationCache {
             let what = format!("\"{prefix}cache\" is incompatible with \"{prefix}store\"");
             return Err(Error::at(place.at, what));
         }
+        place.logger(state::count_end);
         let (conf, family) = (conf.clone(), family.clone());
         Ok(Some(Arc::new(Self { conf, family, store, terms, prefix })))
     }
