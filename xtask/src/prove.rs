@@ -7,6 +7,7 @@ mod folder;
 mod generator;
 mod handshakes;
 mod intervals;
+mod kills;
 mod latency;
 mod limit;
 mod names;
@@ -97,6 +98,12 @@ intervals   Whether the intervals of `weir lab run` contain the truth on this ma
   --disturb        beside a process that uses half a core
   --record FILE    judges the record.json of such a run instead
 
+kills       A server with a cache that is killed under load, again and again. Every line of a body
+            is its key and version. Fails when a body is torn, mixed up or newer than the backend's,
+            when temporary files stay after a start, or when descriptors are left over.
+  --kills N        also those of clean ends, one of twenty (1000)
+  --nginx PATH     an nginx, which is shown beside it
+
 soak        Attackers that once stopped a worker, all at once for an hour, with a reload every 15
             seconds: HTTP/2 header blocks that never end, replies in pieces of one byte, standard
             error of FastCGI without end. Fails when a request of others is not answered, when their
@@ -119,6 +126,7 @@ const PROOFS: &[Proof] = &[
     Proof { name: "stream", run: stream::run },
     Proof { name: "handshakes", run: handshakes::run },
     Proof { name: "names", run: names::run },
+    Proof { name: "kills", run: kills::run },
     Proof { name: "intervals", run: intervals::run },
     Proof { name: "soak", run: soak::run },
 ];

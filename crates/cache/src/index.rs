@@ -43,6 +43,17 @@ pub(crate) enum EntryState {
     Uncacheable,
 }
 
+/// An entry with a file, as the next process needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SavedEntry {
+    pub(crate) digest: KeyDigest,
+    pub(crate) blocks: u32,
+    pub(crate) used_s: u32,
+    pub(crate) uses: u32,
+    /// Its place in the queues.
+    pub(crate) queue: u8,
+}
+
 #[derive(Debug)]
 pub(crate) struct IndexShard {
     entries: Vec<IndexEntry>,
@@ -113,6 +124,26 @@ impl IndexShard {
 
     /// Adds an entry for a digest that has none.
     pub(crate) fn insert(&mut self, digest: &KeyDigest, now_s: u32) -> &mut IndexEntry {
+        let at = self.place(digest, now_s);
+        self.queues.add(&mut self.entries, at, fingerprint(digest));
+        &mut self.entries[at as usize]
+    }
+
+    /// The same, in the place of the queues that [`IndexShard::in_order`] has told.
+    pub(crate) fn restore(&mut self, digest: &KeyDigest, now_s: u32, queue: u8) -> &mut IndexEntry {
+        let at = self.place(digest, now_s);
+        self.queues.restore(&mut self.entries, at, queue);
+        &mut self.entries[at as usize]
+    }
+
+    /// All entries in the order of their queues, each with its place there.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (&IndexEntry, u8)> {
+        let entries = self.queues.in_order(&self.entries).map(|at| &self.entries[at as usize]);
+        entries.map(|entry| (entry, entry.links.to_byte()))
+    }
+
+    /// Puts a new entry into its chain, but in no queue.
+    fn place(&mut self, digest: &KeyDigest, now_s: u32) -> u32 {
         if self.length == self.chains.len() {
             self.double_chains();
         }
@@ -129,9 +160,8 @@ impl IndexShard {
             }
         };
         self.chain(at);
-        self.queues.add(&mut self.entries, at, fingerprint(digest));
         self.length += 1;
-        &mut self.entries[at as usize]
+        at
     }
 
     pub(crate) fn remove(&mut self, digest: &KeyDigest) -> Option<IndexEntry> {

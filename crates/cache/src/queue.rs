@@ -63,6 +63,11 @@ impl Default for QueueLinks {
 }
 
 impl QueueLinks {
+    /// The uses and the queue in one byte, for the index file.
+    pub(crate) fn to_byte(self) -> u8 {
+        self.uses | u8::from(self.is_main) << 7
+    }
+
     pub(crate) fn count_use(&mut self) {
         self.uses = (self.uses + 1).min(USES_MAX);
     }
@@ -84,6 +89,25 @@ impl EvictionQueues {
         }
         *entries[at as usize].as_mut() = QueueLinks { is_main, ..QueueLinks::default() };
         self.list(is_main).push(entries, at);
+    }
+
+    /// Adds an entry where it was when [`QueueLinks::to_byte`] was called, if all come in order.
+    pub(crate) fn restore(&mut self, entries: &mut impl Linked, at: u32, byte: u8) {
+        let (uses, is_main) = ((byte & 0x7f).min(USES_MAX), byte & 0x80 != 0);
+        *entries[at as usize].as_mut() = QueueLinks { uses, is_main, ..QueueLinks::default() };
+        self.list(is_main).push(entries, at);
+    }
+
+    /// The numbers of all entries, those that come first in a queue before the others.
+    pub(crate) fn in_order<'a>(
+        &'a self,
+        entries: &'a (impl Linked + ?Sized),
+    ) -> impl Iterator<Item = u32> + 'a {
+        [&self.main, &self.small].into_iter().flat_map(move |list| {
+            let some = |at: u32| (at != NONE).then_some(at);
+            let newer = move |at: &u32| some(entries[*at as usize].as_ref().newer);
+            std::iter::successors(some(list.oldest), newer)
+        })
     }
 
     pub(crate) fn remove(&mut self, entries: &mut impl Linked, at: u32) {

@@ -8,9 +8,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::fills::{Fill, FillWaiter, PendingFills};
+use crate::fills::{Fill, FillFailures, FillWaiter, PendingFills};
 use crate::folder::CacheFolder;
-use crate::index::{EntryState, IndexEntry, IndexShard};
+use crate::index::{EntryState, IndexEntry, IndexShard, SavedEntry};
 use crate::key::KeyDigest;
 
 /// The number of shards; a power of two.
@@ -33,6 +33,8 @@ pub struct CacheZone {
     entries: AtomicUsize,
     /// The blocks of all files.
     blocks: AtomicU64,
+    /// The bytes that fills in progress have room for.
+    reserved: AtomicU64,
     /// The number of entries that is not exceeded for long, once the zone was full.
     watermark: AtomicUsize,
     next_ticket: AtomicU64,
@@ -89,6 +91,7 @@ impl CacheZone {
             entries_max,
             entries: AtomicUsize::new(0),
             blocks: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
             watermark: AtomicUsize::new(usize::MAX),
             next_ticket: AtomicU64::new(0),
             is_cold: AtomicBool::new(true),
@@ -104,9 +107,27 @@ impl CacheZone {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// The most entries.
+    pub fn entries_max(&self) -> usize {
+        self.entries_max
+    }
+
     /// The size of all files on disk, in bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks.load(Ordering::Relaxed).saturating_mul(BLOCK_BYTES)
+    }
+
+    /// The same, with the room of fills in progress.
+    pub fn bytes_with_fills(&self) -> u64 {
+        self.bytes().saturating_add(self.reserved.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn reserve(&self, bytes: u64) {
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Whether the directory was not read yet.
@@ -154,7 +175,7 @@ impl CacheZone {
     fn add_file(&self, digest: &KeyDigest, file: FileFacts, state: EntryState, now_s: i64) {
         let blocks = u32::try_from(file.blocks).unwrap_or(u32::MAX);
         let before = self.update(digest, seconds(now_s), |entry| {
-            (entry.state, entry.inode) = (state, file.inode);
+            (entry.state, entry.inode, entry.until_s) = (state, file.inode, 0);
             std::mem::replace(&mut entry.blocks, blocks)
         });
         self.blocks.fetch_add(blocks.into(), Ordering::Relaxed);
@@ -167,14 +188,39 @@ impl CacheZone {
             self.lower_watermark();
             return false;
         }
-        let is_known = self.shard(digest).index.find(digest).is_some_and(|entry| {
-            entry.used_s = seconds(now_s);
-            entry.state.has_file()
-        });
+        let mut shard = self.shard(digest);
+        let is_known = shard.index.find(digest).is_some_and(|entry| entry.state.has_file());
+        drop(shard);
         if !is_known {
             self.add_file(digest, file, EntryState::Loaded, now_s);
         }
         true
+    }
+
+    /// The files of a shard, in the order of its queues.
+    pub(crate) fn saved(&self, shard: usize) -> Vec<SavedEntry> {
+        let shard = lock(&self.shards[shard]);
+        let files = shard.index.in_order().filter(|(entry, _)| entry.state.has_file());
+        let saved = |(entry, queue): (&IndexEntry, u8)| SavedEntry {
+            digest: entry.digest,
+            blocks: entry.blocks,
+            used_s: entry.used_s,
+            uses: entry.uses,
+            queue,
+        };
+        files.map(saved).collect()
+    }
+
+    /// Adds a file that an earlier process had, unless there is an entry or the zone is full.
+    pub(crate) fn restore(&self, saved: &SavedEntry) {
+        let mut shard = self.shard(&saved.digest);
+        if self.entries() >= self.entries_max || shard.index.find(&saved.digest).is_some() {
+            return;
+        }
+        let entry = shard.index.restore(&saved.digest, saved.used_s, saved.queue);
+        (entry.state, entry.blocks, entry.uses) = (EntryState::Loaded, saved.blocks, saved.uses);
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.blocks.fetch_add(saved.blocks.into(), Ordering::Relaxed);
     }
 
     /// The key has no file, or none that can be used.
@@ -196,31 +242,41 @@ impl CacheZone {
 
     /// Remembers an error that has no file.
     pub fn remember_error(&self, digest: &KeyDigest, status: u16, until_s: i64, now_s: i64) {
-        self.remember(digest, EntryState::Error(status), until_s, now_s);
-    }
-
-    /// Remembers that the reply could not be stored.
-    pub fn remember_uncacheable(&self, digest: &KeyDigest, until_s: i64, now_s: i64) {
-        self.remember(digest, EntryState::Uncacheable, until_s, now_s);
-    }
-
-    fn remember(&self, digest: &KeyDigest, state: EntryState, until_s: i64, now_s: i64) {
         self.update(digest, seconds(now_s), |entry| {
             if !entry.state.has_file() {
-                (entry.state, entry.until_s) = (state, seconds(until_s));
+                (entry.state, entry.until_s) = (EntryState::Error(status), seconds(until_s));
             }
         });
     }
 
+    /// Remembers that the reply could not be stored, also of a key that has a file.
+    pub fn remember_uncacheable(&self, digest: &KeyDigest, until_s: i64, now_s: i64) {
+        self.update(digest, seconds(now_s), |entry| {
+            if !entry.state.has_file() {
+                entry.state = EntryState::Uncacheable;
+            }
+            entry.until_s = seconds(until_s);
+        });
+    }
+
+    /// Whether the last reply for a key that has a file could not be stored.
+    pub fn is_uncacheable(&self, digest: &KeyDigest, now_s: i64) -> bool {
+        let mut shard = self.shard(digest);
+        let entry = shard.index.find(digest).filter(|entry| entry.state.has_file());
+        entry.is_some_and(|entry| seconds(now_s) <= entry.until_s)
+    }
+
     /// Takes the right to fetch a key. `None`: another has had it for less than `age_ms`.
+    /// `failures`: those for which it has waited.
     pub fn begin_fill(
         self: &Arc<Self>,
         digest: &KeyDigest,
         now_ms: u64,
         age_ms: u64,
+        failures: Option<Arc<FillFailures>>,
     ) -> Option<Fill> {
         let ticket = self.ticket();
-        let begun = self.shard(digest).fills.begin(*digest, ticket, now_ms, age_ms);
+        let begun = self.shard(digest).fills.begin(*digest, ticket, now_ms, age_ms, failures);
         begun.then(|| Fill::new(self.clone(), *digest, ticket))
     }
 
@@ -344,6 +400,7 @@ mod tests {
     use std::task::{Context, Poll, Wake, Waker};
 
     use super::*;
+    use crate::fills::{FillEnd, FillFailure};
 
     const FILE: FileFacts = FileFacts { inode: 1, blocks: 8 };
 
@@ -452,19 +509,56 @@ mod tests {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
-        let fill = zone.begin_fill(&key(1), 100, 50).unwrap();
-        assert!(zone.begin_fill(&key(1), 149, 50).is_none());
-        assert!(zone.begin_fill(&key(2), 100, 50).is_some());
+        let fill = zone.begin_fill(&key(1), 100, 50, None).unwrap();
+        assert!(zone.begin_fill(&key(1), 149, 50, None).is_none());
+        assert!(zone.begin_fill(&key(2), 100, 50, None).is_some());
         let mut waiters: Vec<_> = (0..3).map(|_| zone.wait(&key(1))).collect();
         let mut until_ms = 0;
-        for waiter in waiters.iter().chain(&waiters) {
-            assert_eq!(waiter.poll(cx, 100, &mut until_ms), Poll::Pending);
+        for _ in 0..2 {
+            for waiter in &mut waiters {
+                assert_eq!(waiter.poll(cx, 100, &mut until_ms), Poll::Pending);
+            }
         }
         assert_eq!(until_ms, 150);
         waiters.pop();
         drop(fill);
         assert_eq!(woken.0.load(Ordering::Relaxed), 2);
-        assert_eq!(waiters[0].poll(cx, 100, &mut until_ms), Poll::Ready(()));
+        assert_eq!(waiters[0].poll(cx, 100, &mut until_ms), Poll::Ready(FillEnd::Ended));
+    }
+
+    #[test]
+    fn those_who_wait_are_told_of_the_failure_although_another_fill_has_begun() {
+        let zone = zone(10);
+        let cx = &mut Context::from_waker(Waker::noop());
+        let fill = zone.begin_fill(&key(1), 0, 50, None).unwrap();
+        let (mut waiter, mut until_ms) = (zone.wait(&key(1)), 0);
+        assert_eq!(waiter.poll(cx, 0, &mut until_ms), Poll::Pending);
+        let failure = FillFailure { status: 502, reasons: 1, is_error: true, was_sent: false };
+        let mut late = zone.wait(&key(1));
+        assert_eq!(late.poll(cx, 0, &mut until_ms), Poll::Pending);
+        fill.fail(failure);
+        let other = zone.begin_fill(&key(1), 0, 50, None).unwrap();
+        let ended = waiter.poll(cx, 0, &mut until_ms);
+        assert_eq!(ended, Poll::Ready(FillEnd::Failed(failure, 1)));
+        assert_eq!(zone.wait(&key(1)).poll(cx, 0, &mut until_ms), Poll::Pending);
+        drop(other);
+        // Whoever has waited continues the row, also for those who have not looked meanwhile.
+        let next = zone.begin_fill(&key(1), 0, 50, waiter.failures()).unwrap();
+        next.fail(failure);
+        let ended = late.poll(cx, 0, &mut until_ms);
+        assert_eq!(ended, Poll::Ready(FillEnd::Failed(failure, 2)));
+    }
+
+    #[test]
+    fn an_entry_with_a_file_is_known_to_be_uncacheable() {
+        let zone = zone(10);
+        zone.store(&key(1), FILE, 5);
+        assert!(!zone.is_uncacheable(&key(1), 5));
+        zone.remember_uncacheable(&key(1), 7, 5);
+        assert!(zone.is_uncacheable(&key(1), 7) && !zone.is_uncacheable(&key(1), 8));
+        assert_eq!(zone.find(&key(1), 1, 5), KeyState::Stored);
+        zone.store(&key(1), FILE, 6);
+        assert!(!zone.is_uncacheable(&key(1), 7));
     }
 
     #[test]
@@ -473,11 +567,11 @@ mod tests {
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
-        let old = zone.begin_fill(&key(1), 100, 50).unwrap();
-        let waiter = zone.wait(&key(1));
+        let old = zone.begin_fill(&key(1), 100, 50, None).unwrap();
+        let mut waiter = zone.wait(&key(1));
         let mut until_ms = 0;
-        assert_eq!(waiter.poll(cx, 150, &mut until_ms), Poll::Ready(()));
-        let new = zone.begin_fill(&key(1), 150, 50).unwrap();
+        assert_eq!(waiter.poll(cx, 150, &mut until_ms), Poll::Ready(FillEnd::TooOld));
+        let new = zone.begin_fill(&key(1), 150, 50, None).unwrap();
         assert_eq!(waiter.poll(cx, 150, &mut until_ms), Poll::Pending);
         drop(old);
         assert!(zone.is_filling(&key(1)) && woken.0.load(Ordering::Relaxed) == 0);

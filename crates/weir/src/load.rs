@@ -132,6 +132,7 @@ pub fn examine(origin: &ConfigOrigin, files: &mut dyn Files) -> Examined {
         load.errors.push(error);
     }
     warn_of_certificates(&tree.root, &mut load);
+    warn_of_caches(&tree.root, &mut load);
     let Load { errors, warnings, lacks, sources, .. } = load;
     Examined { errors, warnings, lacks, sources }
 }
@@ -142,6 +143,17 @@ fn warn_of_certificates(root: &[Directive], load: &mut Load<'_>) {
     for problem in doctor::certificate_problems(root, &texts, observe::Stamps::now().second()) {
         for line in problem.lines {
             load.warn(line.error_at(line.arg(0), problem.what.clone()));
+        }
+    }
+}
+
+/// Warns of caches that may give clients what was meant for others.
+fn warn_of_caches(root: &[Directive], load: &mut Load<'_>) {
+    for problem in doctor::cache_problems(root) {
+        for line in problem.lines {
+            load.warn(
+                line.error(format!("{}: {}", problem.what, problem.why)).help(problem.fix.clone()),
+            );
         }
     }
 }

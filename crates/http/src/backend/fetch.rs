@@ -25,6 +25,8 @@ pub(crate) trait ReplySink: 'static {
     fn put(&mut self, piece: &Chunk) -> Result<(), SinkFailed>;
     /// The reply is complete.
     fn end(self: Box<Self>);
+    /// The reply has ended before it was complete.
+    fn cut(self: Box<Self>) {}
     /// The log for messages after the end of the exchange.
     fn log(&self) -> &Rc<DetachedLog>;
 }
@@ -80,7 +82,8 @@ impl Fetch {
                 self.sink = sink.put(piece).is_ok().then_some(sink)
             }
             (Some(sink), Ok(None)) => sink.end(),
-            _ => {}
+            (Some(sink), Err(_)) => sink.cut(),
+            (None, _) => {}
         }
         Poll::Ready(pulled)
     }

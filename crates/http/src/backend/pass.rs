@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use ::cache::FillFailure;
 use ::tls::backend::SecuredConnections;
 use ::upstream::pool::{PoolKey, PoolOrigin, PoolProtocol};
 use ::upstream::{Attempt, Group, Lease, Until};
@@ -155,6 +156,10 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             Ok(chosen) => chosen,
             Err(NoServer { status: Some(status), waited_ms }) => {
                 self.record_no_server(x, status, waited_ms);
+                if let Some(mut cache) = self.plan.cache.take() {
+                    let was_sent = self.request_sent;
+                    cache.fail(FillFailure { status, reasons: 0, is_error: false, was_sent });
+                }
                 // `Flow::Status` would close the connection on 408, as if the client were too slow.
                 return Err(answer::with_status(x, status));
             }
@@ -317,8 +322,8 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             return Ok(flow);
         }
         if conf.intercept_errors && status >= 300 && answer::has_page(x, status) {
-            if let Some(cache) = self.plan.cache.take() {
-                cache.remember_error(status, true);
+            if let Some(mut cache) = self.plan.cache.take() {
+                cache.intercept(status);
             }
             server.end_unread(carrier, self.plan.group.pool(), &answered);
             return Ok(intercept(x, status));
@@ -326,7 +331,9 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let mut buffering = conf.buffering;
         let flow = head::apply_accel_fields(x, conf, self.plan.rewriter, &mut buffering);
         if let Some(flow) = flow {
-            self.plan.cache = None;
+            if let Some(mut cache) = self.plan.cache.take() {
+                cache.leave_unstored(status);
+            }
             server.end_unread(carrier, self.plan.group.pool(), &answered);
             return Ok(flow);
         }
@@ -368,10 +375,13 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             x.reply.limit_rate = Some(0);
         }
         let is_stored = buffering && answered.body != ReplyLength::None;
-        let cached = cache.and_then(|cache| {
+        let cached = cache.and_then(|mut cache| {
             let cached = match buffering {
                 true => cache.begin_store(x, &answered, &policy.temp_path),
-                false => None,
+                false => {
+                    cache.leave_unstored(x.backends.head.status);
+                    None
+                }
             };
             if cached.is_none() {
                 conf.decide_client_abort(x);
@@ -431,25 +441,28 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     /// Ends without a reply of a server: with an expired reply if there is one.
     fn give_up(&mut self, x: &mut Exchange, reason: u16, status: u16) -> Flow {
         let Some(mut cache) = self.plan.cache.take() else { return Flow::Status(status) };
-        if let Some(flow) = cache.stale_after(x, self.plan.rules(), reason, true) {
-            return flow;
+        let stale = cache.stale_after(x, self.plan.rules(), reason, true);
+        let may_remember = stale.is_none() && matches!(status, 502 | 504);
+        if !(may_remember && cache.remember_error(status, false)) {
+            let was_sent = self.request_sent;
+            cache.fail(FillFailure { status, reasons: reason, is_error: true, was_sent });
         }
-        if matches!(status, 502 | 504) {
-            cache.remember_error(status, false);
-        }
-        Flow::Status(status)
+        stale.unwrap_or(Flow::Status(status))
     }
 
     /// Answers with an expired reply, because the server has found it valid or sent an error.
-    fn answer_from_cache(&mut self, x: &mut Exchange, status: u16, reason: u16) -> Option<Flow> {
+    fn answer_from_cache(&mut self, x: &mut Exchange, status: u16, reasons: u16) -> Option<Flow> {
         let mut cache = self.plan.cache.take()?;
         let rules = self.plan.rules();
         let flow = match cache.is_revalidated_by(status) {
-            true => Some(cache.revalidated(x, rules)),
-            false => cache.stale_after(x, rules, reason, false),
+            true => return Some(cache.revalidated(x, rules)),
+            false => cache.stale_after(x, rules, reasons, false),
         };
-        if flow.is_none() {
-            self.plan.cache = Some(cache);
+        match flow {
+            None => self.plan.cache = Some(cache),
+            Some(_) => {
+                cache.fail(FillFailure { status, reasons, is_error: false, was_sent: true });
+            }
         }
         flow
     }

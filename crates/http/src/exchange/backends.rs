@@ -157,6 +157,11 @@ impl Backends {
         self.attempts.last()
     }
 
+    /// The bytes that all servers have sent.
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.attempts.bytes_received()
+    }
+
     /// Ends the attempt in progress, because the client has left. Whether there was one.
     pub(crate) fn abandon(&mut self) -> bool {
         let last = self.last().filter(|last| self.named && last.response_ms.get().is_none());

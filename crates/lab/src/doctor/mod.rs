@@ -4,6 +4,7 @@
 //! the [`ExaminedConfig`] and adds its findings. Deliberately absent: measurements, and anything
 //! that needs root.
 
+mod caches;
 mod certificates;
 mod checks;
 mod configuration;
@@ -18,6 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use caches::{CacheProblem, cache_problems};
 pub use certificates::{CertificateProblem, NamedCertificates, certificate_problems};
 use configuration::ExaminedConfig;
 use finding::{DoctorFinding, FindingList};

@@ -179,6 +179,11 @@ impl Attempts {
         self.tried.borrow().last().cloned()
     }
 
+    /// The bytes that all servers have sent.
+    pub fn bytes_received(&self) -> u64 {
+        self.tried.borrow().iter().map(|attempt| attempt.bytes_received.get()).sum()
+    }
+
     /// Forgets them, keeping the memory.
     pub fn clear(&mut self) {
         self.count();

@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: pages ([`metrics::tree`] writes them).
 
+mod caches;
 mod counters;
 mod job;
 mod keyed;
@@ -18,6 +19,7 @@ pub mod shapes;
 #[cfg(test)]
 mod tests;
 
+pub use caches::{CacheCounters, CacheCounts, CacheLevels, CacheOutcome, ShownCache};
 pub use counters::{SessionEnd, ZoneCounters, ZoneCounts};
 pub use job::StatusJob;
 pub use keyed::ZoneCache;

@@ -10,6 +10,7 @@ use conf::{Registry, Subsystem};
 use metrics::Metric;
 use metrics::tree::StatusTree;
 
+use super::caches::ShownCache;
 use super::counters::ZoneCounts;
 use super::keyed::KeyedZones;
 use super::limits::LimitCounts;
@@ -61,6 +62,7 @@ pub struct SubsystemStatus {
     pub locations: Vec<ShownZone>,
     pub groups: Vec<Arc<Group>>,
     pub limits: Vec<ShownLimit>,
+    pub caches: Vec<ShownCache>,
     pub keyvals: Vec<Arc<KeyvalZone>>,
     pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
     pub certificates: Vec<ShownCertificate>,
@@ -116,6 +118,11 @@ impl StatusBook {
         metric: &Metric<LimitCounts>,
     ) {
         self.0.limits.push(ShownLimit { directive, name: name.into(), metric: metric.clone() });
+    }
+
+    /// Adds a cache.
+    pub fn add_cache(&mut self, cache: ShownCache) {
+        self.0.caches.push(cache);
     }
 
     /// Adds a table.

@@ -98,7 +98,11 @@ fn reset_object(
             // Also of servers that only the workers know, because their names were resolved there.
             reset_all::<ServerCounts>(&[&group.metric_name()[..], b"\0"].concat());
         }
-        _ => return Err(not_found("cache not found", "CacheNotFound")),
+        _ => {
+            let cache = status.caches.iter().find(|cache| *cache.name == *name);
+            let cache = cache.ok_or_else(|| not_found("cache not found", "CacheNotFound"))?;
+            cache.metric.reset();
+        }
     }
     Ok(())
 }

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use cache::{CacheKey, Fill, Freshness, KeyDigest, vary};
+use cache::{CacheKey, Fill, FillFailure, Freshness, KeyDigest, vary};
 use net::clock;
 use observe::Level;
 
 use super::super::values::NextUpstream;
 use super::cached::{self, CachedReply};
 use super::path::CacheStore;
-use super::state::{CacheState, CacheStatus};
+use super::state::CacheStatus;
 use super::{Family, LocationCache, ReplyRules};
 use crate::exchange::{Exchange, Flow};
 
@@ -28,9 +28,14 @@ pub(crate) struct CacheAttempt {
     pub(super) stale: Option<Box<CachedReply>>,
     /// Whether the reply may be stored, as far as is known.
     pub(super) is_cacheable: bool,
+    /// Whether the reply is not stored although it may be, because others fetch it as well.
+    pub(super) is_unstored: bool,
     /// What the fields of the reply say.
     pub(super) freshness: Freshness,
 }
+
+/// How long a reply that could not be stored is remembered as such.
+const UNCACHEABLE_S: i64 = 5;
 
 /// Seconds since 1970.
 pub(super) fn now_s() -> i64 {
@@ -117,13 +122,37 @@ impl CacheAttempt {
             stale.log_invalid_head(x);
             return None;
         }
-        CacheState::set(x, status);
-        Some(stale.answer(x, rules))
+        Some(stale.answer(x, rules, &self.store, status))
     }
 
-    /// Remembers an error that the client is given, as `*_cache_valid` says; `replied`: it is the
-    /// status of a reply, whose fields count.
-    pub(in super::super) fn remember_error(&self, status: u16, replied: bool) {
+    /// Ends with a reply of a server that is not stored. What is true of the next reply as well is
+    /// remembered, so that nobody waits for it.
+    pub(in super::super) fn leave_unstored(&mut self, status: u16) {
+        if status >= 500 {
+            let reasons = NextUpstream::of_status(status);
+            self.fail(FillFailure { status, reasons, is_error: false, was_sent: true });
+        } else if self.is_cacheable {
+            refuse(self.fill.take());
+        }
+    }
+
+    /// Ends with a reply for which the client is given an error page.
+    pub(in super::super) fn intercept(&mut self, status: u16) {
+        if !self.remember_error(status, true) {
+            self.leave_unstored(status);
+        }
+    }
+
+    /// Tells those who wait that there is nothing to wait for.
+    pub(in super::super) fn fail(&mut self, failure: FillFailure) {
+        if let Some(fill) = self.fill.take() {
+            fill.fail(failure);
+        }
+    }
+
+    /// Remembers an error that the client is given, if `*_cache_valid` says so; `replied`: it is
+    /// the status of a reply, whose fields count.
+    pub(in super::super) fn remember_error(&self, status: u16, replied: bool) -> bool {
         let now_s = now_s();
         let fresh = if replied { self.freshness.valid_s } else { 0 };
         let may = if replied { self.may_store() } else { self.is_cacheable };
@@ -131,9 +160,9 @@ impl CacheAttempt {
             0 => self.valid_until(status, now_s),
             until_s => Some(until_s),
         };
-        if let Some(until_s) = until_s.filter(|_| may) {
-            self.store.zone.remember_error(&self.digest, status, until_s, now_s);
-        }
+        let Some(until_s) = until_s.filter(|_| may) else { return false };
+        self.store.zone.remember_error(&self.digest, status, until_s, now_s);
+        true
     }
 
     pub(super) fn valid_until(&self, status: u16, now_s: i64) -> Option<i64> {
@@ -153,6 +182,14 @@ impl CacheAttempt {
             true => (variant, variant),
             false => (main, variant),
         }
+    }
+}
+
+/// Ends a fill whose reply cannot be stored, so that nobody waits for the next one either.
+pub(super) fn refuse(fill: Option<Fill>) {
+    if let Some(fill) = fill {
+        let now_s = now_s();
+        fill.refuse(now_s + UNCACHEABLE_S, now_s);
     }
 }
 

@@ -19,6 +19,8 @@ use super::super::head::{self, ReplySource};
 use super::super::protocol::ReplyLength;
 use super::super::protocol::stored::StoredForm;
 use super::super::values::IgnoredFields;
+use super::path::CacheStore;
+use super::state::{CacheState, CacheStatus};
 use super::{Family, ReplyRules};
 use crate::exchange::{Body, Bytes, Exchange, FileSlice, Flow};
 use crate::files::{FileLookup, FileSource, FoundFile, Links, PathError, Want};
@@ -128,7 +130,18 @@ impl CachedReply {
     }
 
     /// Makes it the exchange's reply, once its head was parsed.
-    pub(super) fn answer(&self, x: &mut Exchange, rules: ReplyRules<'_>) -> Flow {
+    pub(super) fn answer(
+        &self,
+        x: &mut Exchange,
+        rules: ReplyRules<'_>,
+        store: &CacheStore,
+        status: CacheStatus,
+    ) -> Flow {
+        CacheState::set(x, status);
+        if metrics::are_wanted() {
+            let bytes = if x.request.header_only { 0 } else { self.body_bytes() };
+            store.counts.own().answered(status, bytes);
+        }
         x.action = "sending response to client";
         head::drop_duplicates(x);
         let mut buffering = true;

@@ -2,7 +2,8 @@
 //! it is complete.
 //!
 //! The head of the file is written with the checksum of all that follows it, so it comes last: a
-//! small reply is one write, a large one has its checksum put in afterwards.
+//! small reply is one write, a large one has its checksum put in afterwards. Before each write, the
+//! cache makes room for it.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -12,15 +13,19 @@ use std::sync::Arc;
 
 use cache::checksum::Checksum;
 use cache::file_head::CHECKSUM_AT;
-use cache::{CacheKey, FileFacts, FileHead, Fill, Freshness, KeyDigest};
+use cache::room::FillRoom;
+use cache::{CacheKey, FileFacts, FileHead, Fill, FillFailure, Freshness, KeyDigest};
 use observe::{Errno, Level};
 use wire::date;
 use wire::reply::ReplyName;
 
 use super::super::call::Answered;
 use super::super::fetch::{ReplySink, SinkFailed};
-use super::attempt::{CacheAttempt, now_s};
+use super::super::protocol::ReplyLength;
+use super::super::values::NextUpstream;
+use super::attempt::{CacheAttempt, now_s, refuse};
 use super::path::CacheStore;
+use super::state::{self, CacheStatus};
 use crate::exchange::{Chunk, DetachedLog, Exchange, FileSlice};
 use crate::files::{TempFile, TempFileEnd, TempPath};
 
@@ -29,16 +34,16 @@ const PENDING_MAX: usize = 64 * 1024;
 /// The permissions of cache files, as in nginx.
 const MODE: u32 = 0o600;
 
-/// How long a reply that could not be stored is remembered as such.
-const UNCACHEABLE_S: i64 = 5;
-
 /// A reply being stored.
 pub(crate) struct CacheFill {
     store: Arc<CacheStore>,
     digest: KeyDigest,
     /// What others wait for; given back when the file is in its place.
-    _fill: Option<Fill>,
+    fill: Option<Fill>,
+    /// For the counters.
+    outcome: CacheStatus,
     file: TempFile,
+    room: FillRoom,
     place: PathBuf,
     /// Bytes that are not written yet.
     pending: Vec<u8>,
@@ -46,6 +51,19 @@ pub(crate) struct CacheFill {
     is_unwritten: bool,
     checksum: Checksum,
     log: Rc<DetachedLog>,
+}
+
+/// Why a reply is not stored after all.
+enum FillError {
+    /// The cache has no room for it, within its limits.
+    NoRoom,
+    Io(io::Error),
+}
+
+impl From<io::Error> for FillError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 impl CacheAttempt {
@@ -62,14 +80,17 @@ impl CacheAttempt {
             valid_s => Some(valid_s),
         };
         let Some(valid_s) = valid_s.filter(|_| self.may_store()) else {
-            // The next one is no different, so that nobody waits for it.
-            if self.fill.is_some() && self.is_cacheable {
-                let until_s = now_s + UNCACHEABLE_S;
-                self.store.zone.remember_uncacheable(&self.digest, until_s, now_s);
-            }
+            self.leave_unstored(x.backends.head.status);
             return None;
         };
-        if self.cache.conf.no_cache.as_ref().is_some_and(|no_cache| no_cache.any(x)) {
+        let no_cache = self.cache.conf.no_cache.as_ref();
+        if self.is_unstored || no_cache.is_some_and(|no_cache| no_cache.any(x)) {
+            return None;
+        }
+        let size_max = self.store.limits.size_max;
+        if matches!(answered.body, ReplyLength::Known(length) if length > size_max) {
+            x.log(Level::Info, format_args!("the response is larger than the cache"));
+            refuse(self.fill);
             return None;
         }
         self.freshness.valid_s = valid_s;
@@ -86,10 +107,14 @@ impl CacheFill {
         temp_path: &TempPath,
     ) -> Option<Box<Self>> {
         let (digest, variant) = attempt.place(x);
-        let CacheAttempt { cache, store, key, fill, freshness, .. } = attempt;
         let mut head = Vec::with_capacity(text.len());
-        cache.terms.form.write(text, &mut head);
-        let mut pending = begun(x, &key, &freshness, variant, head.len())?;
+        attempt.cache.terms.form.write(text, &mut head);
+        let begun = begun(x, &attempt.key, &attempt.freshness, variant, head.len());
+        let Some(mut pending) = begun else {
+            refuse(attempt.fill);
+            return None;
+        };
+        let CacheAttempt { store, key, fill, .. } = attempt;
         let mut checksum = Checksum::default();
         let contents = pending.len();
         key.write_line(&mut pending);
@@ -103,9 +128,11 @@ impl CacheFill {
         let log = x.aside();
         match file {
             Ok(file) => Some(Box::new(Self {
+                room: FillRoom::new(store.zone.clone()),
                 store,
                 digest,
-                _fill: fill,
+                fill,
+                outcome: state::status(x).unwrap_or(CacheStatus::Miss),
                 file,
                 place,
                 pending,
@@ -116,12 +143,13 @@ impl CacheFill {
             Err((path, error)) => {
                 let (path, errno) = (path.display(), Errno(&error));
                 x.log(Level::Crit, format_args!("open() \"{path}\" failed{errno}"));
+                refuse(fill);
                 None
             }
         }
     }
 
-    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn add(&mut self, bytes: &[u8]) -> Result<(), FillError> {
         self.checksum.add(bytes);
         if self.pending.len() + bytes.len() <= PENDING_MAX {
             self.pending.extend_from_slice(bytes);
@@ -130,12 +158,15 @@ impl CacheFill {
         self.flush()?;
         match bytes.len() < PENDING_MAX {
             true => self.pending.extend_from_slice(bytes),
-            false => self.file.append(bytes)?,
+            false => {
+                self.make_room(bytes.len())?;
+                self.file.append(bytes)?;
+            }
         }
         Ok(())
     }
 
-    fn add_file(&mut self, slice: &FileSlice) -> io::Result<()> {
+    fn add_file(&mut self, slice: &FileSlice) -> Result<(), FillError> {
         let mut buffer = vec![0; slice.len().min(PENDING_MAX as u64) as usize];
         let mut start = slice.start;
         while start < slice.end {
@@ -148,7 +179,17 @@ impl CacheFill {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn make_room(&mut self, bytes: usize) -> Result<(), FillError> {
+        let CacheStore { zone, limits, .. } = &*self.store;
+        let free = || net::file::free_bytes(&zone.folder().path).ok();
+        match self.room.grow(bytes as u64, limits, free) {
+            true => Ok(()),
+            false => Err(FillError::NoRoom),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), FillError> {
+        self.make_room(self.pending.len())?;
         self.is_unwritten = false;
         self.file.append(&self.pending)?;
         self.pending.clear();
@@ -156,7 +197,7 @@ impl CacheFill {
     }
 
     /// Writes the rest, and the checksum.
-    fn complete(&mut self) -> io::Result<FileFacts> {
+    fn complete(&mut self) -> Result<FileFacts, FillError> {
         let checksum = self.checksum.value().to_ne_bytes();
         if self.is_unwritten {
             let at = CHECKSUM_AT as usize;
@@ -166,12 +207,23 @@ impl CacheFill {
             self.flush()?;
             self.file.write_at(&checksum, CHECKSUM_AT)?;
         }
-        self.file.facts()
+        Ok(self.file.facts()?)
     }
 
-    fn log_failure(&self, call: &str, error: &io::Error) {
-        let (path, errno) = (self.file.path().display(), Errno(error));
-        self.log.write(Level::Crit, format_args!("{call} \"{path}\" failed{errno}"));
+    /// The reply is not stored.
+    fn give_up(&mut self, error: &FillError) {
+        match error {
+            FillError::NoRoom => {
+                let path = self.store.zone.folder().path.display();
+                let what = format_args!("the cache \"{path}\" has no room for the response");
+                self.log.write(Level::Warn, what);
+            }
+            FillError::Io(error) => {
+                let (path, errno) = (self.file.path().display(), Errno(error));
+                self.log.write(Level::Crit, format_args!("pwrite() \"{path}\" failed{errno}"));
+            }
+        }
+        refuse(self.fill.take());
     }
 }
 
@@ -214,7 +266,7 @@ impl ReplySink for CacheFill {
             Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => Ok(()),
         };
         written.map_err(|error| {
-            self.log_failure("pwrite()", &error);
+            self.give_up(&error);
             SinkFailed
         })
     }
@@ -222,17 +274,33 @@ impl ReplySink for CacheFill {
     fn end(mut self: Box<Self>) {
         let facts = match self.complete() {
             Ok(facts) => facts,
-            Err(error) => return self.log_failure("pwrite()", &error),
+            Err(error) => return self.give_up(&error),
         };
-        let Self { store, digest, _fill, file, place, log, .. } = *self;
+        // The fill ends when the file is in its place, and its room when its entry counts.
+        let Self { store, digest, fill, outcome, file, room, place, log, .. } = *self;
+        let bytes = file.slice().len();
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {
-            Ok(()) => store.zone.store(&digest, facts, now_s()),
+            Ok(()) => {
+                store.zone.store(&digest, facts, now_s());
+                if metrics::are_wanted() {
+                    store.counts.own().stored(outcome, bytes);
+                }
+                drop((room, fill));
+            }
             Err((call, error)) => {
                 let (from, place, errno) = (from.display(), place.display(), Errno(&error));
                 let what = format_args!("{call} \"{from}\" to \"{place}\" failed{errno}");
                 log.write(Level::Crit, format_args!("{what}"));
+                refuse(fill);
             }
+        }
+    }
+
+    fn cut(mut self: Box<Self>) {
+        if let Some(fill) = self.fill.take() {
+            let reasons = NextUpstream::ERROR;
+            fill.fail(FillFailure { status: 502, reasons, is_error: true, was_sent: true });
         }
     }
 

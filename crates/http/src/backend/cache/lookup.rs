@@ -10,23 +10,21 @@
 //!   +-----------------------------------------------+
 //! ```
 
-use std::future::poll_fn;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::task::Poll;
 
 use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState};
-use net::{Timer, clock};
 use observe::{Level, Text};
 use wire::Known;
 
 use super::attempt::{CacheAttempt, now_s, variant_of};
 use super::cached::{CachedReply, NotCached, log_invalid};
+use super::lock::LockPatience;
 use super::path::CacheStore;
 use super::state::{CacheState, CacheStatus};
-use super::{CacheChoice, LocationCache, ReplyRules, update};
-use crate::exchange::{Exchange, Flow, TimedPhase};
+use super::{CacheChoice, LocationCache, ReplyRules, state, update};
+use crate::exchange::{Exchange, Flow};
 use crate::paths;
 
 /// The result of looking a request up.
@@ -56,7 +54,7 @@ enum CacheFinding {
 enum Look {
     Done(CacheLookup),
     /// Another fetches the key: look again afterwards.
-    Wait,
+    Wait(Box<CacheAttempt>),
 }
 
 impl LocationCache {
@@ -99,20 +97,29 @@ impl LocationCache {
             fill: None,
             stale: None,
             is_cacheable: true,
+            is_unstored: false,
             freshness: Freshness::default(),
         });
         if self.conf.cache_bypass.as_ref().is_some_and(|bypass| bypass.any(x)) {
             CacheState::set(x, CacheStatus::Bypass);
+            state::count_at_end(x, &attempt.store);
             return CacheLookup::Ask(Some(attempt));
         }
         CacheState::set(x, CacheStatus::Miss);
-        let deadline_ms = clock::now_ms().saturating_add(self.conf.cache_lock_timeout.0);
+        let mut patience = LockPatience::new(self);
         loop {
-            attempt = match self.look(x, rules, attempt, deadline_ms) {
-                (Look::Done(lookup), _) => return lookup,
-                (Look::Wait, attempt) => attempt.expect("whoever waits goes on"),
+            attempt = match self.look(x, rules, attempt, &patience) {
+                Look::Done(lookup) => {
+                    if let CacheLookup::Ask(Some(attempt)) = &lookup {
+                        state::count_at_end(x, &attempt.store);
+                    }
+                    return lookup;
+                }
+                Look::Wait(attempt) => attempt,
             };
-            wait(x, &attempt, deadline_ms).await;
+            if let Some(failure) = patience.wait(x, &attempt).await {
+                return CacheLookup::Answered(attempt.share_failure(x, rules, &failure));
+            }
         }
     }
 
@@ -135,89 +142,80 @@ impl LocationCache {
         }
     }
 
-    /// Looks once. The attempt comes back if it has to wait.
+    /// Looks once.
     fn look(
         self: &Arc<Self>,
         x: &mut Exchange,
         rules: ReplyRules<'_>,
         mut attempt: Box<CacheAttempt>,
-        deadline_ms: u64,
-    ) -> (Look, Option<Box<CacheAttempt>>) {
-        let answered = |flow| (Look::Done(CacheLookup::Answered(flow)), None);
-        let asks = |attempt| (Look::Done(CacheLookup::Ask(attempt)), None);
+        patience: &LockPatience,
+    ) -> Look {
+        let answered = |flow| Look::Done(CacheLookup::Answered(flow));
+        let asks = |attempt| Look::Done(CacheLookup::Ask(attempt));
         let mut is_uncacheable = false;
         match attempt.find(x) {
             CacheFinding::Fresh(reply) => {
-                CacheState::set(x, CacheStatus::Hit);
-                return answered(reply.answer(x, rules));
+                return answered(reply.answer(x, rules, &attempt.store, CacheStatus::Hit));
             }
             CacheFinding::Error(status) => {
                 CacheState::set(x, CacheStatus::Hit);
+                if metrics::are_wanted() {
+                    attempt.store.counts.own().answered(CacheStatus::Hit, 0);
+                }
                 return answered(Flow::Status(status));
             }
             CacheFinding::Failed | CacheFinding::OtherVariant(_) => return asks(None),
             CacheFinding::Expired(reply) => {
-                let may_update = self.allows_updating(&reply);
-                let (now_ms, zone) = (clock::now_ms(), &attempt.store.zone);
-                attempt.fill = zone.begin_fill(&attempt.digest, now_ms, u64::MAX);
-                let is_first = attempt.fill.is_some();
                 attempt.stale = Some(reply);
-                if is_first && may_update && self.conf.cache_background_update {
-                    return answered(update::begin(x, rules, attempt));
-                }
-                if !is_first && may_update {
-                    return answered(attempt.answer(x, rules, CacheStatus::Updating));
-                }
-                if is_first || !self.conf.cache_lock || now_ms >= deadline_ms {
-                    attempt.expect_revalidation(x);
-                    attempt.check_range(x);
-                    return asks(Some(attempt));
-                }
-                return (Look::Wait, Some(attempt));
+                return self.look_at_expired(x, rules, attempt, patience);
             }
             CacheFinding::Nothing { is_scarce: true, .. } => attempt.is_cacheable = false,
             CacheFinding::Nothing { is_uncacheable: known, .. } => is_uncacheable = known,
         }
         if attempt.is_cacheable && self.conf.cache_lock && !is_uncacheable {
-            let (now_ms, zone) = (clock::now_ms(), &attempt.store.zone);
-            attempt.fill = zone.begin_fill(&attempt.digest, now_ms, self.conf.cache_lock_age.0);
+            attempt.begin_fill(self.conf.cache_lock_age.0, patience);
             if attempt.fill.is_none() {
-                if now_ms < deadline_ms {
-                    return (Look::Wait, Some(attempt));
+                if patience.may_wait() {
+                    return Look::Wait(attempt);
                 }
-                attempt.is_cacheable = false;
+                attempt.is_cacheable = !patience.is_late();
             }
         }
         attempt.check_range(x);
         asks(Some(attempt))
     }
-}
 
-/// Waits until the key is no longer fetched, or has been for too long.
-async fn wait(x: &mut Exchange, attempt: &CacheAttempt, deadline_ms: u64) {
-    x.waits_for(TimedPhase::Queue);
-    let (waiter, timer) = (attempt.store.zone.wait(&attempt.digest), Timer::new());
-    let mut timed_ms = 0;
-    poll_fn(|cx| {
-        loop {
-            let (now_ms, mut until_ms) = (clock::now_ms(), deadline_ms);
-            if now_ms >= deadline_ms || waiter.poll(cx, now_ms, &mut until_ms).is_ready() {
-                return Poll::Ready(());
-            }
-            let until_ms = until_ms.min(deadline_ms);
-            if timed_ms != until_ms {
-                timer.set(until_ms - now_ms);
-                timed_ms = until_ms;
-            }
-            if timer.poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            timed_ms = 0;
+    fn look_at_expired(
+        self: &Arc<Self>,
+        x: &mut Exchange,
+        rules: ReplyRules<'_>,
+        mut attempt: Box<CacheAttempt>,
+        patience: &LockPatience,
+    ) -> Look {
+        let may_update = attempt.stale.as_ref().is_some_and(|stale| self.allows_updating(stale));
+        // Without a lock, or with something to serve meanwhile, nobody waits for the first.
+        let age_ms = match self.conf.cache_lock && !may_update {
+            true => self.conf.cache_lock_age.0,
+            false => u64::MAX,
+        };
+        attempt.begin_fill(age_ms, patience);
+        let is_first = attempt.fill.is_some();
+        if is_first && may_update && self.conf.cache_background_update {
+            return Look::Done(CacheLookup::Answered(update::begin(x, rules, attempt)));
         }
-    })
-    .await;
-    if clock::now_ms() >= deadline_ms {
-        x.log(Level::Info, format_args!("cache lock timeout"));
+        if !is_first && may_update {
+            let flow = attempt.answer(x, rules, CacheStatus::Updating);
+            return Look::Done(CacheLookup::Answered(flow));
+        }
+        if !is_first && self.conf.cache_lock {
+            if patience.may_wait() && !attempt.is_uncacheable() {
+                return Look::Wait(attempt);
+            }
+            attempt.is_unstored = patience.is_late();
+        }
+        attempt.expect_revalidation(x);
+        attempt.check_range(x);
+        Look::Done(CacheLookup::Ask(Some(attempt)))
     }
 }
 
@@ -323,9 +321,8 @@ impl CacheAttempt {
         rules: ReplyRules<'_>,
         status: CacheStatus,
     ) -> Flow {
-        CacheState::set(x, status);
         match self.stale.take() {
-            Some(stale) => stale.answer(x, rules),
+            Some(stale) => stale.answer(x, rules, &self.store, status),
             None => Flow::Status(500),
         }
     }

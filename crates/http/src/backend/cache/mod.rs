@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Crate `cache` has the files and the index. Here is what a location makes of them: [`lookup`]
-//! before the request to the backend, [`attempt`] with its reply, [`fill`] while that is stored.
+//! before the request to the backend, with [`lock`] for those who wait; [`attempt`] with its reply,
+//! [`fill`] while that is stored.
 //! A hit is read as a static file is ([`cached`]): small ones are in the worker's memory, others
 //! are sent by the kernel. Nothing here knows a family's protocol, except by its
 //! [`StoredForm`](super::protocol::stored::StoredForm).
@@ -19,6 +20,7 @@ mod attempt;
 mod cached;
 mod fill;
 mod job;
+mod lock;
 mod lookup;
 mod path;
 mod state;
@@ -132,7 +134,10 @@ conf::directives! {
     /// Whether only one request at a time fetches a response, and the others wait for it.
     ///
     /// Differs: that is also so for an expired response, and those who wait are woken at once. A
-    /// response that may not be stored is remembered for some seconds, in which nobody waits.
+    /// response that may not be stored is remembered for five seconds, in which nobody waits. If
+    /// the backend fails, one request after the other tries it; at the third failure in a row, or
+    /// if no server could be reached, all that wait are given its status or the expired response,
+    /// as `proxy_cache_use_stale` says.
     ///
     /// ```nginx
     /// proxy_cache_lock on;
@@ -261,6 +266,7 @@ impl LocationCache {
             let what = format!("\"{prefix}cache\" is incompatible with \"{prefix}store\"");
             return Err(Error::at(place.at, what));
         }
+        place.logger(state::count_end);
         let (conf, family) = (conf.clone(), family.clone());
         Ok(Some(Arc::new(Self { conf, family, store, terms, prefix })))
     }

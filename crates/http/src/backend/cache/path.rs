@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ::session::status::{CacheCounts, CacheLevels, ShownCache, StatusBook};
 use cache::upkeep::{CacheLimits, StepBudget};
 use cache::{CacheFolder, CacheZone, DirectoryLevels};
 use conf::{Directive, Error, Load, Result, Word, units};
+use metrics::Metric;
 use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::files::{TempFolder, TempPaths};
@@ -27,6 +29,8 @@ pub(crate) struct CacheStore {
     pub(crate) limits: CacheLimits,
     pub(crate) loader: StepBudget,
     pub(crate) upkeep: StepBudget,
+    /// What it has done.
+    pub(super) counts: Metric<CacheCounts>,
 }
 
 impl ZoneState for CacheStore {
@@ -71,8 +75,24 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         return Err(from.error(format!("duplicate zone \"{name}\"")));
     }
     let store = line.open(name, size, from, load)?;
+    let (levels, metric) = (store.clone(), store.counts.clone());
+    let levels = Arc::new(move || levels.levels());
+    load.own.of::<StatusBook>().add_cache(ShownCache { name: name.into(), metric, levels });
     load.own.of::<DeclaredCaches>().0.insert(name.into(), store);
     Ok(())
+}
+
+impl CacheStore {
+    fn levels(&self) -> CacheLevels {
+        let limit = self.limits.size_max;
+        CacheLevels {
+            size: self.zone.bytes(),
+            size_max: (limit != u64::MAX).then_some(limit),
+            entries: self.zone.entries() as u64,
+            entries_max: self.zone.entries_max() as u64,
+            is_cold: self.zone.is_cold(),
+        }
+    }
 }
 
 impl<'w> CacheLine<'w> {
@@ -127,7 +147,8 @@ impl<'w> CacheLine<'w> {
                 Some(zone) if *zone.folder() == folder => zone,
                 Some(zone) => return Err(changed(name, &folder, zone.folder())),
             };
-            Ok(Arc::new(CacheStore { zone, use_temp_path, limits, loader, upkeep }))
+            let counts = Metric::named(name);
+            Ok(Arc::new(CacheStore { zone, use_temp_path, limits, loader, upkeep, counts }))
         })
     }
 }

@@ -1,21 +1,13 @@
 //! What an exchange has to do with a cache, for variables and the request to the backend.
 
+use std::sync::Arc;
+
+pub(crate) use ::session::status::CacheOutcome as CacheStatus;
 use wire::date;
 
+use super::path::CacheStore;
 use crate::exchange::{Exchange, FeatureState};
 use crate::variables::{BuiltIn, VariableTable};
-
-/// `$upstream_cache_status`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CacheStatus {
-    Miss,
-    Bypass,
-    Expired,
-    Stale,
-    Updating,
-    Revalidated,
-    Hit,
-}
 
 #[derive(Default)]
 pub(crate) struct CacheState {
@@ -23,6 +15,8 @@ pub(crate) struct CacheState {
     /// `Last-Modified` and `ETag` of the expired reply that is to be revalidated.
     pub(super) last_modified: Option<i64>,
     pub(super) etag: Vec<u8>,
+    /// The cache that counts the exchange at its end, because a backend was asked.
+    counted_in: Option<Arc<CacheStore>>,
 }
 
 impl FeatureState for CacheState {
@@ -41,17 +35,42 @@ impl CacheState {
     }
 }
 
-impl CacheStatus {
-    fn name(self) -> &'static [u8] {
-        match self {
-            Self::Miss => b"MISS",
-            Self::Bypass => b"BYPASS",
-            Self::Expired => b"EXPIRED",
-            Self::Stale => b"STALE",
-            Self::Updating => b"UPDATING",
-            Self::Revalidated => b"REVALIDATED",
-            Self::Hit => b"HIT",
-        }
+/// The status as the variable has it.
+fn name(status: CacheStatus) -> &'static [u8] {
+    match status {
+        CacheStatus::Miss => b"MISS",
+        CacheStatus::Bypass => b"BYPASS",
+        CacheStatus::Expired => b"EXPIRED",
+        CacheStatus::Stale => b"STALE",
+        CacheStatus::Updating => b"UPDATING",
+        CacheStatus::Revalidated => b"REVALIDATED",
+        CacheStatus::Hit => b"HIT",
+    }
+}
+
+/// What the cache has done for an exchange so far.
+pub(super) fn status(x: &Exchange) -> Option<CacheStatus> {
+    x.states.find::<CacheState>().and_then(|state| state.status)
+}
+
+/// A backend is asked: the exchange is counted at its end.
+pub(super) fn count_at_end(x: &mut Exchange, store: &Arc<CacheStore>) {
+    if metrics::are_wanted() {
+        x.states.of::<CacheState>().counted_in = Some(store.clone());
+    }
+}
+
+/// Counts an exchange that has ended, if its reply was a backend's.
+pub(super) fn count_end(x: &mut Exchange) {
+    if !metrics::are_wanted() || x.states.find::<CacheState>().is_none() {
+        return;
+    }
+    let state = x.states.of::<CacheState>();
+    let (store, status) = (state.counted_in.take(), state.status);
+    if let (Some(store), Some(status)) = (store, status)
+        && status.is_fetched()
+    {
+        store.counts.own().answered(status, x.backends.bytes_received());
     }
 }
 
@@ -63,8 +82,8 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
             "What the cache did: `MISS`, `BYPASS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED` \
              or `HIT`.",
             |x, out| {
-                let status = x.states.find::<CacheState>().and_then(|state| state.status);
-                out.extend_from_slice(status.map_or(b"", CacheStatus::name));
+                let status = status(x);
+                out.extend_from_slice(status.map_or(b"", name));
                 status.is_some()
             },
         ),

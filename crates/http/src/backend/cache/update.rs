@@ -5,7 +5,7 @@
 
 use super::ReplyRules;
 use super::attempt::CacheAttempt;
-use super::state::{CacheState, CacheStatus};
+use super::state::CacheStatus;
 use crate::exchange::{Exchange, FeatureState, Flow};
 
 /// The update that a subrequest is for.
@@ -29,8 +29,8 @@ pub(super) fn begin(x: &mut Exchange, rules: ReplyRules<'_>, attempt: Box<CacheA
     let (Some(stale), Some(mut copy)) = (attempt.stale.clone(), x.copy_of_request()) else {
         return Flow::Status(500);
     };
+    let store = attempt.store.clone();
     copy.x.states.of::<CacheUpdate>().0 = Some(attempt);
     x.ask_backend_in_background(copy);
-    CacheState::set(x, CacheStatus::Stale);
-    stale.answer(x, rules)
+    stale.answer(x, rules, &store, CacheStatus::Stale)
 }

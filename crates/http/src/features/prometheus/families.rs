@@ -169,6 +169,34 @@ pub(super) const FAMILIES: &[Family] = &[
         "/http/limit_conns/{zone}/{result}",
         "Requests by what limit_conn did with them.",
     ),
+    gauge("weir_cache_size_bytes", "/http/caches/{zone}/size", "Bytes of a cache's files."),
+    gauge("weir_cache_max_size_bytes", "/http/caches/{zone}/max_size", "max_size of a cache."),
+    gauge("weir_cache_entries", "/http/caches/{zone}/entries", "Keys that a cache knows."),
+    gauge(
+        "weir_cache_max_entries",
+        "/http/caches/{zone}/max_entries",
+        "Keys that a cache has room for.",
+    ),
+    counter(
+        "weir_cache_responses_total",
+        "/http/caches/{zone}/{status}/responses",
+        "Responses by what a cache did: $upstream_cache_status.",
+    ),
+    counter(
+        "weir_cache_bytes_total",
+        "/http/caches/{zone}/{status}/bytes",
+        "Bytes of these responses, from the cache or the backend.",
+    ),
+    counter(
+        "weir_cache_responses_written_total",
+        "/http/caches/{zone}/{status}/responses_written",
+        "Responses that were stored.",
+    ),
+    counter(
+        "weir_cache_written_bytes_total",
+        "/http/caches/{zone}/{status}/bytes_written",
+        "Bytes of the responses that were stored.",
+    ),
     family(
         FamilyKind::States(CONDITIONS),
         "weir_upstream_server_state",

@@ -1,6 +1,7 @@
 //! The checks, one function each. To add one, write the function and add it to [`CHECKS`].
 
 mod backends;
+mod caches;
 mod certificates;
 mod files;
 mod logs;
@@ -46,4 +47,5 @@ pub(super) const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "gzip-level", run: files::gzip_level },
     DoctorCheck { name: "tls-sessions", run: tls::sessions },
     DoctorCheck { name: "certificates", run: certificates::refused },
+    DoctorCheck { name: "cache-keys", run: caches::mixed_up },
 ];

@@ -11,7 +11,7 @@ use metrics::{CounterTotals, Metric, StatusCounters};
 use net::clock;
 use net::tls::HandshakeFault;
 
-use super::{Shape, histogram, mean_ms, status_text, time};
+use super::{Shape, caches, histogram, mean_ms, status_text, time};
 use crate::status::{
     Program, ProgramFacts, ShownLimit, ShownZone, SubsystemStatus, ZoneCounters, ZoneCounts,
     published,
@@ -108,7 +108,7 @@ fn http(tree: &mut StatusTree, status: &SubsystemStatus, shape: Shape) {
     }
     tree.add(&[b"http", b"server_zones"], zones(&status.servers, shape, server_zone));
     tree.add(&[b"http", b"location_zones"], zones(&status.locations, shape, location_zone));
-    tree.add(&[b"http", b"caches"], Items::Named(Vec::new()));
+    tree.add(&[b"http", b"caches"], caches(status, shape));
     tree.add(&[b"http", b"limit_conns"], limits(status, "limit_conn_zone"));
     tree.add(&[b"http", b"limit_reqs"], limits(status, "limit_req_zone"));
     groups(tree, b"http", status, shape);

@@ -5,9 +5,13 @@ mod angie;
 mod own;
 mod plus;
 
-use metrics::tree::{Visitor, list};
+use std::sync::Arc;
+
+use metrics::tree::{Items, TreeSource, Visitor, list, object};
 use metrics::{Histogram, WorkerCounters, Workers};
 use wire::date;
+
+use super::{CacheOutcome, ShownCache, SubsystemStatus};
 
 pub use angie::angie;
 pub use own::own;
@@ -53,6 +57,40 @@ fn counted_workers() -> Vec<WorkerCounters<'static>> {
     let mut all: Vec<_> = all.collect();
     all.sort_unstable_by_key(|worker| (worker.process().get(), worker.worker().get()));
     all
+}
+
+/// The caches of responses, in the shape that Angie and the API of NGINX Plus have in common.
+fn caches(status: &SubsystemStatus, shape: Shape) -> Items {
+    let source = |cache: &ShownCache| -> Arc<dyn TreeSource> {
+        let cache = cache.clone();
+        Arc::new(move |out: &mut dyn Visitor| cache_fields(out, &cache, shape))
+    };
+    Items::Named(status.caches.iter().map(|cache| (cache.name.clone(), source(cache))).collect())
+}
+
+fn cache_fields(out: &mut dyn Visitor, cache: &ShownCache, shape: Shape) {
+    let (levels, totals) = ((cache.levels)(), cache.metric.totals());
+    let all = totals.get();
+    out.number(b"size", levels.size);
+    if let Some(most) = levels.size_max {
+        out.number(b"max_size", most);
+    }
+    out.flag(b"cold", levels.is_cold);
+    if shape.is_extended {
+        out.number(b"entries", levels.entries);
+        out.number(b"max_entries", levels.entries_max);
+    }
+    for outcome in CacheOutcome::ALL {
+        object(out, outcome.name().as_bytes(), |out| {
+            let at = outcome as usize;
+            out.number(b"responses", all.responses().at(at).get());
+            out.number(b"bytes", all.bytes().at(at).get());
+            if outcome.is_fetched() {
+                out.number(b"responses_written", all.responses_written().at(at).get());
+                out.number(b"bytes_written", all.bytes_written().at(at).get());
+            }
+        });
+    }
 }
 
 /// The text of a status.

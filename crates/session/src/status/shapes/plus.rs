@@ -11,7 +11,7 @@ use metrics::{BOUNDS, CounterTotals, Histogram, Metric, StatusCounters, WorkerCo
 use net::clock;
 use net::tls::HandshakeFault;
 
-use super::{Shape, counted_workers, mean_ms, time};
+use super::{Shape, caches, counted_workers, mean_ms, time};
 use crate::status::{
     Program, ProgramFacts, ShownLimit, ShownZone, SubsystemStatus, ZoneCounters, ZoneCounts,
     published,
@@ -42,7 +42,7 @@ pub fn plus(address: &[u8]) -> StatusTree {
     let http = published(Subsystem::Http);
     tree.add(&[b"http", b"server_zones"], zones(&http.servers, server_zone));
     tree.add(&[b"http", b"location_zones"], zones(&http.locations, location_zone));
-    tree.add(&[b"http", b"caches"], Items::Named(Vec::new()));
+    tree.add(&[b"http", b"caches"], caches(&http, Shape::default()));
     tree.add(&[b"http", b"limit_conns"], limits(&http, "limit_conn_zone"));
     tree.add(&[b"http", b"limit_reqs"], limits(&http, "limit_req_zone"));
     tree.add(&[b"http", b"keyvals"], keyvals(&http));
