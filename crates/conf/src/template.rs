@@ -109,6 +109,14 @@ impl Template {
         }
     }
 
+    /// The variable, if it is nothing else.
+    pub fn as_variable(&self) -> Option<VariableId> {
+        match *self.parts {
+            [TemplatePart::Variable(id)] => Some(id),
+            _ => None,
+        }
+    }
+
     pub fn parts(&self) -> &[TemplatePart] {
         &self.parts
     }

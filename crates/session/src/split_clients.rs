@@ -3,10 +3,12 @@
 //!
 //! The hash is nginx's, so that clients keep their shares after a move to Weir.
 
-use conf::{Directive, Error, Load, Result, Template, units};
+use std::sync::Arc;
+
+use conf::{Directive, Error, Load, Result, Template, VariableId, units};
 
 use crate::Session;
-use crate::variables::{self, Variable};
+use crate::variables::{self, TextChoice, Variable};
 
 /// 100 percent, in hundredths of a percent.
 const WHOLE: u64 = 10_000;
@@ -27,8 +29,10 @@ struct ClientShare {
 pub fn declare<X: Session>(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let source = Template::compile(from.arg(0), from, load)?;
     let name = variables::claim(from.arg(1), from, load)?;
-    let split = Split { source, parts: parts(from)? };
-    variables::define(name, Variable::cached(move |x: &mut X, out| split.get(x, out)), load);
+    let split = Arc::new(Split { source, parts: parts(from)? });
+    let choice: Arc<dyn TextChoice> = split.clone();
+    let variable = Variable::cached(move |x: &mut X, out| split.get(x, out));
+    variables::define(name, Variable { choice: Some(choice), ..variable }, load);
     Ok(())
 }
 
@@ -75,11 +79,22 @@ impl Split {
     fn get<X: Session>(&self, x: &mut X, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         self.source.render(x, out);
-        let hash = murmur_hash_2(&out[start..]);
+        let value = self.choose(&out[start..]);
         out.truncate(start);
-        let part = self.parts.iter().find(|part| part.end.is_none_or(|end| hash < end));
-        out.extend_from_slice(part.map_or(&b""[..], |part| &part.value));
+        out.extend_from_slice(value);
         true
+    }
+}
+
+impl TextChoice for Split {
+    fn source(&self) -> Option<VariableId> {
+        self.source.as_variable()
+    }
+
+    fn choose(&self, text: &[u8]) -> &[u8] {
+        let hash = murmur_hash_2(text);
+        let part = self.parts.iter().find(|part| part.end.is_none_or(|end| hash < end));
+        part.map_or(&b""[..], |part| &part.value)
     }
 }
 

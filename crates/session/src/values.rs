@@ -97,6 +97,14 @@ impl SetValues {
         }
     }
 
+    /// Whether the variable has a value, or is known to have none.
+    pub fn is_known(&self, id: VariableId) -> bool {
+        match &self.shared {
+            None => self.own.is_known(id),
+            Some(shared) => shared.borrow().is_known(id),
+        }
+    }
+
     fn change<T>(&mut self, change: impl FnOnce(&mut ValueSlots) -> T) -> T {
         match &self.shared {
             None => change(&mut self.own),
@@ -139,6 +147,10 @@ impl ValueSlots {
             }
         };
         Ok(())
+    }
+
+    fn is_known(&self, id: VariableId) -> bool {
+        !matches!(self.slots.get(id.0 as usize), None | Some(ValueSlot::Unset))
     }
 
     fn append_known(&self, id: VariableId, out: &mut Vec<u8>) -> Option<bool> {

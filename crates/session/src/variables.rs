@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use conf::lacking::{self, Class};
 use conf::{Directive, Error, Load, Result, Span, VariableId, Word, suggest};
@@ -22,9 +23,19 @@ pub type Getter<X> = Box<dyn Fn(&mut X, &mut Vec<u8>) -> bool + Send + Sync>;
 /// The effect of `set` on the variable, in place of storing a value.
 pub type Setter<X> = fn(&mut X, &[u8]);
 
+/// The way to a value that is one of several texts, and depends on another text alone.
+pub trait TextChoice: Send + Sync {
+    /// The variable that is the other text; `None`: it is more than one variable.
+    fn source(&self) -> Option<VariableId>;
+    /// The value for a text.
+    fn choose(&self, text: &[u8]) -> &[u8];
+}
+
 pub struct Variable<X> {
     /// The name, set when it is resolved.
     pub name: Box<[u8]>,
+    /// How the value is chosen, for whoever has the other text and needs no variable.
+    pub choice: Option<Arc<dyn TextChoice>>,
     /// The getter of the value.
     pub get: Getter<X>,
     /// Whether the first value is kept for the whole session.
@@ -34,7 +45,7 @@ pub struct Variable<X> {
 impl<X> Variable<X> {
     /// A variable that is computed at each reading.
     pub fn fresh(get: impl Fn(&mut X, &mut Vec<u8>) -> bool + Send + Sync + 'static) -> Self {
-        Self { name: Box::default(), get: Box::new(get), cached: false }
+        Self { name: Box::default(), choice: None, get: Box::new(get), cached: false }
     }
 
     /// A variable that is computed once per session.
@@ -180,7 +191,7 @@ impl<X: 'static> BuiltIn<X> {
             Get::Plain(get) => Box::new(get),
             Get::Prefix(get) => get(name[self.name.len()..].into()),
         };
-        Variable { name: Box::default(), get, cached: self.cached }
+        Variable { name: Box::default(), choice: None, get, cached: self.cached }
     }
 }
 

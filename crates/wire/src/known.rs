@@ -1,4 +1,4 @@
-//! Request header names that nginx knows, as numbers.
+//! Request header names that nginx or Weir looks for, as numbers.
 //!
 //! A name is recognised once, when its line is parsed; after that no text is compared. Names not
 //! listed are [`Known::Other`] and are found by their text.
@@ -35,6 +35,8 @@ pub enum Known {
     Range,
     Referer,
     Te,
+    TraceParent,
+    TraceState,
     TransferEncoding,
     Upgrade,
     UserAgent,
@@ -100,6 +102,8 @@ static NAMES: NameTable<Known> = {
         (b"range", Range),
         (b"referer", Referer),
         (b"te", Te),
+        (b"traceparent", TraceParent),
+        (b"tracestate", TraceState),
         (b"transfer-encoding", TransferEncoding),
         (b"upgrade", Upgrade),
         (b"user-agent", UserAgent),

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::host::Host;
+use crate::trace_context::{TRACEPARENT_BYTES, TraceParent};
 use crate::uri::UriTarget;
 use crate::{Known, Method, Slice, Version};
 
@@ -274,6 +275,40 @@ impl RequestHead {
         Ok(())
     }
 
+    /// Replaces all lines of `traceparent` by one, in the place of the first of them or at the end.
+    /// After an error the head is unchanged.
+    pub fn set_trace_parent(
+        &mut self,
+        text: &mut Vec<u8>,
+        parent: &TraceParent,
+        limits: &HeadLimits,
+    ) -> Result<(), FieldError> {
+        const NAME: &[u8] = b"traceparent";
+        let id = Known::TraceParent;
+        if text.len() + NAME.len() + TRACEPARENT_BYTES > limits.input_max().min(Slice::BUFFER_MAX) {
+            return Err(FieldError::TooLarge);
+        }
+        if !self.has_any(id.bit()) && self.fields.len() >= limits.max_headers {
+            return Err(FieldError::TooMany);
+        }
+        let (name, value) = (append(text, NAME), append(text, &parent.text()));
+        let field = Field { name, value, id };
+        if self.has_any(id.bit()) {
+            let mut is_first = true;
+            self.fields.retain_mut(|line| match line.id == id {
+                true => {
+                    *line = field;
+                    core::mem::take(&mut is_first)
+                }
+                false => true,
+            });
+        } else {
+            self.seen |= id.bit();
+            self.fields.push(field);
+        }
+        Ok(())
+    }
+
     /// Removes all lines of a name. Their text stays where it is. Returns whether there were any.
     pub fn remove_field(&mut self, text: &[u8], name: &[u8]) -> bool {
         let before = self.fields.len();
@@ -493,6 +528,30 @@ mod tests {
         assert!(matches!(twice, Err(FieldError::Duplicate { .. })), "{twice:?}");
         let long = vec![b'x'; limits.input_max()];
         assert_eq!(push(&[(b"a", &long)]), Err(FieldError::TooLarge));
+    }
+
+    #[test]
+    fn a_trace_parent_is_set_as_any_field() {
+        let parent = TraceParent { trace_id: [1; 16], span_id: [2; 8], sampled: true };
+        let limits = HeadLimits { max_headers: 4, ..HeadLimits::default() };
+        let other: &[u8] = b"x-a";
+        let name: &[u8] = b"TraceParent";
+        for names in [&[][..], &[other], &[name], &[other, name, other, name], &[other; 4]] {
+            let set = |is_direct: bool| {
+                let (mut text, mut head) = (Vec::new(), RequestHead::default());
+                head.build(&mut text, &PARTS).unwrap();
+                for name in names {
+                    head.push(&mut text, name, b"1", &limits).unwrap();
+                }
+                let set = match is_direct {
+                    true => head.set_trace_parent(&mut text, &parent, &limits),
+                    false => head.set_field(&mut text, b"traceparent", &parent.text(), &limits),
+                };
+                let found = head.field(Known::TraceParent).map(|field| field.value.of(&text));
+                (set, lines(&head, &text), found.map(<[u8]>::to_vec))
+            };
+            assert_eq!(set(true), set(false), "{names:?}");
+        }
     }
 
     fn lines(head: &RequestHead, text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -28,7 +28,7 @@ impl TraceParent {
     /// 4.3 demands. `None` if it is invalid.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (known, rest) = value.split_at_checked(TRACEPARENT_BYTES)?;
-        let [version] = bytes(&known[..2])?;
+        let version = byte(&known[..2])?;
         let is_whole = match version {
             0 => rest.is_empty(),
             0xff => false,
@@ -36,44 +36,83 @@ impl TraceParent {
         };
         let has_dashes = [2, 35, 52].iter().all(|&at| known[at] == b'-');
         let (trace_id, span_id) = (bytes(&known[3..35])?, bytes(&known[36..52])?);
-        let [flags] = bytes(&known[53..])?;
+        let flags = byte(&known[53..])?;
         let is_valid = is_whole && has_dashes && trace_id != [0; 16] && span_id != [0; 8];
         is_valid.then_some(Self { trace_id, span_id, sampled: flags & 1 != 0 })
     }
 
     /// The value, in version 00.
+    #[inline]
     pub fn text(&self) -> [u8; TRACEPARENT_BYTES] {
         let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
-        write_hex(&self.trace_id, &mut text[3..35]);
-        write_hex(&self.span_id, &mut text[36..52]);
+        text[3..35].copy_from_slice(&hex::<16, 32>(&self.trace_id));
+        text[36..52].copy_from_slice(&hex::<8, 16>(&self.span_id));
         text[54] += u8::from(self.sampled);
         text
     }
 }
 
-/// Writes bytes as two digits each.
-pub fn write_hex(bytes: &[u8], out: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (byte, digits) in bytes.iter().zip(out.chunks_exact_mut(2)) {
-        digits.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+/// Two digits for each byte, in lower case.
+#[inline(always)]
+pub fn hex<const BYTES: usize, const DIGITS: usize>(bytes: &[u8; BYTES]) -> [u8; DIGITS] {
+    const { assert!(DIGITS == 2 * BYTES && BYTES.is_multiple_of(4), "whole words") };
+    let mut digits = [0; DIGITS];
+    let words = bytes.as_chunks::<4>().0.iter();
+    for (word, place) in words.zip(digits.as_chunks_mut::<8>().0) {
+        *place = hex_digits(*word);
     }
+    digits
+}
+
+/// Every byte of a word.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGH: u64 = ONES << 7;
+
+/// The digits of four bytes, all at once: the lowest byte of a word is the first digit.
+#[inline(always)]
+fn hex_digits(bytes: [u8; 4]) -> [u8; 8] {
+    let word = u64::from(u32::from_le_bytes(bytes));
+    let word = (word | word << 16) & 0x0000_ffff_0000_ffff;
+    let word = (word | word << 8) & 0x00ff_00ff_00ff_00ff;
+    let values = word >> 4 & 0x000f_000f_000f_000f | (word & 0x000f_000f_000f_000f) << 8;
+    // The carry of 10 and more is 1 for each letter.
+    let letters = (values + ONES * 6) >> 4 & ONES;
+    (values + ONES * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)).to_le_bytes()
 }
 
 /// The bytes that digits in lower case stand for: capitals are invalid (section 3.2.2).
+#[inline(always)]
 fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
-    for (byte, digits) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(digits[0])? << 4 | digit(digits[1])?;
+    let mut are_valid = true;
+    for (word, digits) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(digits.as_chunks::<8>().0) {
+        let (value, is_valid) = hex_value(*digits);
+        *word = value;
+        are_valid &= is_valid;
     }
-    Some(bytes)
+    are_valid.then_some(bytes)
 }
 
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    }
+/// The bytes of eight digits, and whether all are digits.
+#[inline(always)]
+fn hex_value(digits: [u8; 8]) -> ([u8; 4], bool) {
+    let word = u64::from_le_bytes(digits);
+    let low = word & !HIGH;
+    // The highest bit of each byte says whether it is at least this.
+    let least = |byte: u8| low + ONES * u64::from(0x80 - byte);
+    let letters = least(b'a') & !least(b'f' + 1) & HIGH;
+    let is_valid = (least(b'0') & !least(b'9' + 1) | letters) & HIGH & !word == HIGH;
+    let values = (word & (ONES * 0x0f)) + (letters >> 7) * 9;
+    let bytes = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let bytes = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
+    (((bytes | bytes >> 16) as u32).to_le_bytes(), is_valid)
+}
+
+/// The byte of two digits.
+fn byte(digits: &[u8]) -> Option<u8> {
+    let mut word = *b"00000000";
+    word[..2].copy_from_slice(digits);
+    bytes(&word).map(|[byte, ..]: [u8; 4]| byte)
 }
 
 /// Joins the `tracestate` lines of a request into `out`, which is cleared. It stays empty if they
@@ -126,6 +165,8 @@ fn is_entry(entry: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
 
     const VALID: &[u8] = b"00-0af7651916cd43dd8448eb211c80319c-b9c7c989f97918e1-01";
@@ -134,6 +175,30 @@ mod tests {
         let mut out = b"old".to_vec();
         join_tracestate(lines.iter().copied(), &mut out);
         out
+    }
+
+    #[test]
+    fn digits_are_those_of_each_byte() {
+        for number in 0..=u16::MAX {
+            let [one, other] = number.to_be_bytes();
+            let written = [one, 0, other, one, other, other, 0xff, one];
+            let digits: [u8; 16] = hex(&written);
+            let expected = format!("{:016x}", u64::from_be_bytes(written));
+            assert_eq!(digits, expected.as_bytes());
+            assert_eq!(bytes(&digits), Some(written));
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_digits_wherever_they_are() {
+        for wrong in 0..=u8::MAX {
+            for at in 0..8 {
+                let mut digits = *b"09af09af";
+                digits[at] = wrong;
+                let is_digit = matches!(wrong, b'0'..=b'9' | b'a'..=b'f');
+                assert_eq!(bytes::<4>(&digits).is_some(), is_digit, "{wrong} at {at}");
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
-use wire::trace_context::write_hex;
+use wire::trace_context::hex;
 use wire::{Known, Method};
 
 use crate::decimal;
@@ -142,10 +142,8 @@ fn set_args(x: &mut Exchange, value: &[u8]) {
 
 /// 128 bits in hexadecimal digits.
 fn append_id(out: &mut Vec<u8>) {
-    let mut digits = [0; 16];
     for _ in 0..2 {
-        write_hex(&random_ids::next().to_be_bytes(), &mut digits);
-        out.extend_from_slice(&digits);
+        out.extend_from_slice(&hex::<8, 16>(&random_ids::next().to_be_bytes()));
     }
 }
 

@@ -3,6 +3,7 @@
 use net::buffers;
 use wire::host::Host;
 use wire::request::{Field, FieldError, HeadLimits, InvalidParts, RequestHead, RequestParts};
+use wire::trace_context::TraceParent;
 use wire::{Known, Method, Slice, Version};
 
 use super::RequestBody;
@@ -179,8 +180,7 @@ impl Request {
     /// Replaces all fields of a name by one; `Host` becomes the request's host, though the virtual
     /// server stays. After an error the request is as it was.
     pub(crate) fn set_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), FieldError> {
-        let large_client_header_buffers = (1, self.received.len() + FIELD_MAX);
-        let limits = HeadLimits { large_client_header_buffers, ..HeadLimits::default() };
+        let limits = self.edit_limits();
         self.head.set_field(&mut self.received, name, value, &limits)?;
         self.head_bytes = self.received.len();
         if Known::of(name) == Known::Host
@@ -190,6 +190,20 @@ impl Request {
             self.host.extend(value[..host.len].iter().map(u8::to_ascii_lowercase));
         }
         Ok(())
+    }
+
+    /// Has `traceparent` name a span. After an error the request is as it was.
+    pub(crate) fn set_trace_parent(&mut self, parent: &TraceParent) -> Result<(), FieldError> {
+        let limits = self.edit_limits();
+        self.head.set_trace_parent(&mut self.received, parent, &limits)?;
+        self.head_bytes = self.received.len();
+        Ok(())
+    }
+
+    /// The limits of a head that the configuration changes.
+    fn edit_limits(&self) -> HeadLimits {
+        let large_client_header_buffers = (1, self.received.len() + FIELD_MAX);
+        HeadLimits { large_client_header_buffers, ..HeadLimits::default() }
     }
 
     /// Removes all fields of a name. Returns whether there were any.

@@ -3,7 +3,7 @@
 //! nginx's contexts of modules. A feature's state is created at its first use, and is cleared and
 //! kept for the next exchange. Most exchanges have none and pay nothing.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 /// A feature's state of one exchange.
 pub trait FeatureState: Default + 'static {
@@ -20,7 +20,10 @@ pub trait FeatureState: Default + 'static {
 
 /// States by type. They are few, so the search is linear.
 #[derive(Default)]
-pub struct States(Vec<Box<dyn AnyState>>);
+pub struct States(Vec<TypedState>);
+
+/// A state with the number of its type, so that a search asks none of the states.
+type TypedState = (TypeId, Box<dyn AnyState>);
 
 trait AnyState: Any {
     fn clear(&mut self);
@@ -50,41 +53,38 @@ impl<T: FeatureState> AnyState for T {
 impl States {
     /// The state of that type, created at its first use.
     pub fn of<T: FeatureState>(&mut self) -> &mut T {
-        let known = self.0.iter().position(|state| is::<T>(&**state));
+        let known = self.0.iter().position(|(id, _)| *id == TypeId::of::<T>());
         let at = known.unwrap_or_else(|| {
-            self.0.push(Box::<T>::default());
+            self.0.push((TypeId::of::<T>(), Box::<T>::default()));
             self.0.len() - 1
         });
-        let state: &mut dyn Any = &mut *self.0[at];
+        let state: &mut dyn Any = &mut *self.0[at].1;
         state.downcast_mut().expect("a state is found by its type")
     }
 
     /// The state of that type, if it was used before.
     pub fn find<T: FeatureState>(&self) -> Option<&T> {
-        self.0.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
+        let (_, state) = self.0.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
+        (&**state as &dyn Any).downcast_ref()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.iter_mut().for_each(|state| state.clear());
+        self.0.iter_mut().for_each(|(_, state)| state.clear());
     }
 
     pub(crate) fn redirected(&mut self) {
-        self.0.iter_mut().for_each(|state| state.redirected());
+        self.0.iter_mut().for_each(|(_, state)| state.redirected());
     }
 
     /// Called on a subrequest's states when it begins.
     pub(crate) fn begin_subrequest(&mut self, parent: &Self) {
-        parent.0.iter().for_each(|state| state.begin_subrequest(self));
+        parent.0.iter().for_each(|(_, state)| state.begin_subrequest(self));
     }
 
     /// Called on a parent's states when a subrequest ends.
     pub(crate) fn end_subrequest(&mut self, subrequest: &mut Self) {
-        subrequest.0.iter_mut().for_each(|state| state.end_subrequest(self));
+        subrequest.0.iter_mut().for_each(|(_, state)| state.end_subrequest(self));
     }
-}
-
-fn is<T: FeatureState>(state: &dyn AnyState) -> bool {
-    (state as &dyn Any).is::<T>()
 }
 
 #[cfg(test)]

@@ -104,6 +104,12 @@ impl UpstreamAttempt {
         self.precise.update(|times| PreciseTimes { header: times.age(), ..times });
     }
 
+    /// Records that the first byte arrived so long after the beginning.
+    pub fn answered_after(&self, ms: u64) {
+        self.header_ms.set(Some(ms));
+        self.precise.update(|times| PreciseTimes { header: (ms * 1_000_000).max(1), ..times });
+    }
+
     /// Records the end, unless that was done before.
     pub fn end(&self) {
         if self.response_ms.get().is_none() {

@@ -264,8 +264,9 @@ impl Drop for CountedSession<'_> {
         self.x.bytes_sent = counts.to_client.get();
         attempt.bytes_sent.set(counts.to_server.get());
         attempt.bytes_received.set(counts.from_server.get());
-        let answered_ms = counts.answered_ms.get();
-        attempt.header_ms.set(answered_ms.map(|ms| ms.saturating_sub(attempt.begun_ms)));
+        if let Some(answered_ms) = counts.answered_ms.get() {
+            attempt.answered_after(answered_ms.saturating_sub(attempt.begun_ms));
+        }
     }
 }
 

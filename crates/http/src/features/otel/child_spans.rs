@@ -4,10 +4,11 @@
 use net::{Address, clock};
 use session::backend::{Attempts, UpstreamAttempt};
 
-use super::context::{RequestTrace, SubrequestSpan, new_span_id};
+use super::context::{RequestTrace, SubrequestSpan};
 use super::encode::{SpanEncoder, SpanHead, SpanKind};
 use super::keys::{PEER_ADDRESS, PEER_PORT, RESPONSE_LENGTH, STATUS_CODE};
 use super::settings::is_failure;
+use super::span_ids;
 use crate::exchange::Exchange;
 
 /// The most spans of the parts of one request.
@@ -120,7 +121,7 @@ impl<'o> ChildSpans<'o> {
         part: &SpanPart<'_>,
         attributes: impl FnOnce(&mut SpanEncoder<'_>),
     ) -> [u8; 8] {
-        let span_id = new_span_id();
+        let [span_id] = span_ids::next();
         if self.count >= CHILD_SPANS_MAX {
             return span_id;
         }

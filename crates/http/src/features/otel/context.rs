@@ -2,17 +2,14 @@
 
 use std::rc::Rc;
 
-use observe::Level;
 use session::backend::Attempts;
-use wire::request::Field;
+use wire::Known;
+use wire::request::FieldError;
 use wire::trace_context::{TraceParent, join_tracestate};
 
 use super::settings::Propagation;
+use super::span_ids;
 use crate::exchange::{Exchange, FeatureState, Request};
-use crate::random_ids;
-
-const TRACEPARENT: &[u8] = b"traceparent";
-const TRACESTATE: &[u8] = b"tracestate";
 
 /// The trace of one request.
 #[derive(Default)]
@@ -67,67 +64,63 @@ impl FeatureState for RequestTrace {
 
 /// The ids, made at the first call.
 pub(super) fn ids(x: &mut Exchange) -> SpanIds {
-    let trace = x.states.of::<RequestTrace>();
-    if let Some(ids) = trace.ids {
+    if let Some(ids) = x.states.of::<RequestTrace>().ids {
         return ids;
     }
-    let mut tracestate = std::mem::take(&mut trace.tracestate);
     let place = x.generation.location(x.main_location());
-    let extracts = place.core.own.find().is_some_and(|context: &Propagation| context.extracts());
-    let parent = if extracts { extract(&x.request, &mut tracestate) } else { None };
-    let ids = SpanIds {
-        trace_id: parent.map_or_else(new_trace_id, |parent| parent.trace_id),
-        span_id: new_span_id(),
-        parent: parent.map(|parent| parent.span_id),
-        parent_sampled: parent.is_some_and(|parent| parent.sampled),
-    };
-    let trace = x.states.of::<RequestTrace>();
-    trace.tracestate = tracestate;
-    trace.ids = Some(ids);
-    ids
+    let context = place.core.own.find().copied().unwrap_or(Propagation::Ignore);
+    *x.states.of::<RequestTrace>().ids_in(context, &x.request)
 }
 
-pub(super) fn new_span_id() -> [u8; 8] {
-    random_ids::next().max(1).to_be_bytes()
+impl RequestTrace {
+    /// The ids, made at the first call, of a request in a location with this context.
+    pub(super) fn ids_in(&mut self, context: Propagation, request: &Request) -> &SpanIds {
+        self.ids.get_or_insert_with(|| {
+            let extracts = context.extracts() && request.head.has_any(Known::TraceParent.bit());
+            let parent = if extracts { extract(request, &mut self.tracestate) } else { None };
+            let [span_id, first, second] = span_ids::next();
+            SpanIds {
+                trace_id: parent.map_or_else(|| joined(first, second), |parent| parent.trace_id),
+                span_id,
+                parent: parent.map(|parent| parent.span_id),
+                parent_sampled: parent.is_some_and(|parent| parent.sampled),
+            }
+        })
+    }
 }
 
-fn new_trace_id() -> [u8; 16] {
+fn joined(first: [u8; 8], second: [u8; 8]) -> [u8; 16] {
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&new_span_id());
-    id[8..].copy_from_slice(&new_span_id());
+    id[..8].copy_from_slice(&first);
+    id[8..].copy_from_slice(&second);
     id
 }
 
 /// The span that the fields name, and its state. Of two spans, none can be meant.
 fn extract(request: &Request, tracestate: &mut Vec<u8>) -> Option<TraceParent> {
-    let mut parents = values(request, TRACEPARENT);
+    let mut parents = values(request, Known::TraceParent);
     let parent = TraceParent::parse(parents.next()?)?;
     if parents.next().is_some() {
         return None;
     }
-    join_tracestate(values(request, TRACESTATE), tracestate);
+    if request.head.has_any(Known::TraceState.bit()) {
+        join_tracestate(values(request, Known::TraceState), tracestate);
+    }
     Some(parent)
 }
 
-fn values<'r>(request: &'r Request, name: &'static [u8]) -> impl Iterator<Item = &'r [u8]> {
-    let fields = request.head.fields.iter();
-    let is_it = move |field: &&Field| {
-        field.name.len() == name.len() && request.text(field.name).eq_ignore_ascii_case(name)
-    };
-    fields.filter(is_it).map(move |field| request.text(field.value))
+fn values(request: &Request, name: Known) -> impl Iterator<Item = &[u8]> {
+    request.head.fields_of(name).map(|field| request.text(field.value))
 }
 
-/// Has the fields name the span of this request. Its state is passed on as it was received; a state
-/// without the trace that it belongs to is removed.
-pub(super) fn inject(x: &mut Exchange) {
-    let SpanIds { trace_id, span_id, .. } = ids(x);
-    let trace = x.states.of::<RequestTrace>();
-    let (sampled, has_state) = (trace.is_sampled, !trace.tracestate.is_empty());
-    let parent = TraceParent { trace_id, span_id, sampled };
-    if !has_state {
-        x.request.remove_field(TRACESTATE);
-    }
-    if let Err(error) = x.request.set_field(TRACEPARENT, &parent.text()) {
-        x.log(Level::Error, format_args!("field \"traceparent\" is not set: {error}"));
+impl RequestTrace {
+    /// Has the fields name the span of this request, which has ids. Its state is passed on as it
+    /// was received; a state without the trace that it belongs to is removed.
+    pub(super) fn inject(&self, request: &mut Request) -> Result<(), FieldError> {
+        let Some(SpanIds { trace_id, span_id, .. }) = self.ids else { return Ok(()) };
+        if self.tracestate.is_empty() && request.head.has_any(Known::TraceState.bit()) {
+            request.remove_field(b"tracestate");
+        }
+        request.set_trace_parent(&TraceParent { trace_id, span_id, sampled: self.is_sampled })
     }
 }

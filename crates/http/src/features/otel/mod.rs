@@ -20,8 +20,10 @@ mod export;
 mod exporter;
 mod keys;
 mod lines;
+mod sampling;
 mod settings;
 mod span;
+mod span_ids;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -30,6 +32,7 @@ mod variables;
 use std::sync::Arc;
 
 use conf::{Load, Result, Template};
+use observe::Level;
 
 use super::Layers;
 use crate::exchange::{Exchange, Flow};
@@ -213,16 +216,20 @@ fn begin(conf: &Conf, x: &mut Exchange) {
         return;
     }
     decide(conf, x);
-    if conf.otel_trace_context.injects() {
-        context::inject(x);
+    if conf.otel_trace_context.injects()
+        && let Err(error) = x.states.of::<RequestTrace>().inject(&mut x.request)
+    {
+        x.log(Level::Error, format_args!("field \"traceparent\" is not set: {error}"));
     }
 }
 
+/// Makes the ids before the decision, which mostly depends on them.
 fn decide(conf: &Conf, x: &mut Exchange) {
-    let is_sampled = conf.samples(x);
-    if is_sampled || conf.otel_trace_context != Propagation::Ignore {
-        context::ids(x);
+    let context = conf.otel_trace_context;
+    if context != Propagation::Ignore {
+        x.states.of::<RequestTrace>().ids_in(context, &x.request);
     }
+    let is_sampled = conf.samples(x);
     let trace = x.states.of::<RequestTrace>();
     trace.is_decided = true;
     trace.is_sampled = is_sampled;

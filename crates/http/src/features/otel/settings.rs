@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use conf::{Directive, Load, Result, Template, Value, Word, units};
+use conf::{Directive, Load, Result, Template, Value, VariableId, Word, units};
 
 use super::encode;
 use crate::exchange::Exchange;
@@ -14,14 +14,18 @@ const FAILURE_LEAST: u16 = 500;
 #[derive(Clone)]
 pub struct TraceRule {
     pub(super) from: Directive,
-    value: TraceValue,
+    pub(super) value: TraceValue,
     pub(super) tail: TailRule,
 }
 
 #[derive(Clone)]
-enum TraceValue {
+pub(super) enum TraceValue {
     Fixed(bool),
-    Computed(Template),
+    Computed {
+        template: Template,
+        /// The variable `$otel_trace_id`.
+        trace_id: VariableId,
+    },
 }
 
 /// What is decided at the end of a request that is not sampled.
@@ -39,7 +43,10 @@ impl Value for TraceRule {
             Some(b"on" | b"1") => TraceValue::Fixed(true),
             Some(b"off" | b"0" | b"") => TraceValue::Fixed(false),
             Some(_) => return Err(invalid(from, from.arg(0)).meant(&from.arg(0).text, WORDS)),
-            None => TraceValue::Computed(template),
+            None => {
+                let trace_id = load.names.number(b"otel_trace_id", None);
+                TraceValue::Computed { template, trace_id }
+            }
         };
         let mut tail = TailRule::default();
         from.args[1..].iter().try_for_each(|word| tail.set(word, from))?;
@@ -51,20 +58,6 @@ const WORDS: [&str; 2] = ["on", "off"];
 
 fn invalid(from: &Directive, word: &Word) -> conf::Error {
     from.error_at(word, format!("invalid parameter \"{word}\""))
-}
-
-impl TraceRule {
-    pub(super) fn samples(&self, x: &mut Exchange) -> bool {
-        let template = match &self.value {
-            TraceValue::Fixed(samples) => return *samples,
-            TraceValue::Computed(template) => template,
-        };
-        let mut value = x.scratch();
-        template.render(x, &mut value);
-        let samples = matches!(&value[..], b"on" | b"1");
-        x.give_scratch(value);
-        samples
-    }
 }
 
 impl TailRule {

@@ -141,6 +141,27 @@ fn only_sampled_requests_have_spans() {
 }
 
 #[test]
+fn a_share_of_the_traces_is_that_of_the_variable() {
+    let mut traced = traced(
+        "split_clients $otel_trace_id $half { 50% on; * off; } server {
+         location / { otel_trace $half; return 200 $half; }
+         location /set { set $half on; error_page 404 =200 /after; return 404; }
+         location /after { otel_trace $half; return 200; } }",
+    );
+    let mut counts = [0; 2];
+    for _ in 0..100 {
+        let is_sampled = traced.site.get("/").body() == "on";
+        assert_eq!(traced.next().is_some(), is_sampled);
+        counts[usize::from(is_sampled)] += 1;
+    }
+    assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
+    for _ in 0..10 {
+        traced.site.get("/set");
+        assert!(traced.next().is_some(), "a value that is set counts");
+    }
+}
+
+#[test]
 fn variables_agree_with_the_span() {
     let mut traced = traced(
         "otel_trace on; otel_trace_context extract; server { location / { return 200

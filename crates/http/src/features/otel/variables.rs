@@ -1,9 +1,9 @@
 //! The variables.
 
-use wire::trace_context::write_hex;
+use wire::trace_context::hex;
 
 use super::context::ids;
-use crate::variables::{BuiltIn, VariableTable, some};
+use crate::variables::{BuiltIn, VariableTable, maybe, some};
 
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
     "ngx_otel_module",
@@ -12,17 +12,26 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
             "otel_trace_id",
             "The trace of the request, in 32 hexadecimal digits: with `otel_trace_context \
              extract`, the one that its fields name.",
-            |x, out| hex(&ids(x).trace_id, out),
+            |x, out| some(out, &hex::<16, 32>(&ids(x).trace_id)),
         ),
         BuiltIn::fresh(
             "otel_span_id",
             "The span of the request, in 16 hexadecimal digits.",
-            |x, out| hex(&ids(x).span_id, out),
+            |x, out| some(out, &hex::<8, 16>(&ids(x).span_id)),
         ),
         BuiltIn::fresh(
             "otel_parent_id",
             "The span that caused the request, as its fields name it, in 16 hexadecimal digits.",
-            |x, out| ids(x).parent.is_some_and(|parent| hex(&parent, out)),
+            |x, out| {
+                maybe(
+                    out,
+                    ids(x)
+                        .parent
+                        .map(|parent| hex::<8, 16>(&parent))
+                        .as_ref()
+                        .map(|digits| &digits[..]),
+                )
+            },
         ),
         BuiltIn::fresh(
             "otel_parent_sampled",
@@ -31,10 +40,3 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
         ),
     ],
 );
-
-fn hex(bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    out.resize(start + 2 * bytes.len(), 0);
-    write_hex(bytes, &mut out[start..]);
-    true
-}

@@ -82,10 +82,10 @@ function readPeer({step, window}, group, path, peer) {
   const id = group + ' ' + path[4], times = name => window.times(...path, name);
   const stepRate = step.rate(...path, 'selected', 'total');
   past.put(id + ' rate', stepRate);
-  past.put(id + ' p99', quantile(step.times(...path, 'response_time'), .99));
+  const shown = path[0] === 'stream' ? 'header_time' : 'response_time';
+  past.put(id + ' p99', quantile(step.times(...path, shown), .99));
   const opened = window.growth(...path, 'connections', 'opened');
   const reused = window.growth(...path, 'connections', 'reused');
-  const response = times('response_time');
   return {
     id, name: path[4], peer, stepRate, state: String(peer.state || '?'),
     why: peer.why ? String(peer.why) : '', since: num(peer.since_at),
@@ -94,7 +94,8 @@ function readPeer({step, window}, group, path, peer) {
     classes: classes(window.codes(...path, 'responses')),
     codes: entries(peer.responses),
     connections: opened + reused, reused,
-    retries: window.growth(...path, 'retries'), times, response, ...quantiles(response),
+    retries: window.growth(...path, 'retries'), times, ...quantiles(times(shown)),
+    connect: quantile(times('connect_time'), .5),
   };
 }
 

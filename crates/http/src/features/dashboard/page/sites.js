@@ -56,16 +56,18 @@ function stateCell() {
 const health = (row, name) => at(row.peer, 'health', name);
 const checks = (row, name) => at(row.peer, 'health', 'probes', name);
 
-function peerDetail() {
-  const times = ['queue', 'connect', 'header', 'response'].map(name =>
-    histogram(name, row => row.times(name + '_time')));
+function peerDetail(isStream) {
+  const names = {queue: 'queue', connect: 'connect',
+    header: isStream ? 'first byte' : 'header', response: isStream ? 'session' : 'response'};
+  const times = Object.entries(names).map(([name, title]) =>
+    histogram(title, row => row.times(name + '_time')));
   return drawn('div.detail', codeList(), drawn('div.histograms', ...times),
     facts([
       ['address', row => row.peer.server],
       ['service', row => row.peer.service],
       ['weight', row => row.peer.weight],
       ['backup', row => row.peer.backup ? 'yes' : 'no'],
-      ['requests', row => whole(at(row.peer, 'selected', 'total'))],
+      [isStream ? 'sessions' : 'requests', row => whole(at(row.peer, 'selected', 'total'))],
       ['retries in 10 s', row => row.retries],
       ['times unavailable', row => health(row, 'unavailable')],
       ['downtime', row => span(num(health(row, 'downtime')))],
@@ -75,14 +77,23 @@ function peerDetail() {
       ['received', row => bytes(num(at(row.peer, 'data', 'received')))]]));
 }
 
-const peerColumns = () => [
+// A session of `stream` ends when its client wants, so its times are those until its first byte.
+const timeColumns = isStream => isStream
+  ? [medianColumn('connect', 'connect', 'until connected'),
+    medianColumn('first byte', 'p50', 'until the first byte'),
+    {...timeColumn('p99'), title: 'of the times until the first byte'}]
+  : [timeColumn('p50'), timeColumn('p99')];
+const medianColumn = (head, name, until) => column(head, 5.5, row => row[name],
+  {text: row => time(row[name]), title: 'median time ' + until});
+
+const peerColumns = isStream => [
   nameColumn('Server', {width: 12}),
   {head: 'state', width: 11, make: stateCell, sort: row => row.state},
   sparkColumn('trend', row => row.id + ' rate'),
-  column('req/s', 4.8, row => row.rate),
+  column(isStream ? 'sess/s' : 'req/s', 4.8, row => row.rate),
   column('active', 5.5, row => row.active,
     {make: () => limitCell(row => row.active, row => row.max)}),
-  timeColumn('p50'), timeColumn('p99'),
+  ...timeColumns(isStream),
   sparkColumn('p99 trend', row => row.id + ' p99', 'most'),
   errorColumn,
   column('fails', 4, row => health(row, 'fails'), {title: 'failed attempts since the start'}),
@@ -97,14 +108,15 @@ const peerColumns = () => [
 // Groups larger than this show only servers in trouble until one asks for all.
 const FEW = 12;
 
-function groupPart(id) {
+function groupPart({id, of}) {
+  const isStream = of === 'stream';
   const words = h('span.quiet'), rest = h('button', {onclick() {
     isOpen = !isOpen;
     drawScreen();
   }});
   const small = spark(), title = h('span');
   const servers = table({name: 'Servers of ' + id, key: row => row.id, limit: 60,
-    columns: peerColumns(), detail: peerDetail});
+    columns: peerColumns(isStream), detail: () => peerDetail(isStream)});
   const made = h('section', h('h2.group', title, small, words, rest), servers);
   let isOpen = false;
   made.draw = group => {
@@ -126,7 +138,8 @@ function groupPart(id) {
 
 function groupWords({of, group, peers, isUp, rate, active, queue}) {
   return [of === 'stream' ? 'stream' : '', group.balancer,
-    `${isUp} of ${plural(peers.length, 'server')} up`, `${count(rate)} req/s`, `${active} active`,
+    `${isUp} of ${plural(peers.length, 'server')} up`,
+    `${count(rate)} ${of === 'stream' ? 'sess' : 'req'}/s`, `${active} active`,
     queue ? `${num(queue.length)} of ${count(queue.max_length)} wait` : '',
     group.keepalive ? `${group.keepalive} idle connections` : '',
   ].filter(Boolean).join(' · ');
@@ -143,7 +156,7 @@ function upstreamsScreen() {
     for (const group of model.groups) {
       let part = parts.get(group.id);
       if (!part) {
-        parts.set(group.id, part = groupPart(group.id));
+        parts.set(group.id, part = groupPart(group));
         box.append(part);
       }
       part.draw(group);
