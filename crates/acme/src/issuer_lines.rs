@@ -226,7 +226,7 @@ impl IssuerBlock {
     fn folder(&self, name: &str, load: &mut Load<'_>) -> Arc<StateFolder> {
         let path = match &self.state {
             StateLine::Off => {
-                let make = || Arc::new(MemoryState(Arc::new(StateFolder::in_memory())));
+                let make = || Arc::new(MemoryState(Arc::new(StateFolder::in_memory_of(name))));
                 let zones = Zones::of(load);
                 let kept = zones.keep(name.as_bytes(), |old| old.unwrap_or_else(make));
                 return kept.0.clone();
