@@ -9,11 +9,12 @@
 //! A site can move from nginx with a warm cache, and back: names, levels and files are nginx's
 //! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`freshness`] and
 //! [`vary`]. A zone ([`zone`]) is the index that all workers share, with the fills in progress
-//! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits.
+//! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits. What
+//! was purged is a list of rules with a journal ([`purge`]).
 //!
 //! Deliberately absent: sockets, exchanges, threads and clocks. Time is an argument, and whoever
-//! waits for a fill leaves a waker. Files are read and written by the caller; only the upkeep
-//! touches the directory itself.
+//! waits for a fill leaves a waker. Cached replies are read and written by the caller; only the
+//! upkeep and purges touch the directory itself.
 
 pub mod checksum;
 pub mod file_head;
@@ -24,6 +25,7 @@ pub mod freshness;
 pub mod fuzz;
 mod index;
 pub mod key;
+pub mod purge;
 mod queue;
 pub mod upkeep;
 pub mod vary;
@@ -34,4 +36,6 @@ pub use fills::Fill;
 pub use folder::{CacheFolder, DirectoryLevels};
 pub use freshness::Freshness;
 pub use key::{CacheKey, KeyDigest};
+pub use purge::PurgeSubject;
+pub use purge::rules::PurgeRule;
 pub use zone::{CacheZone, FileFacts, KeyState};
