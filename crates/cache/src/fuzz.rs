@@ -1,10 +1,13 @@
-//! The checks of the fuzz target.
+//! The checks of the fuzz targets.
 //!
-//! Shared by the target (`fuzz/`) and by the test that runs its seeds; not part of the crate
+//! Shared by the targets (`fuzz/`) and by the test that runs their seeds; not part of the crate
 //! otherwise.
 
 use crate::file_head::FileHead;
-use crate::key::CacheKey;
+use crate::key::{CacheKey, KeyDigest};
+use crate::purge::journal::{JournalContents, JournalEnd, write_record};
+use crate::purge::rules::{PurgeRule, PurgeRules};
+use crate::purge::tags::tags;
 
 /// A cache file: whatever is accepted lies within the file, and is written as it was read. The key
 /// is what the file says it is, so that the bytes after it are reached.
@@ -25,6 +28,33 @@ pub fn cache_file(input: &[u8]) {
     assert_eq!(FileHead::read(&written, written.len() as u64, &key).map(|h| h.vary), Ok(head.vary));
 }
 
+/// A journal of purges: what is read is written as it was read, up to where it is damaged, and each
+/// rule has an effect. Tags are read from its texts.
+pub fn purge_journal(input: &[u8]) {
+    let contents = JournalContents::parse(input);
+    let mut written = JournalContents::HEADER.to_vec();
+    contents.rules.iter().for_each(|(rule, at_ns)| write_record(rule, *at_ns, &mut written));
+    assert!(contents.rules.is_empty() || input.starts_with(&written));
+    if contents.end == JournalEnd::Whole && !input.is_empty() {
+        assert_eq!(written, input);
+    }
+    let mut rules = PurgeRules::default();
+    for (rule, at_ns) in contents.rules {
+        rules.add(rule.clone(), at_ns);
+        let found = match &rule {
+            PurgeRule::Key(digest) => rules.newest_about(b"", digest, std::iter::empty()),
+            PurgeRule::Prefix(text) => {
+                rules.newest_about(text, &KeyDigest::of(text), std::iter::empty())
+            }
+            PurgeRule::Tag(text) => {
+                assert!(tags(text).all(|tag| !tag.is_empty() && tag.len() <= text.len()));
+                rules.newest_about(b"", &KeyDigest::of(b""), std::iter::once(&**text))
+            }
+        };
+        assert!(found >= at_ns);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -32,12 +62,16 @@ mod tests {
 
     #[test]
     fn seeds_pass() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/cache_file");
-        let mut count = 0;
-        for entry in fs::read_dir(seeds).unwrap() {
-            super::cache_file(&fs::read(entry.unwrap().path()).unwrap());
-            count += 1;
+        type Check = fn(&[u8]);
+        let cache_file: Check = super::cache_file;
+        for (name, check) in [("cache_file", cache_file), ("purge_journal", super::purge_journal)] {
+            let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(name);
+            let mut count = 0;
+            for entry in fs::read_dir(seeds).unwrap() {
+                check(&fs::read(entry.unwrap().path()).unwrap());
+                count += 1;
+            }
+            assert!(count > 0, "{name} has no seeds");
         }
-        assert!(count > 0, "there are no seeds");
     }
 }

@@ -11,8 +11,9 @@ const CHAINS_MIN: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexEntry {
     pub(crate) digest: KeyDigest,
-    /// The inode of its file, to notice another one.
-    pub(crate) inode: u64,
+    /// The inode of its file, to notice another one; without a file, the newest purge when its
+    /// state was remembered.
+    pub(crate) mark: u64,
     /// The blocks of 512 bytes of its file.
     pub(crate) blocks: u32,
     /// When it was last used, in seconds since 1970.
@@ -86,7 +87,7 @@ impl IndexEntry {
     fn new(digest: KeyDigest, now_s: u32) -> Self {
         Self {
             digest,
-            inode: 0,
+            mark: 0,
             blocks: 0,
             used_s: now_s,
             until_s: 0,

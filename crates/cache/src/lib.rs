@@ -10,11 +10,12 @@
 //! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`freshness`] and
 //! [`vary`]. A zone ([`zone`]) is the index that all workers share, with the fills in progress
 //! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits, as
-//! [`room`] does for what is being stored. An [`index_file`] carries the index over a restart.
+//! [`room`] does for what is being stored. An [`index_file`] carries the index over a restart. What
+//! was purged is a list of rules with a journal ([`purge`]).
 //!
 //! Deliberately absent: sockets, exchanges, threads and clocks. Time is an argument, and whoever
-//! waits for a fill leaves a waker. Files are read and written by the caller; only the upkeep
-//! touches the directory itself.
+//! waits for a fill leaves a waker. Cached replies are read and written by the caller; only the
+//! upkeep and purges touch the directory itself.
 
 pub mod checksum;
 pub mod file_head;
@@ -26,6 +27,7 @@ pub mod fuzz;
 mod index;
 pub mod index_file;
 pub mod key;
+pub mod purge;
 mod queue;
 pub mod room;
 pub mod upkeep;
@@ -37,4 +39,6 @@ pub use fills::{Fill, FillEnd, FillFailure, FillFailures};
 pub use folder::{CacheFolder, DirectoryLevels};
 pub use freshness::Freshness;
 pub use key::{CacheKey, KeyDigest};
+pub use purge::PurgeSubject;
+pub use purge::rules::PurgeRule;
 pub use zone::{CacheZone, FileFacts, KeyState};

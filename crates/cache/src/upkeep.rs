@@ -114,6 +114,7 @@ impl Loader {
 
 /// Adds a file to the index, or removes it if it is of no use. Foreign files are left alone.
 fn take_file(zone: &CacheZone, path: &Path, metadata: &fs::Metadata, now_s: i64) {
+    zone.purges.note_file(metadata);
     let is_useful = match zone.folder().kind_of(path) {
         FileKind::Foreign => true,
         FileKind::Temporary => now_s.saturating_sub(metadata.mtime()) < ABANDONED_AFTER_S,

@@ -12,6 +12,7 @@ use crate::fills::{Fill, FillFailures, FillWaiter, PendingFills};
 use crate::folder::CacheFolder;
 use crate::index::{EntryState, IndexEntry, IndexShard, SavedEntry};
 use crate::key::KeyDigest;
+use crate::purge::ZonePurges;
 
 /// The number of shards; a power of two.
 const SHARDS: usize = 64;
@@ -40,6 +41,7 @@ pub struct CacheZone {
     next_ticket: AtomicU64,
     /// Whether there may be files that have no entry, because the directory was not read yet.
     is_cold: AtomicBool,
+    pub(crate) purges: ZonePurges,
 }
 
 #[derive(Debug)]
@@ -62,8 +64,11 @@ pub enum KeyState {
     Missing,
     /// It was requested too rarely to be stored.
     Scarce,
-    /// The reply was this error.
-    Error(u16),
+    /// The reply was this error, when the newest purge was `purge_ns`.
+    Error {
+        status: u16,
+        purge_ns: u64,
+    },
     /// The last reply could not be stored, so that waiting for the next is of no use.
     Uncacheable,
 }
@@ -85,8 +90,10 @@ impl CacheZone {
             index: IndexShard::new(entries_max / SHARDS),
             fills: PendingFills::default(),
         };
+        let purges = ZonePurges::new(&folder.path);
         Self {
             folder,
+            purges,
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             entries_max,
             entries: AtomicUsize::new(0),
@@ -160,7 +167,9 @@ impl CacheZone {
         match entry.state {
             EntryState::Stored => KeyState::Stored,
             EntryState::Loaded => KeyState::Loaded,
-            EntryState::Error(status) if now_s <= entry.until_s => KeyState::Error(status),
+            EntryState::Error(status) if now_s <= entry.until_s => {
+                KeyState::Error { status, purge_ns: entry.mark }
+            }
             EntryState::Uncacheable if now_s <= entry.until_s => KeyState::Uncacheable,
             EntryState::Counted if entry.uses < uses_min => KeyState::Scarce,
             _ => KeyState::Missing,
@@ -175,7 +184,7 @@ impl CacheZone {
     fn add_file(&self, digest: &KeyDigest, file: FileFacts, state: EntryState, now_s: i64) {
         let blocks = u32::try_from(file.blocks).unwrap_or(u32::MAX);
         let before = self.update(digest, seconds(now_s), |entry| {
-            (entry.state, entry.inode, entry.until_s) = (state, file.inode, 0);
+            (entry.state, entry.mark, entry.until_s) = (state, file.inode, 0);
             std::mem::replace(&mut entry.blocks, blocks)
         });
         self.blocks.fetch_add(blocks.into(), Ordering::Relaxed);
@@ -242,9 +251,11 @@ impl CacheZone {
 
     /// Remembers an error that has no file.
     pub fn remember_error(&self, digest: &KeyDigest, status: u16, until_s: i64, now_s: i64) {
+        let purge_ns = self.newest_purge_ns();
         self.update(digest, seconds(now_s), |entry| {
             if !entry.state.has_file() {
                 (entry.state, entry.until_s) = (EntryState::Error(status), seconds(until_s));
+                entry.mark = purge_ns;
             }
         });
     }
@@ -446,7 +457,7 @@ mod tests {
         zone.remember_error(&key(1), 502, 9, 5);
         zone.remember_uncacheable(&key(2), 9, 5);
         for (now_s, first, second) in [
-            (9, KeyState::Error(502), KeyState::Uncacheable),
+            (9, KeyState::Error { status: 502, purge_ns: 0 }, KeyState::Uncacheable),
             (10, KeyState::Missing, KeyState::Missing),
         ] {
             assert_eq!(zone.find(&key(1), 1, now_s), first);
