@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A site can move from nginx with a warm cache, and back: names, levels and files are nginx's
-//! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`freshness`] and
+//! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`rules`] and
 //! [`vary`]. A zone ([`zone`]) is the index that all workers share, with the fills in progress
 //! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits, as
 //! [`room`] does for what is being stored. An [`index_file`] carries the index over a restart. What
@@ -21,7 +21,6 @@ pub mod checksum;
 pub mod file_head;
 pub mod fills;
 pub mod folder;
-pub mod freshness;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod index;
@@ -30,6 +29,7 @@ pub mod key;
 pub mod purge;
 mod queue;
 pub mod room;
+pub mod rules;
 pub mod upkeep;
 pub mod vary;
 pub mod zone;
@@ -37,8 +37,8 @@ pub mod zone;
 pub use file_head::{FileHead, FileProblem};
 pub use fills::{Fill, FillEnd, FillFailure, FillFailures};
 pub use folder::{CacheFolder, DirectoryLevels};
-pub use freshness::Freshness;
 pub use key::{CacheKey, KeyDigest};
 pub use purge::PurgeSubject;
 pub use purge::rules::PurgeRule;
+pub use rules::Freshness;
 pub use zone::{CacheZone, FileFacts, KeyState};

@@ -1,4 +1,4 @@
-//! What the fields of a reply say about storing it: nginx's rules.
+//! nginx's rules for storing a reply.
 //!
 //! Fields count in their order, for nginx obeys each as it reads it. Directives of `Cache-Control`
 //! are found anywhere in its value, also inside other words.
@@ -6,34 +6,10 @@
 use wire::date;
 use wire::reply::ReplyName;
 
+use super::Freshness;
 use crate::file_head::TEXT_BYTES_MAX;
 
-/// What the fields so far say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Freshness {
-    /// Until when the reply is fresh, in seconds since 1970; 0: the fields do not say.
-    pub valid_s: i64,
-    /// `stale-while-revalidate`
-    pub updating_s: i64,
-    /// `stale-if-error`
-    pub error_s: i64,
-    /// The values of `Vary`, with `, ` between them.
-    pub vary: Vec<u8>,
-    /// Whether a field forbids to store it for good.
-    is_refused: bool,
-    /// Whether `Cache-Control` forbids to store it, unless `X-Accel-Expires` follows.
-    no_cache: bool,
-    /// Whether `Expires` is in the past, unless another field counts more.
-    is_expired: bool,
-    has_accel_expires: bool,
-}
-
 impl Freshness {
-    /// Whether the reply may be stored, if it has some validity.
-    pub fn is_cacheable(&self) -> bool {
-        !self.is_refused && !self.no_cache && !self.is_expired
-    }
-
     /// Adds a field. `is_ignored`: the location has it in `*_ignore_headers`.
     pub fn add(&mut self, name: ReplyName, value: &[u8], is_ignored: bool, now_s: i64) {
         match name {
