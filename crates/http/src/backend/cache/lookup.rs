@@ -251,7 +251,7 @@ impl CacheAttempt {
             KeyState::Unread { is_scarce } => is_scarce,
             KeyState::Missing => return CacheFinding::NOTHING,
             KeyState::Scarce => return CacheFinding::SCARCE,
-            KeyState::Error(status) => return CacheFinding::Error(status),
+            KeyState::Error { status, .. } => return CacheFinding::Error(status),
             KeyState::Uncacheable => {
                 return CacheFinding::Nothing { is_scarce: false, is_uncacheable: true };
             }
