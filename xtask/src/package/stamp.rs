@@ -24,7 +24,7 @@ impl ReleaseStamp {
     pub(super) fn new(machine: TargetMachine, maintainer: Option<String>) -> Result<Self, String> {
         let maintainer = maintainer.unwrap_or_else(|| MAINTAINER.to_owned());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Self { version, machine, time: time()?, maintainer })
+        Ok(Self { version, machine, time: project::build_time()?, maintainer })
     }
 
     /// The version of the package.
@@ -52,18 +52,6 @@ impl ReleaseStamp {
             self.date("--rfc-email")?
         ))
     }
-}
-
-fn time() -> Result<u64, String> {
-    let text = match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(text) => text,
-        Err(_) => {
-            let mut git = Command::new("git");
-            git.current_dir(project::root()).args(["log", "-1", "--format=%ct"]);
-            String::from_utf8_lossy(&project::output(&mut git)?).into_owned()
-        }
-    };
-    text.trim().parse().map_err(|err| format!("the time \"{}\": {err}", text.trim()))
 }
 
 #[cfg(test)]

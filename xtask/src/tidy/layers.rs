@@ -122,6 +122,7 @@ const LAYERED: &[LayeredCrate] = &[
                 "hook",
                 "identity",
                 "lru",
+                "slabs",
                 "status::counters",
                 "status::limits",
                 "status::names",

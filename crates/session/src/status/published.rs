@@ -15,6 +15,7 @@ use super::keyed::KeyedZones;
 use super::limits::LimitCounts;
 use super::names::ZoneLevel;
 use crate::keyval::zone::KeyvalZone;
+use crate::slabs::ShownSlab;
 
 /// A zone that is shown.
 #[derive(Clone)]
@@ -62,6 +63,7 @@ pub struct SubsystemStatus {
     pub groups: Vec<Arc<Group>>,
     pub limits: Vec<ShownLimit>,
     pub keyvals: Vec<Arc<KeyvalZone>>,
+    pub slabs: Vec<ShownSlab>,
     pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
     pub certificates: Vec<ShownCertificate>,
     /// What features add to Weir's own tree.
@@ -121,6 +123,13 @@ impl StatusBook {
     /// Adds a table.
     pub fn add_keyval(&mut self, zone: &Arc<KeyvalZone>) {
         self.0.keyvals.push(zone.clone());
+        let (name, zone) = (zone.name.clone(), zone.clone());
+        self.add_slab(ShownSlab::new(&name, move || zone.table().memory()));
+    }
+
+    /// Adds the memory of a zone.
+    pub fn add_slab(&mut self, slab: ShownSlab) {
+        self.0.slabs.push(slab);
     }
 
     /// A page shows what is counted.
@@ -142,7 +151,15 @@ impl ShownZone {
     pub fn reset(&self) {
         match &self.zones {
             ZonesOfName::One(metric) => metric.reset(),
-            ZonesOfName::ByKey(zones) => zones.reset(),
+            ZonesOfName::ByKey(zones) => zones.reset_each(Metric::reset),
+        }
+    }
+
+    /// Begins what it counts of TLS anew.
+    pub fn reset_handshakes(&self) {
+        match &self.zones {
+            ZonesOfName::One(metric) => ZoneCounts::reset_handshakes(metric),
+            ZonesOfName::ByKey(zones) => zones.reset_each(ZoneCounts::reset_handshakes),
         }
     }
 
