@@ -68,6 +68,20 @@ fn line(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
+/// In seconds since 1970: when the commit was made, or SOURCE_DATE_EPOCH. A release says that it
+/// was built then.
+pub(crate) fn build_time() -> Result<u64, String> {
+    let text = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text,
+        Err(_) => {
+            let mut git = Command::new("git");
+            git.current_dir(root()).args(["log", "-1", "--format=%ct"]);
+            String::from_utf8_lossy(&output(&mut git)?).into_owned()
+        }
+    };
+    text.trim().parse().map_err(|err| format!("the time \"{}\": {err}", text.trim()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -116,6 +116,7 @@ impl InstalledCompiler {
             static_program::set_up(&mut command, vec![flag.to_owned()])?;
         } else {
             command.env("RUSTFLAGS", flag);
+            command.env("SOURCE_DATE_EPOCH", project::build_time()?.to_string());
         }
         project::succeed(&mut command)?;
         Ok(project::root().join(TARGET).join(target).join("release/weir"))

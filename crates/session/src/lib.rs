@@ -34,6 +34,7 @@ pub mod realip;
 pub mod regex;
 pub mod server_names;
 mod session;
+pub mod slabs;
 pub mod split_clients;
 pub mod status;
 pub mod steering;

@@ -53,7 +53,8 @@ impl Control {
         events: &MailboxSender<Event>,
     ) -> Result<Self, Reported> {
         log::panics_are_alerts();
-        ProgramFacts::settle(name().version, concat!("weir-", env!("CARGO_PKG_VERSION")));
+        let build = concat!("weir-", env!("CARGO_PKG_VERSION"));
+        ProgramFacts::settle(name().version, build, built_ms());
         Self::with_jobs(subsystems::control_jobs(), number, loaded, slots, sockets, events)
     }
 
@@ -220,6 +221,11 @@ fn listen(sockets: &[(u32, OwnedFd)], slots: &[SlotEntry], sites: &Sites) -> Res
         })?;
     }
     Ok(())
+}
+
+/// When the program was built, in milliseconds since 1970, if the build says so.
+fn built_ms() -> Option<u64> {
+    env!("WEIR_BUILT_S").parse::<u64>().ok()?.checked_mul(1000)
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl Single {
                 Event::TryAgain => self.try_again(),
                 Event::Called(call) => self.called(call),
                 Event::Asked(call) => self.steer(call),
-                Event::Stored(stored) => self.state_stored(&stored),
+                Event::Stored(stored) => self.state_stored(stored),
                 Event::ShowLife => self.show_life(),
                 Event::WorkerLeft if !self.control.worker_left() => {}
                 Event::WorkerLeft | Event::Stop | Event::Message(_) => break,
@@ -214,7 +214,7 @@ impl Single {
         net::spawn(async move { events.send(Event::Stored(write_all(writes).await)) });
     }
 
-    fn state_stored(&mut self, stored: &[StoredState]) {
+    fn state_stored(&mut self, stored: Vec<StoredState>) {
         for change in self.steering.stored(stored) {
             change.log();
             for what in &change.whats {

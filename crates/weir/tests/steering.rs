@@ -321,6 +321,7 @@ fn the_status_tells_the_last_reload() {
 
 #[test]
 fn counters_begin_anew() {
+    const ZERO_HANDSHAKES: &str = "{\"handshakes\":0,\"handshakes_failed\":0,\"session_reuses\":0}";
     for globals in ["worker_processes 2;", "master_process off;"] {
         let one = backend("one");
         let server = proxy(globals, &format!("server {one};"));
@@ -340,7 +341,9 @@ fn counters_begin_anew() {
         assert!(shown.contains("\"total\":1,"), "{shown}");
         assert!(page(group).contains("\"requests\":1,"), "{}", page(group));
         server.await_log("the counters of http/upstreams/app begin anew, by user", 1);
-        for path in ["http/upstreams/none", "http/server_zones/none", "slabs/none", "ssl"] {
+        assert_eq!(request(&server, "DELETE", "/9/ssl", "").0, 204);
+        assert_eq!(page("/9/ssl"), ZERO_HANDSHAKES);
+        for path in ["http/upstreams/none", "http/server_zones/none", "slabs/none", "ssl/x"] {
             let (status, refused) = request(&server, "DELETE", &format!("/9/{path}"), "");
             assert_eq!((status, refused.contains("\"code\":\"")), (404, true), "{path}: {refused}");
         }

@@ -29,7 +29,8 @@ impl ReleaseStamp {
     pub(super) fn new(machine: TargetMachine, labels: PackageLabels) -> Result<Self, String> {
         let maintainer = labels.maintainer.unwrap_or_else(|| MAINTAINER.to_owned());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Self { version, machine, time: time()?, maintainer, revision: labels.revision })
+        let (time, revision) = (project::build_time()?, labels.revision);
+        Ok(Self { version, machine, time, maintainer, revision })
     }
 
     /// The version of the package.
@@ -53,18 +54,6 @@ impl ReleaseStamp {
             self.date("--rfc-email")?
         ))
     }
-}
-
-fn time() -> Result<u64, String> {
-    let text = match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(text) => text,
-        Err(_) => {
-            let mut git = Command::new("git");
-            git.current_dir(project::root()).args(["log", "-1", "--format=%ct"]);
-            String::from_utf8_lossy(&project::output(&mut git)?).into_owned()
-        }
-    };
-    text.trim().parse().map_err(|err| format!("the time \"{}\": {err}", text.trim()))
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ pub(crate) fn set_up(command: &mut Command, mut flags: Vec<String>) -> Result<()
         // LuaJIT's makefile links a program that nobody runs, with an unwinder made for glibc.
         .env("TARGET_LDFLAGS", "-Wl,--defsym=_dl_find_object=0")
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+        .env("SOURCE_DATE_EPOCH", project::build_time()?.to_string())
         .env("CARGO_INCREMENTAL", "0");
     Ok(())
 }

@@ -122,6 +122,7 @@ const LAYERED: &[LayeredCrate] = &[
                 "hook",
                 "identity",
                 "lru",
+                "slabs",
                 "status::caches",
                 "status::counters",
                 "status::limits",

@@ -16,12 +16,13 @@ use observe::Level;
 use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::Session;
+use crate::slabs::{PAGE_BYTES, ShownSlab, SlabUse};
 use crate::status::{LimitCounters, LimitCounts, StatusBook};
 
 pub use table::Table;
 
 /// The least size of a zone: eight of nginx's pages.
-const SIZE_MIN: u64 = 8 * table::PAGE;
+const SIZE_MIN: u64 = 8 * PAGE_BYTES;
 
 /// A zone of one configuration; `P` is the type of its additional parameters.
 pub struct KeyedZone<T, P> {
@@ -49,6 +50,8 @@ pub trait Counted: Any + Send {
     const DIRECTIVE: &'static str;
     /// Empty counts, in a zone of that many bytes.
     fn new(zone_bytes: u64) -> Self;
+    /// The memory that the entries take.
+    fn memory(&self) -> SlabUse;
 }
 
 impl<T: Counted> ZoneState for KeyedCounts<T> {
@@ -96,12 +99,15 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
             let message = format!("{} \"{zone}\" is already bound to key \"{key}\"", from.name);
             return Err(from.error(message));
         }
-        let state =
-            Zones::of(load).open(name, |old| KeyedCounts::open(old, name, size, from.arg(0)))?;
+        let open = |old| KeyedCounts::<T>::open(old, name, size, from.arg(0));
+        let state = Zones::of(load).open(name, open)?;
         let subsystem = format!("{:?}", load.subsystem);
         let counters =
             Metric::named(&[T::DIRECTIVE.as_bytes(), subsystem.as_bytes(), name].join(&0));
-        load.own.of::<StatusBook>().add_limit(T::DIRECTIVE, name, &counters);
+        let book = load.own.of::<StatusBook>();
+        book.add_limit(T::DIRECTIVE, name, &counters);
+        let counted = state.clone();
+        book.add_slab(ShownSlab::new(name, move || counted.lock().memory()));
         let zone = Self { name: name.into(), parameters, state, key, counters };
         load.own.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
         Ok(())

@@ -4,16 +4,19 @@
 //! nginx. Finding an entry allocates nothing.
 
 use crate::lru::{Lru, LruEntry};
+use crate::slabs::{PAGE_BYTES, SlabSlot, SlabUse};
 
-/// The size of nginx's pages.
-pub(crate) const PAGE: u64 = 4096;
 /// The bytes that nginx's allocator uses for each page.
 const PAGE_OVERHEAD: u64 = 24;
 /// The bytes that it uses for a zone.
 const ZONE_OVERHEAD: u64 = 1024;
 /// Entries up to this size share pages and are rounded up to a power of two; larger entries have
 /// their own pages.
-const SHARING_MAX: u64 = PAGE / 2;
+const SHARING_MAX: u64 = PAGE_BYTES / 2;
+
+/// The sizes of entries that share pages: powers of two from this one on.
+const SHARED_LEAST: u64 = 8;
+const SHARED_SIZES: usize = (SHARING_MAX / SHARED_LEAST).ilog2() as usize + 1;
 
 pub struct Table<V> {
     entries: Lru<V>,
@@ -21,14 +24,18 @@ pub struct Table<V> {
     entry_bytes: u64,
     /// The bytes left.
     room: u64,
+    /// The number of entries that share pages, by the sizes that they are rounded up to.
+    sharing: [u64; SHARED_SIZES],
+    pages: u64,
 }
 
 impl<V> Table<V> {
     /// A table in a zone of `zone_bytes` for entries that take `entry_bytes` in nginx, without
     /// their keys.
     pub fn new(zone_bytes: u64, entry_bytes: u64) -> Self {
-        let pages = zone_bytes.saturating_sub(ZONE_OVERHEAD) / (PAGE + PAGE_OVERHEAD);
-        Self { entries: Lru::new(), entry_bytes, room: pages * PAGE }
+        let pages = zone_bytes.saturating_sub(ZONE_OVERHEAD) / (PAGE_BYTES + PAGE_OVERHEAD);
+        let (entries, sharing) = (Lru::new(), [0; SHARED_SIZES]);
+        Self { entries, entry_bytes, room: pages * PAGE_BYTES, sharing, pages }
     }
 
     /// The entry with a key.
@@ -58,13 +65,35 @@ impl<V> Table<V> {
 
     /// Adds an entry with a new key as the most recently used; `None` if it does not fit.
     pub fn insert(&mut self, key: &[u8], value: V) -> Option<LruEntry> {
-        self.room = self.room.checked_sub(self.bytes(key))?;
+        let bytes = self.bytes(key);
+        self.room = self.room.checked_sub(bytes)?;
+        self.sharing_of(bytes).into_iter().for_each(|sharing| *sharing += 1);
         Some(self.entries.insert(key, value))
     }
 
     pub fn remove(&mut self, entry: LruEntry) {
         let (key, _) = self.entries.remove(entry);
-        self.room += self.bytes(&key);
+        let bytes = self.bytes(&key);
+        self.room += bytes;
+        self.sharing_of(bytes).into_iter().for_each(|sharing| *sharing -= 1);
+    }
+
+    /// The memory that the entries take.
+    pub fn memory(&self) -> SlabUse {
+        let slot = |(size, used): (usize, &u64)| {
+            let bytes = SHARED_LEAST << size;
+            let room = (used * bytes).next_multiple_of(PAGE_BYTES) / bytes;
+            SlabSlot { bytes, used: *used, free: room - used }
+        };
+        let slots = self.sharing.iter().enumerate().map(slot).collect();
+        let pages_free = self.room / PAGE_BYTES;
+        SlabUse { pages_used: self.pages - pages_free, pages_free, slots }
+    }
+
+    /// The number of entries of that rounded size, if they share pages.
+    fn sharing_of(&mut self, bytes: u64) -> Option<&mut u64> {
+        let size = bytes.max(SHARED_LEAST) / SHARED_LEAST;
+        self.sharing.get_mut(size.ilog2() as usize)
     }
 
     /// The bytes of an entry with that key.
@@ -72,7 +101,7 @@ impl<V> Table<V> {
         let bytes = self.entry_bytes + key.len() as u64;
         match bytes {
             0..=SHARING_MAX => bytes.next_power_of_two(),
-            _ => bytes.next_multiple_of(PAGE),
+            _ => bytes.next_multiple_of(PAGE_BYTES),
         }
     }
 }
@@ -96,14 +125,33 @@ mod tests {
         assert_eq!(capacity(1 << 20, 80, 4), 8128);
         assert_eq!(capacity(1 << 20, 80, 40), 8128);
         assert_eq!(capacity(1 << 20, 80, 41), 4064);
-        assert_eq!(capacity(8 * PAGE, 80, 2000), 7);
-        assert_eq!(capacity(8 * PAGE, 80, 5000), 3);
+        assert_eq!(capacity(8 * PAGE_BYTES, 80, 2000), 7);
+        assert_eq!(capacity(8 * PAGE_BYTES, 80, 5000), 3);
         assert_eq!(capacity(100, 80, 4), 0);
     }
 
     #[test]
+    fn memory_is_told_in_pages_and_sizes() {
+        let mut table = Table::new(10 * PAGE_BYTES, 36);
+        let empty = table.memory();
+        assert_eq!((empty.pages_used, empty.pages_free, empty.slots.len()), (0, 9, 9));
+        let small = table.insert(b"192.0.2.7", ()).unwrap();
+        let large = table.insert(&[b'x'; 5000], ()).unwrap();
+        let of_size = |table: &Table<()>, bytes| {
+            let memory = table.memory();
+            *memory.slots.iter().find(|slot| slot.bytes == bytes).unwrap()
+        };
+        assert_eq!(of_size(&table, 64), SlabSlot { bytes: 64, used: 1, free: 63 });
+        assert_eq!(of_size(&table, 2048), SlabSlot { bytes: 2048, used: 0, free: 0 });
+        assert_eq!((table.memory().pages_used, table.memory().pages_free), (3, 6));
+        table.remove(small);
+        table.remove(large);
+        assert_eq!(table.memory(), empty);
+    }
+
+    #[test]
     fn removed_entries_free_their_room() {
-        let mut table = Table::new(8 * PAGE, 80);
+        let mut table = Table::new(8 * PAGE_BYTES, 80);
         for _ in 0..100_000 {
             let entry = table.insert(b"key", ()).unwrap();
             table.remove(entry);

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use conf::lacking::{Class, LinePart};
 use conf::{Directive, Load, Result, Template, Word, units};
 use zones::Zones;
 
+use super::journal::{StateMark, journal_path, read_journal};
 use super::key::KeyvalType;
 use super::readers::KeyvalReaders;
-use super::state::{KeyvalNow, read_state};
+use super::state::{KeyvalNow, KeyvalStateError, read_state};
 use super::table::KeyvalTable;
 use super::zone::KeyvalZone;
 use crate::keyed::{missing_zone, name_and_size};
@@ -153,20 +154,22 @@ impl<'d> ZoneLine<'d> {
     fn kept_table(&self, from: &Directive, load: &mut Load<'_>) -> Result<KeyvalTable> {
         let mut table = KeyvalTable::new(self.kind, self.bytes);
         let Some((path, word)) = &self.state else { return Ok(table) };
-        let path = path.as_os_str().as_bytes();
-        let text = match load.files.read(path) {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() => return Ok(table),
-            Err(error) => {
-                let error = from.error_at(word, error.describe(path));
-                load.of_this_machine::<()>(Err(error))?;
-                return Ok(table);
-            }
-        };
-        read_state(&text, &mut table, KeyvalNow::read()).map_err(|error| {
-            let place = format!("{}:{}", String::from_utf8_lossy(path), error.line);
+        let Some(text) = read_kept(path, word, from, load)? else { return Ok(table) };
+        let invalid = |path: &Path, error: KeyvalStateError| {
+            let place = format!("{}:{}", path.display(), error.line);
             from.error_at(word, format!("{} in {place}", error.message))
-        })?;
+        };
+        read_state(&text, &mut table, KeyvalNow::read()).map_err(|error| invalid(path, error))?;
+        let journal = journal_path(path);
+        if let Some(changes) = read_kept(&journal, word, from, load)? {
+            let of = StateMark::of(&text);
+            let is_own = read_journal(&changes, of, &mut table, KeyvalNow::read());
+            if !is_own.map_err(|error| invalid(&journal, error))? {
+                let (journal, path) = (journal.display(), path.display());
+                let why = format!("{journal} is not used: it belongs to another {path}");
+                load.warn(from.error_at(word, why));
+            }
+        }
         Ok(table)
     }
 
@@ -176,6 +179,25 @@ impl<'d> ZoneLine<'d> {
         let message = format!("keyval zone \"{name}\" has type \"{now}\" while previously it had");
         from.error(format!("{message} \"{before}\""))
             .help("give the zone another name; its keys are of the other type")
+    }
+}
+
+/// The text of a file that may not exist.
+fn read_kept(
+    path: &Path,
+    word: &Word,
+    from: &Directive,
+    load: &mut Load<'_>,
+) -> Result<Option<Arc<[u8]>>> {
+    let path = path.as_os_str().as_bytes();
+    match load.files.read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => {
+            let error = from.error_at(word, error.describe(path));
+            load.of_this_machine::<()>(Err(error))?;
+            Ok(None)
+        }
     }
 }
 

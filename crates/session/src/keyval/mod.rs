@@ -17,6 +17,7 @@ mod declare;
 mod entry;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+mod journal;
 mod json;
 mod key;
 mod lengths;
@@ -34,6 +35,7 @@ pub(crate) mod zone;
 pub use change::{KeyvalChange, KeyvalOperation, KeyvalPair};
 pub use declare::{declare, declare_zone};
 pub use entry::KeyvalEntry;
+pub use journal::{StateMark, journal_line, journal_path, read_journal};
 pub use json::KeyvalJson;
 pub use key::{KEY_BYTES_MAX, KeyvalType, VALUE_BYTES_MAX};
 pub use readers::KeyvalReaders;

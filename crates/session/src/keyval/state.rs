@@ -20,8 +20,8 @@ use super::change::KeyvalPair;
 use super::entry::KeyvalEntry;
 use super::table::KeyvalTable;
 
-const LIMITS: JsonLimits =
-    JsonLimits { bytes_max: FILE_BYTES_MAX, depth_max: 2, values_max: 1 << 24 };
+pub(super) const STATE_LIMITS: JsonLimits =
+    JsonLimits { bytes_max: FILE_BYTES_MAX, depth_max: 3, values_max: 1 << 24 };
 
 /// What is wrong with a state file.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,20 +53,27 @@ impl KeyvalTable {
         let mut out = b"{".to_vec();
         for (number, entry) in entries.iter().enumerate() {
             out.extend_from_slice(if number == 0 { b"\n" } else { b",\n" });
-            write_line(entry, now, &mut out);
+            write_entry(&entry.key, &entry.value, entry.deadline_ms, now, &mut out);
         }
         out.extend_from_slice(b"\n}\n");
         out
     }
 }
 
-fn write_line(entry: &KeyvalEntry, now: KeyvalNow, out: &mut Vec<u8>) {
-    write_text(&entry.key, out);
+/// Writes a key with its value, and with its time if it ends.
+pub(super) fn write_entry(
+    key: &[u8],
+    value: &[u8],
+    deadline_ms: Option<u64>,
+    now: KeyvalNow,
+    out: &mut Vec<u8>,
+) {
+    write_text(key, out);
     out.extend_from_slice(b": ");
-    let Some(deadline_ms) = entry.deadline_ms else { return write_text(&entry.value, out) };
+    let Some(deadline_ms) = deadline_ms else { return write_text(value, out) };
     let left_ms = deadline_ms.saturating_sub(now.monotonic_ms);
     out.extend_from_slice(b"{\"value\": ");
-    write_text(&entry.value, out);
+    write_text(value, out);
     let expires_at = now.unix_ms.saturating_add(left_ms);
     out.extend_from_slice(format!(", \"expires_at\": {expires_at}}}").as_bytes());
 }
@@ -77,7 +84,7 @@ pub fn read_state(
     table: &mut KeyvalTable,
     now: KeyvalNow,
 ) -> Result<(), KeyvalStateError> {
-    let value = json::parse(text, LIMITS).map_err(|error| KeyvalStateError {
+    let value = json::parse(text, STATE_LIMITS).map_err(|error| KeyvalStateError {
         message: error.problem.to_string(),
         line: error.position(text).line,
     })?;
@@ -90,20 +97,25 @@ pub fn read_state(
             let line = json::position(text, member.at).line;
             KeyvalStateError { message, line }
         };
-        let (value, expires_at) = read_value(member).map_err(at_line)?;
-        let left_ms = expires_at.map(|at| at.saturating_sub(now.unix_ms));
-        if left_ms == Some(0) {
-            continue;
-        }
-        let key: Box<[u8]> = member.name.as_bytes().into();
-        let deadline_ms = left_ms.map(|left_ms| now.monotonic_ms.saturating_add(left_ms));
-        if table.get(&key, now.monotonic_ms).is_some() {
+        let Some(pair) = read_pair(member, now).map_err(at_line)? else { continue };
+        if table.get(&pair.key, now.monotonic_ms).is_some() {
             return Err(at_line(format!("key \"{}\" is there twice", member.name)));
         }
-        let pair = KeyvalPair { key, value: value.as_bytes().into(), deadline_ms };
         table.put(&pair, now.monotonic_ms).map_err(|refused| at_line(refused.text))?;
     }
     Ok(())
+}
+
+/// An entry; `None` if it has ended.
+pub(super) fn read_pair(
+    member: &JsonMember<'_>,
+    now: KeyvalNow,
+) -> Result<Option<KeyvalPair>, String> {
+    let (value, expires_at) = read_value(member)?;
+    let left_ms = expires_at.map(|at| at.saturating_sub(now.unix_ms));
+    let deadline_ms = left_ms.map(|left_ms| now.monotonic_ms.saturating_add(left_ms));
+    let (key, value) = (member.name.as_bytes().into(), value.as_bytes().into());
+    Ok((left_ms != Some(0)).then_some(KeyvalPair { key, value, deadline_ms }))
 }
 
 /// The value, and when it ends in Unix milliseconds.

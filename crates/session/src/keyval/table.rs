@@ -13,6 +13,7 @@ use super::key::{self, KeyvalType, VALUE_BYTES_MAX};
 use super::lengths::KeyLengths;
 use super::refusal::KeyvalRefusal;
 use super::trie::{HashTrie, TrieEntries, TrieKey};
+use crate::slabs::SlabUse;
 
 /// The table of a zone.
 #[derive(Clone, Debug)]
@@ -107,6 +108,11 @@ impl KeyvalTable {
         KeyvalOperation::Replace(pairs.collect())
     }
 
+    /// The memory that its entries take, and how much more they may.
+    pub fn memory(&self) -> SlabUse {
+        SlabUse::of_bytes(self.bytes, self.bytes_max)
+    }
+
     /// Whether someone else has the table as it is.
     pub(super) fn is_shared(&self) -> bool {
         self.entries.is_shared()
@@ -137,7 +143,7 @@ impl KeyvalTable {
         Ok(())
     }
 
-    fn remove(&mut self, key: &[u8]) {
+    pub(super) fn remove(&mut self, key: &[u8]) {
         let id = self.kind.id(key);
         let id = id.as_ref().map_or(key, |id| id.as_bytes());
         if let Some(old) = self.entries.remove(TrieKey { hash: self.hash(id), id }) {

@@ -270,6 +270,71 @@ fn an_error_of_a_state_file_names_its_line() {
 }
 
 #[test]
+fn a_journal_continues_its_state_file() {
+    let mut table = table(KeyvalType::Ip);
+    let expiring = KeyvalPair { deadline_ms: Some(NOW_MS + 5), ..pair("10.0.0.3", "3") };
+    let before = KeyvalOperation::Put(vec![pair("10.0.0.1", "1"), pair("10.0.0.2/32", "2")]);
+    table.apply(&before, NOW_MS).unwrap();
+    let state = table.to_state(NOW);
+    let batches = [
+        vec![KeyvalOperation::Put(vec![expiring, pair("10.0.0.4", "\n")])],
+        vec![
+            KeyvalOperation::Remove((*b"10.0.0.2").into()),
+            KeyvalOperation::Put(vec![pair("10.0.0.1/32", "one")]),
+        ],
+    ];
+    let of = StateMark::of(&state);
+    let mut journal = of.journal_head();
+    for batch in &batches {
+        journal.extend(journal_line(batch, NOW).unwrap());
+        batch.iter().for_each(|operation| table.apply(operation, NOW_MS).unwrap());
+    }
+    let text = String::from_utf8_lossy(&journal);
+    let expected = "[{\"10.0.0.3\": {\"value\": \"3\", \"expires_at\": 1795722245005}}, \
+                    {\"10.0.0.4\": \"\\n\"}]\n[{\"10.0.0.2\": null}, {\"10.0.0.1/32\": \"one\"}]\n";
+    assert_eq!(text.split_once('\n').unwrap().1, expected);
+    let read = |journal: &[u8], of: StateMark| {
+        let mut again = KeyvalTable::new(KeyvalType::Ip, 1 << 16);
+        read_state(&state, &mut again, NOW).unwrap();
+        read_journal(journal, of, &mut again, NOW).map(|is_own| (is_own, again.to_state(NOW)))
+    };
+    assert_eq!(read(&journal, of), Ok((true, table.to_state(NOW))));
+    assert_eq!(read(&journal, StateMark::of(b"{}")), Ok((false, state.clone())));
+    let later = KeyvalNow { unix_ms: NOW.unix_ms + 5, ..NOW };
+    let mut last = KeyvalTable::new(KeyvalType::Ip, 1 << 16);
+    assert!(read_journal(&journal, of, &mut last, later).unwrap());
+    assert_eq!(last.all().count(), 2, "one has ended, one was removed");
+    for whole in [KeyvalOperation::Clear, KeyvalOperation::Replace(Vec::new())] {
+        assert_eq!(journal_line(&[whole], NOW), None);
+    }
+}
+
+#[test]
+fn only_the_last_line_of_a_journal_may_be_torn() {
+    let of = StateMark::of(b"{}");
+    let line = |key: &str| journal_line(&[KeyvalOperation::Put(vec![pair(key, "1")])], NOW);
+    let (head, one, two) = (of.journal_head(), line("a").unwrap(), line("b").unwrap());
+    let read = |parts: &[&[u8]]| {
+        let mut table = table(KeyvalType::String);
+        let read = read_journal(&parts.concat(), of, &mut table, NOW);
+        read.map(|is_own| (is_own, table.all().count())).map_err(|error| error.to_string())
+    };
+    for cut in 0..two.len() {
+        assert_eq!(read(&[&head, &one, &two[..cut]]), Ok((true, 1)), "{cut}");
+    }
+    assert_eq!(read(&[&head, &one, &two]), Ok((true, 2)));
+    assert_eq!(read(&[&head, &one, b"\0\0\0\n"]), Ok((true, 1)));
+    assert_eq!(read(&[&head[..20]]), Ok((false, 0)));
+    let refused = |line: &[u8]| read(&[&head, &one, line, &two]).unwrap_err();
+    assert_eq!(refused(b"\0\n"), "a value is expected in line 3");
+    assert_eq!(refused(b"{}\n"), "an object in place of a list in line 3");
+    assert_eq!(
+        refused(b"[{\"a\": 1}]\n"),
+        "the value of key \"a\" is a number, not a text in line 3"
+    );
+}
+
+#[test]
 fn json_comes_in_pieces() {
     let mut table = table(KeyvalType::String);
     let json = |table: &KeyvalTable, bytes| {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::keyed::{Counted, KeyedCounts, Table};
 use crate::lru::LruEntry;
+use crate::slabs::SlabUse;
 
 /// The bytes of nginx's entry without its key.
 const ENTRY_BYTES: u64 = 36;
@@ -18,6 +19,10 @@ impl Counted for Counts {
     const KIND: &'static str = "limit_conn_zone";
     fn new(zone_bytes: u64) -> Self {
         Self { table: Table::new(zone_bytes, ENTRY_BYTES) }
+    }
+
+    fn memory(&self) -> SlabUse {
+        self.table.memory()
     }
 }
 

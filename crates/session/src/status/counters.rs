@@ -1,6 +1,6 @@
 //! What a zone counts.
 
-use metrics::{ByStatus, Newest, Tallies, Tally, Times, UpDown};
+use metrics::{ByStatus, Metric, Newest, Tallies, Tally, Times, UpDown};
 use net::tls::HandshakeFault;
 
 metrics::counts! {
@@ -26,6 +26,19 @@ metrics::counts! {
         reuses: Tally,
         /// Handshakes that failed, by `HandshakeFault`.
         handshakes_failed: Tallies<{ HandshakeFault::ALL.len() }>,
+    }
+}
+
+impl ZoneCounts {
+    /// Begins the counts of handshakes anew, as [`Metric::reset`] does with all counts.
+    pub(super) fn reset_handshakes(zone: &Metric<Self>) {
+        let totals = zone.totals();
+        let (own, sum) = (zone.own(), totals.get());
+        own.handshakes().add(sum.handshakes().get().wrapping_neg());
+        own.reuses().add(sum.reuses().get().wrapping_neg());
+        for (fault, failed) in sum.handshakes_failed().iter().enumerate() {
+            own.handshakes_failed().at(fault).add(failed.wrapping_neg());
+        }
     }
 }
 

@@ -81,13 +81,13 @@ impl KeyedZones {
         all
     }
 
-    /// Begins all counts anew, also those of values that only other processes know.
-    pub(super) fn reset(&self) {
+    /// Begins counts anew, also those of values that only other processes know.
+    pub(super) fn reset_each(&self, reset: fn(&Metric<ZoneCounts>)) {
         let Self { subsystem, level, name, rest, .. } = self;
-        rest.reset();
+        reset(rest);
         let prefix = metric_name(*subsystem, *level, name, Some(b""));
         for value in Metric::<ZoneCounts>::names_with(&prefix) {
-            Metric::<ZoneCounts>::named(&value).reset();
+            reset(&Metric::named(&value));
         }
     }
 

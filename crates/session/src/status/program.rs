@@ -26,6 +26,8 @@ metrics::counts! {
 pub struct ProgramFacts {
     pub version: &'static str,
     pub build: &'static str,
+    /// When the program was built, in milliseconds since 1970, if the build says so.
+    pub built_ms: Option<u64>,
     pub started_ms: u64,
     /// When the newest configuration was taken up.
     pub loaded_ms: AtomicU64,
@@ -37,17 +39,18 @@ static FACTS: OnceLock<ProgramFacts> = OnceLock::new();
 
 impl ProgramFacts {
     /// Sets the facts; only the first call has an effect.
-    pub fn settle(version: &'static str, build: &'static str) {
+    pub fn settle(version: &'static str, build: &'static str, built_ms: Option<u64>) {
         let started_ms = net::clock::unix_ms();
         let loaded_ms = AtomicU64::new(started_ms);
         let is_draining = AtomicBool::new(false);
-        let _ = FACTS.set(Self { version, build, started_ms, loaded_ms, is_draining });
+        let _ = FACTS.set(Self { version, build, built_ms, started_ms, loaded_ms, is_draining });
     }
 
     pub fn get() -> &'static Self {
         FACTS.get_or_init(|| Self {
             version: env!("CARGO_PKG_VERSION"),
             build: "",
+            built_ms: None,
             started_ms: 0,
             loaded_ms: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),

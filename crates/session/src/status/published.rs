@@ -16,6 +16,7 @@ use super::keyed::KeyedZones;
 use super::limits::LimitCounts;
 use super::names::ZoneLevel;
 use crate::keyval::zone::KeyvalZone;
+use crate::slabs::ShownSlab;
 
 /// A zone that is shown.
 #[derive(Clone)]
@@ -64,6 +65,7 @@ pub struct SubsystemStatus {
     pub limits: Vec<ShownLimit>,
     pub caches: Vec<ShownCache>,
     pub keyvals: Vec<Arc<KeyvalZone>>,
+    pub slabs: Vec<ShownSlab>,
     pub resolvers: Vec<(Box<[u8]>, Metric<ResolverCounts>)>,
     pub certificates: Vec<ShownCertificate>,
     /// What features add to Weir's own tree.
@@ -128,6 +130,13 @@ impl StatusBook {
     /// Adds a table.
     pub fn add_keyval(&mut self, zone: &Arc<KeyvalZone>) {
         self.0.keyvals.push(zone.clone());
+        let (name, zone) = (zone.name.clone(), zone.clone());
+        self.add_slab(ShownSlab::new(&name, move || zone.table().memory()));
+    }
+
+    /// Adds the memory of a zone.
+    pub fn add_slab(&mut self, slab: ShownSlab) {
+        self.0.slabs.push(slab);
     }
 
     /// A page shows what is counted.
@@ -149,7 +158,15 @@ impl ShownZone {
     pub fn reset(&self) {
         match &self.zones {
             ZonesOfName::One(metric) => metric.reset(),
-            ZonesOfName::ByKey(zones) => zones.reset(),
+            ZonesOfName::ByKey(zones) => zones.reset_each(Metric::reset),
+        }
+    }
+
+    /// Begins what it counts of TLS anew.
+    pub fn reset_handshakes(&self) {
+        match &self.zones {
+            ZonesOfName::One(metric) => ZoneCounts::reset_handshakes(metric),
+            ZonesOfName::ByKey(zones) => zones.reset_each(ZoneCounts::reset_handshakes),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What zones count.
 
 use metrics::Metric;
+use net::tls::HandshakeFault;
 
 use super::{SessionEnd, ZoneCounts};
 
@@ -89,4 +90,29 @@ fn counts_begin_anew_and_levels_stay() {
     let all = totals.get();
     assert_eq!((all.sessions().total(), all.sessions().now(), all.sent().get()), (5, 4, 100));
     assert_eq!(all.statuses().iter().collect::<Vec<_>>(), [(200, 1)]);
+}
+
+#[test]
+fn handshakes_begin_anew_and_requests_stay() {
+    let zone = Metric::<ZoneCounts>::named(b"the zone of handshakes");
+    let count = || {
+        let own = zone.own();
+        own.sessions().rise();
+        own.handshakes().add(3);
+        own.reuses().add(2);
+        own.handshake_failed(HandshakeFault::TimedOut);
+        own.handshake_failed(HandshakeFault::Other);
+    };
+    let counted = || {
+        let totals = zone.totals();
+        let all = totals.get();
+        let failed: u64 = all.handshakes_failed().iter().sum();
+        [all.sessions().total(), all.handshakes().get(), all.reuses().get(), failed]
+    };
+    std::thread::scope(|scope| _ = scope.spawn(count));
+    assert_eq!(counted(), [1, 3, 2, 2]);
+    ZoneCounts::reset_handshakes(&zone);
+    assert_eq!(counted(), [1, 0, 0, 0]);
+    std::thread::scope(|scope| _ = scope.spawn(count));
+    assert_eq!(counted(), [2, 3, 2, 2]);
 }

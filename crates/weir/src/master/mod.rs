@@ -158,7 +158,7 @@ impl Master {
                 MasterEvent::TryAgain(number) => self.try_again(number),
                 MasterEvent::StillPending(number, waited) => self.still_pending(number, waited),
                 MasterEvent::Asked(call) => self.called(call),
-                MasterEvent::Stored(stored) => self.state_stored(&stored),
+                MasterEvent::Stored(stored) => self.state_stored(stored),
                 MasterEvent::ChangeOverdue(number) => self.change_overdue(number),
                 MasterEvent::PageOverdue(number) => self.page_overdue(number),
                 MasterEvent::MainProcess => self.is_main_process(),

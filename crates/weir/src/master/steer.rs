@@ -71,7 +71,7 @@ impl Master {
     }
 
     /// Makes the changes whose state files are written.
-    pub(super) fn state_stored(&mut self, stored: &[StoredState]) {
+    pub(super) fn state_stored(&mut self, stored: Vec<StoredState>) {
         let changes = self.changes.steering.stored(stored);
         let before = self.changes.last_change;
         for change in &changes {

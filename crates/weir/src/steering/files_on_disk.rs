@@ -4,9 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use conf::{FileError, Files, Replay};
+use session::keyval::journal_path;
 use upstream::roster::{GroupChange, ServerOperation};
 use zones::Zones;
 
@@ -55,9 +57,11 @@ pub fn changes_on_disk(
 }
 
 fn state_files(sites: &Sites) -> BTreeSet<Box<[u8]>> {
-    let groups = sites.groups().filter_map(|group| group.rules()?.state.clone());
-    let zones = sites.keyval_zones().filter_map(|zone| zone.state.clone());
-    groups.chain(zones).map(|path| path.as_os_str().as_bytes().into()).collect()
+    let groups = sites.groups().filter_map(|group| group.rules()?.state.as_deref());
+    let tables = sites.keyval_zones().filter_map(|zone| zone.state.as_deref());
+    let tables = tables.flat_map(|path| [path.to_owned(), journal_path(path)]);
+    let files = groups.map(Path::to_owned).chain(tables);
+    files.map(|path| path.as_os_str().as_bytes().into()).collect()
 }
 
 /// What is different in sites that were read now.

@@ -14,23 +14,26 @@ mod accepted;
 mod decide;
 mod errors;
 mod files_on_disk;
+mod journal;
 mod keyvals;
 mod listing;
 mod resets;
 mod rosters;
 mod state_file;
+mod whole_file;
 mod worker_change;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use session::keyval::{KeyvalChange, KeyvalZone};
+use session::keyval::{KeyvalChange, KeyvalOperation, KeyvalZone};
 use session::steering::SteeringCall;
 use upstream::Group;
 
 use crate::log::alert;
 use crate::subsystems::Sites;
 use decide::TrialState;
+use journal::WrittenTable;
 use keyvals::TrialTables;
 use resets::ResetPath;
 use state_file::StateOwner;
@@ -56,6 +59,8 @@ pub struct Steering {
     storing: Option<Vec<AcceptedChange>>,
     /// Whether the state files of a new configuration are to be compared with its rosters.
     has_new_files: bool,
+    /// The state files of tables that this process has written.
+    written: BTreeMap<StateOwner, WrittenTable>,
 }
 
 impl Steering {
@@ -98,20 +103,22 @@ impl Steering {
                 .collect();
             let mut kept = StateFiles::of(&accepted, sites);
             if std::mem::take(&mut self.has_new_files) {
+                self.written.clear();
                 kept.groups.extend(sites.groups().filter(|group| after.rosters.differs(group)));
                 kept.zones.extend(sites.keyval_zones().filter(|zone| zone.may_differ_from_file()));
             }
             if accepted.is_empty() && kept.is_empty() {
                 continue;
             }
+            let writes = kept.writes(&mut after, &accepted, &self.written);
             self.storing = Some(accepted);
-            return Some(kept.writes(&mut after));
+            return Some(writes);
         }
         None
     }
 
     /// The changes that are to be made, after their state files were written.
-    pub fn stored(&mut self, stored: &[StoredState]) -> Vec<AcceptedChange> {
+    pub fn stored(&mut self, stored: Vec<StoredState>) -> Vec<AcceptedChange> {
         let accepted = self.storing.take().unwrap_or_default();
         let mut made = Vec::new();
         for change in accepted {
@@ -121,6 +128,12 @@ impl Steering {
                     change.to.send(errors::not_stored(why, &change.request));
                 }
                 _ => made.push(change),
+            }
+        }
+        for StoredState { owner, written, .. } in stored {
+            match written {
+                Some(written) => _ = self.written.insert(owner, written),
+                None => _ = self.written.remove(&owner),
             }
         }
         made
@@ -217,7 +230,12 @@ impl<'s> StateFiles<'s> {
     }
 
     /// The state files, each once.
-    fn writes(self, after: &mut TrialState) -> Vec<StateWrite> {
+    fn writes(
+        self,
+        after: &mut TrialState,
+        accepted: &[AcceptedChange],
+        written: &BTreeMap<StateOwner, WrittenTable>,
+    ) -> Vec<StateWrite> {
         let mut writes = BTreeMap::new();
         for group in self.groups {
             if let Some(path) = group.rules().and_then(|rules| rules.state.clone()) {
@@ -228,13 +246,30 @@ impl<'s> StateFiles<'s> {
         }
         for zone in self.zones {
             if let Some(path) = zone.state.clone() {
-                writes
-                    .entry(StateOwner::of_zone(zone.subsystem, &zone.name))
-                    .or_insert_with(|| StateWrite::of_zone(zone, path, after.tables.table(zone)));
+                let owner = StateOwner::of_zone(zone.subsystem, &zone.name);
+                let before = written.get(&owner);
+                let changes = changes_of(zone, accepted);
+                writes.entry(owner).or_insert_with(|| {
+                    StateWrite::of_zone(zone, path, after.tables.table(zone), before, changes)
+                });
             }
         }
         writes.into_values().collect()
     }
+}
+
+/// The changes of a table, in their order.
+fn changes_of<'a>(
+    zone: &'a KeyvalZone,
+    accepted: &'a [AcceptedChange],
+) -> impl Iterator<Item = &'a KeyvalOperation> {
+    accepted.iter().flat_map(|change| &change.whats).filter_map(|what| match what {
+        AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
+            let is_of_zone = change.subsystem == zone.subsystem && change.zone == zone.name;
+            is_of_zone.then_some(&change.operation)
+        }
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use conf::Subsystem;
 use metrics::{Kind, Metric, Workers};
-use session::status::{Program, SubsystemStatus};
+use session::status::{Program, ShownZone, SubsystemStatus};
 use upstream::ServerCounts;
 use upstream::api::{SpecRefusal, percent_decoded};
 
@@ -31,7 +31,7 @@ impl ResetPath {
         let parts: Vec<_> = parts.map(percent_decoded).collect();
         let texts: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
         match texts[..] {
-            [b"processes" | b"connections"]
+            [b"processes" | b"connections" | b"ssl"]
             | [b"http", b"requests"]
             | [b"slabs" | b"resolvers", _] => {}
             [b"http" | b"stream", collection, _] if COLLECTIONS.contains(&collection) => {}
@@ -46,6 +46,7 @@ impl ResetPath {
         match parts[..] {
             [b"processes"] => Program::reset_lost_processes(),
             [b"connections"] => Workers::reset_connections(),
+            [b"ssl"] => reset_handshakes(sites),
             [b"http", b"requests"] => Workers::reset_requests(),
             [b"resolvers", name] => return reset_resolver(name, sites),
             [block, collection, name] => {
@@ -55,7 +56,8 @@ impl ResetPath {
                 };
                 return reset_object(subsystem, collection, name, sites);
             }
-            _ => return Err(not_found("slab not found", "SlabNotFound")),
+            [b"slabs", name] => return Err(no_slab_counters(name, sites)),
+            _ => return Err(not_found("path not found", "PathNotFound")),
         }
         Ok(())
     }
@@ -63,6 +65,13 @@ impl ResetPath {
     /// What it names, for the log.
     pub(super) fn told(&self) -> String {
         String::from_utf8_lossy(&self.parts.join(&b'/')).into_owned()
+    }
+}
+
+/// The sums of TLS are those of all zones.
+fn reset_handshakes(sites: &Sites) {
+    for subsystem in [Subsystem::Http, Subsystem::Stream] {
+        sites.shown(subsystem).servers.iter().for_each(ShownZone::reset_handshakes);
     }
 }
 
@@ -126,6 +135,16 @@ fn reset_resolver(name: &[u8], sites: &Sites) -> Result<(), SpecRefusal> {
     Ok(())
 }
 
+/// Memory is measured, not counted.
+fn no_slab_counters(name: &[u8], sites: &Sites) -> SpecRefusal {
+    let blocks = [Subsystem::Http, Subsystem::Stream].map(|subsystem| sites.shown(subsystem));
+    let is_there = blocks.iter().any(|status| status.slabs.iter().any(|slab| *slab.name == *name));
+    match is_there {
+        true => SpecRefusal::new(405, "slabs have no counters", "MethodDisabled"),
+        false => not_found("slab not found", "SlabNotFound"),
+    }
+}
+
 /// Everything that is counted under names that begin so.
 fn reset_all<K: Kind>(prefix: &[u8]) {
     for name in Metric::<K>::names_with(prefix) {
@@ -144,10 +163,13 @@ mod tests {
     #[test]
     fn paths_of_counters() {
         let is_one = |path: &str| ResetPath::parse(path.as_bytes()).is_some();
-        for path in ["connections", "http/requests", "http/upstreams/a", "stream/server_zones/a/"] {
+        for path in
+            ["connections", "http/requests", "http/upstreams/a", "stream/server_zones/a/", "ssl"]
+        {
             assert!(is_one(path), "{path}");
         }
-        for path in ["http", "http/upstreams", "http/upstreams/a/servers", "http/keyvals/a", "ssl"]
+        for path in
+            ["http", "http/upstreams", "http/upstreams/a/servers", "http/keyvals/a", "ssl/x"]
         {
             assert!(!is_one(path), "{path}");
         }

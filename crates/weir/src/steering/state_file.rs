@@ -1,17 +1,18 @@
-//! Writes the files of `state`: whole, or not at all.
+//! Writes the files of `state`: whole, or not at all. Changes of a large table are appended to the
+//! journal beside its file, until that is as long as the file.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use conf::Subsystem;
 use observe::{Errno, Level};
-use session::keyval::{KeyvalNow, KeyvalTable, KeyvalZone};
+use session::keyval::{KeyvalNow, KeyvalOperation, KeyvalTable, KeyvalZone, journal_line};
 use upstream::Group;
 use upstream::roster::Roster;
 
 use super::accepted::AcceptedWhat;
+use super::journal::{JournalWrite, WrittenTable};
+use super::whole_file::write_whole;
 use super::worker_change::WorkerChange;
 
 /// A file that is to be written.
@@ -23,9 +24,11 @@ pub struct StateWrite {
 
 /// The result of writing a file.
 pub struct StoredState {
-    owner: StateOwner,
+    pub(super) owner: StateOwner,
     /// Why it was not written.
     pub failed: Option<String>,
+    /// What was written, if changes may be appended to it.
+    pub(super) written: Option<WrittenTable>,
 }
 
 /// What a file keeps.
@@ -40,7 +43,11 @@ pub enum StateOwner {
 enum StateContent {
     Text(Vec<u8>),
     /// A table, which is large perhaps: its text is made where it is written.
-    Table(KeyvalTable, KeyvalNow),
+    Table {
+        table: KeyvalTable,
+        now: KeyvalNow,
+        appended: Option<JournalWrite>,
+    },
 }
 
 impl StateWrite {
@@ -49,25 +56,41 @@ impl StateWrite {
         Self { owner, path, content: StateContent::Text(roster.to_text()) }
     }
 
-    pub fn of_zone(zone: &KeyvalZone, path: Arc<Path>, table: &KeyvalTable) -> Self {
+    /// `written`: what this process has written there before. `changes`: those since then.
+    pub(super) fn of_zone<'c>(
+        zone: &KeyvalZone,
+        path: Arc<Path>,
+        table: &KeyvalTable,
+        written: Option<&WrittenTable>,
+        changes: impl Iterator<Item = &'c KeyvalOperation>,
+    ) -> Self {
         let owner = StateOwner::of_zone(zone.subsystem, &zone.name);
-        Self { owner, path, content: StateContent::Table(table.clone(), KeyvalNow::read()) }
+        let (table, now) = (table.clone(), KeyvalNow::read());
+        let appended = written.and_then(|written| {
+            let line = journal_line(changes, now)?;
+            written.has_room(line.len()).then(|| JournalWrite { written: written.clone(), line })
+        });
+        Self { owner, path, content: StateContent::Table { table, now, appended } }
     }
 
     /// Writes it. This may block on the disk.
     pub fn run(self) -> StoredState {
         let Self { owner, path, content } = self;
-        let text = match content {
-            StateContent::Text(text) => text,
-            StateContent::Table(table, now) => table.to_state(now),
+        let result = match content {
+            StateContent::Text(text) => write_whole(&path, &text).map(|()| None),
+            StateContent::Table { table, now, appended } => {
+                let appended = appended.and_then(|appended| appended.run(&path));
+                let whole = || WrittenTable::write(&path, &table.to_state(now));
+                appended.unwrap_or_else(whole).map(Some)
+            }
         };
-        let failed = write_whole(&path, &text).err().map(|error| {
+        let failed = result.as_ref().err().map(|error| {
             let why =
-                format!("state file \"{}\" cannot be written{}", path.display(), Errno(&error));
+                format!("state file \"{}\" cannot be written{}", path.display(), Errno(error));
             observe::log(Level::Error, format_args!("{why}"));
             why
         });
-        StoredState { owner, failed }
+        StoredState { owner, failed, written: result.ok().flatten() }
     }
 }
 
@@ -92,65 +115,5 @@ impl StoredState {
                 }
                 WorkerChange::Keyval(change) => StateOwner::of_zone(change.subsystem, &change.zone),
             }
-    }
-}
-
-/// Replaces a file. After a crash at any moment it has either the old text or the new.
-fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
-    // A link stays, and the file that it names is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let new = beside(&target);
-    let written = write_new(&new, &target, text);
-    if written.is_err() {
-        // If this fails as well, the next write replaces it.
-        let _ = fs::remove_file(&new);
-    }
-    written
-}
-
-fn write_new(new: &Path, target: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = File::create(new)?;
-    file.write_all(text)?;
-    if let Ok(before) = fs::metadata(target) {
-        file.set_permissions(before.permissions())?;
-    }
-    file.sync_all()?;
-    fs::rename(new, target)?;
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// The name of the file while it is written.
-fn beside(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use testing::Folder;
-
-    use super::*;
-
-    #[test]
-    fn a_file_is_replaced_whole_and_a_link_stays() {
-        let folder = Folder::new();
-        let (file, link) = (folder.join("a.conf"), folder.join("link"));
-        write_whole(&file, b"one").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        write_whole(&link, b"two").unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"two");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_dir(&*folder).unwrap().count(), 2, "nothing is left behind");
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_replaced_stays_as_it_was() {
-        let folder = Folder::new();
-        let target = folder.join("target");
-        fs::create_dir(&target).unwrap();
-        assert!(write_whole(&target, b"x").is_err());
-        assert_eq!(fs::read_dir(&*folder).unwrap().count(), 1);
     }
 }

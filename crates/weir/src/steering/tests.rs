@@ -3,14 +3,20 @@ use net::Mailbox;
 use session::steering::{SteeringCall, SteeringReply, SteeringRequest};
 use zones::Zones;
 
-use super::{AcceptedWhat, Rosters, StateWrite, Steering, WorkerChange, apply_to_table};
+use super::{
+    AcceptedWhat, Rosters, StateWrite, Steering, StoredState, WorkerChange, apply_to_table,
+};
 use crate::config_origin::ConfigOrigin;
 use crate::load;
 use crate::subsystems::Sites;
 
 fn sites(http: &str) -> Sites {
+    sites_in(http, MemoryFiles::default())
+}
+
+fn sites_in(http: &str, files: MemoryFiles) -> Sites {
     let text = format!("error_log stderr emerg; events {{}} http {{ {http} }}");
-    let mut files = MemoryFiles::default().with("/conf", text);
+    let mut files = files.with("/conf", text);
     let origin = ConfigOrigin { conf: b"/conf"[..].into(), ..ConfigOrigin::default() };
     load::load_quietly(&Zones::default(), &origin, &mut files).unwrap().sites
 }
@@ -37,8 +43,8 @@ impl Decider {
     }
 
     /// Makes the changes that were decided.
-    fn make(&mut self) {
-        for change in self.steering.stored(&[]) {
+    fn make(&mut self, stored: Vec<StoredState>) {
+        for change in self.steering.stored(stored) {
             for what in &change.whats {
                 self.rosters.apply(what, &self.sites);
                 if let AcceptedWhat::Workers(WorkerChange::Keyval(change)) = what {
@@ -53,7 +59,7 @@ impl Decider {
     fn answer(&mut self, request: SteeringRequest) -> SteeringReply {
         let (writes, mut replies) = self.call(request);
         if writes.is_some() {
-            self.make();
+            self.make(Vec::new());
         }
         replies.next().unwrap()
     }
@@ -99,12 +105,12 @@ fn calls_wait_while_files_are_written_and_are_then_decided_together() {
     assert!(writes.is_none());
     let (writes, mut third) = decider.call(add("10.0.0.2"));
     assert!(writes.is_none() && first.next().is_none());
-    decider.make();
+    decider.make(Vec::new());
     assert_eq!(first.next().unwrap().status, 201);
     let writes = decider.steering.next(&decider.sites, &decider.rosters);
     assert_eq!(writes.unwrap().len(), 1, "one file for both");
     assert_eq!(third.next().unwrap().status, 409, "the second one has the same address");
-    decider.make();
+    decider.make(Vec::new());
     assert_eq!(second.next().unwrap().status, 201);
     assert_eq!(decider.lines(), "server 10.0.0.1;\nserver 10.0.0.2;\n");
 }
@@ -114,7 +120,7 @@ fn a_change_that_is_not_kept_is_not_made() {
     let mut decider = Decider::new("state /nowhere/a;");
     let (writes, mut replies) = decider.call(add("10.0.0.1"));
     let stored: Vec<_> = writes.unwrap().into_iter().map(StateWrite::run).collect();
-    assert!(decider.steering.stored(&stored).is_empty());
+    assert!(decider.steering.stored(stored).is_empty());
     assert_eq!(replies.next().unwrap().status, 500);
     assert_eq!(decider.lines(), "");
 }
@@ -213,12 +219,90 @@ fn a_table_and_a_group_share_a_write() {
     let (writes, mut first) = decider.call(set("a"));
     assert_eq!(writes.unwrap().len(), 1);
     let later = [set("b"), add("10.0.0.1"), set("c"), set("a")].map(|one| decider.call(one).1);
-    decider.make();
+    decider.make(Vec::new());
     assert_eq!(first.next().unwrap().status, 201);
     let writes = decider.steering.next(&decider.sites, &decider.rosters).unwrap();
     assert_eq!(writes.len(), 2, "one file each");
     let stored: Vec<_> = writes.into_iter().map(StateWrite::run).collect();
-    assert!(decider.steering.stored(&stored).is_empty(), "neither can be written");
+    assert!(decider.steering.stored(stored).is_empty(), "neither can be written");
     assert_eq!(later.map(|mut replies| replies.next().unwrap().status), [500, 500, 500, 409]);
     assert!(!decider.steering.is_storing());
+}
+
+/// A deciding process with a table that has a state file in a folder.
+fn keeper(folder: &testing::Folder) -> Decider {
+    let path = folder.join("z");
+    let http = format!("keyval_zone zone=z:64k state={};", path.display());
+    let mut files = MemoryFiles::default();
+    for path in [path.clone(), folder.join("z.journal")] {
+        if let Ok(text) = std::fs::read(&path) {
+            files = files.with(path.to_str().unwrap(), text);
+        }
+    }
+    Decider { sites: sites_in(&http, files), ..Decider::new("server 10.0.0.1;") }
+}
+
+impl Decider {
+    /// Makes a change of the table that is kept.
+    fn keep(&mut self, method: &str, body: &str) {
+        let (writes, mut replies) = self.call(request(method, "http/keyvals/z", body));
+        let stored = writes.unwrap().into_iter().map(StateWrite::run).collect();
+        self.make(stored);
+        assert!(replies.next().unwrap().status < 300, "{method} {body}");
+    }
+
+    /// The table as its state file would have it.
+    fn table(&self) -> String {
+        let zone = self.sites.keyval_zones().next().unwrap();
+        let text = zone.table().to_state(session::keyval::KeyvalNow::read());
+        String::from_utf8(text).unwrap()
+    }
+}
+
+#[test]
+fn changes_of_a_large_table_are_appended_until_they_are_as_long_as_it() {
+    let folder = testing::Folder::new();
+    let journal = || std::fs::read_to_string(folder.join("z.journal")).ok();
+    let mut decider = keeper(&folder);
+    decider.keep("POST", r#"{"a":"1"}"#);
+    decider.keep("POST", r#"{"b":"1"}"#);
+    assert_eq!((folder.read("z"), journal()), (decider.table(), None), "it is short");
+    decider.keep("POST", &format!("{{\"c\":\"{}\"}}", "x".repeat(200)));
+    let whole = decider.table();
+    decider.keep("PATCH", r#"{"a":"2"}"#);
+    decider.keep("PATCH", r#"{"b":null}"#);
+    assert_eq!(folder.read("z"), whole);
+    let lines = journal().unwrap();
+    assert!(lines.ends_with("\n[{\"a\": \"2\"}]\n[{\"b\": null}]\n"), "{lines}");
+    assert_eq!(keeper(&folder).table(), decider.table(), "whoever starts has all of it");
+    for number in 0..30 {
+        decider.keep("POST", &format!("{{\"n{number}\":\"1\"}}"));
+        assert!(journal().unwrap_or_default().len() <= 2 * folder.read("z").len());
+        assert_eq!(keeper(&folder).table(), decider.table(), "{number}");
+    }
+    assert!(folder.read("z").contains("n5"), "it was written whole in between");
+    decider.keep("DELETE", "");
+    assert_eq!((folder.read("z"), journal()), ("{\n}\n".to_owned(), None));
+}
+
+#[test]
+fn nothing_is_appended_to_a_file_that_others_have_written() {
+    let folder = testing::Folder::new();
+    let mut decider = keeper(&folder);
+    let long = format!("{{\"a\":\"{}\"}}", "x".repeat(200));
+    decider.keep("POST", &long);
+    decider.keep("POST", r#"{"b":"1"}"#);
+    folder.write("z", "{\"other\": \"1\"}");
+    decider.keep("POST", r#"{"c":"1"}"#);
+    assert_eq!(folder.read("z"), decider.table());
+    decider.keep("POST", r#"{"d":"1"}"#);
+    let journal = folder.read("z.journal");
+    folder.write("z.journal", format!("{journal}x"));
+    decider.keep("POST", r#"{"e":"1"}"#);
+    assert_eq!(folder.read("z"), decider.table());
+    assert!(!folder.join("z.journal").exists());
+    // Another process begins with the whole file.
+    let mut next = keeper(&folder);
+    next.keep("POST", r#"{"f":"1"}"#);
+    assert_eq!(folder.read("z"), next.table());
 }

@@ -4,6 +4,8 @@
 //! burst. With several limits, each only reserves ([`Rates::reserve`]), and adds once all have
 //! agreed ([`Rates::commit`]); a reserved entry is not removed.
 
+use session::slabs::SlabUse;
+
 use crate::keyed::{Counted, Table};
 use crate::lru::LruEntry;
 
@@ -45,6 +47,10 @@ impl Counted for Rates {
     const KIND: &'static str = "limit_req";
     fn new(zone_bytes: u64) -> Self {
         Self { table: Table::new(zone_bytes, ENTRY_BYTES) }
+    }
+
+    fn memory(&self) -> SlabUse {
+        self.table.memory()
     }
 }
 

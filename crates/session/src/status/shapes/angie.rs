@@ -11,7 +11,7 @@ use metrics::{CounterTotals, Metric, StatusCounters};
 use net::clock;
 use net::tls::HandshakeFault;
 
-use super::{Shape, caches, histogram, mean_ms, status_text, time};
+use super::{Shape, caches, histogram, mean_ms, slabs, status_text, time};
 use crate::status::{
     Program, ProgramFacts, ShownLimit, ShownZone, SubsystemStatus, ZoneCounters, ZoneCounts,
     published,
@@ -23,7 +23,7 @@ pub fn angie(address: &[u8], shape: Shape) -> StatusTree {
     let address: Box<[u8]> = address.into();
     tree.fields(&[b"angie"], move |out: &mut dyn Visitor| program(out, &address, shape));
     tree.fields(&[b"connections"], move |out: &mut dyn Visitor| connections(out, shape));
-    tree.add(&[b"slabs"], Items::Named(Vec::new()));
+    tree.add(&[b"slabs"], slabs());
     http(&mut tree, &published(Subsystem::Http), shape);
     let own = published(Subsystem::Stream);
     if own.is_configured {
@@ -78,6 +78,9 @@ fn program(out: &mut dyn Visitor, address: &[u8], shape: Shape) {
     out.text(b"version", facts.version.as_bytes());
     if shape.is_extended {
         out.text(b"build", facts.build.as_bytes());
+    }
+    if let Some(built_ms) = facts.built_ms {
+        time(out, b"build_time", built_ms, shape);
     }
     out.text(b"address", address);
     out.number(b"generation", Program::metric().totals().get().loaded().get());

@@ -7,11 +7,13 @@ mod plus;
 
 use std::sync::Arc;
 
+use conf::Subsystem;
 use metrics::tree::{Items, TreeSource, Visitor, list, object};
 use metrics::{Histogram, WorkerCounters, Workers};
 use wire::date;
 
-use super::{CacheOutcome, ShownCache, SubsystemStatus};
+use super::{CacheOutcome, ShownCache, SubsystemStatus, published};
+use crate::slabs::{ShownSlab, SlabUse};
 
 pub use angie::angie;
 pub use own::own;
@@ -44,6 +46,32 @@ fn histogram(out: &mut dyn Visitor, name: &[u8], times: Histogram<'_>) {
     list(out, b"counts", |out| times.counts().iter().for_each(|count| out.number(b"", *count)));
     out.float(b"sum", times.sum_ns() as f64 / 1e9);
     out.close();
+}
+
+/// The memory of zones, of both subsystems.
+fn slabs() -> Items {
+    let all = [published(Subsystem::Http), published(Subsystem::Stream)];
+    let source = |slab: &ShownSlab| -> (Box<[u8]>, Arc<dyn TreeSource>) {
+        let read = slab.clone();
+        let source = move |out: &mut dyn Visitor| write_slab(out, &read.read());
+        (slab.name.clone(), Arc::new(source))
+    };
+    Items::Named(all.iter().flat_map(|status| &status.slabs).map(source).collect())
+}
+
+fn write_slab(out: &mut dyn Visitor, memory: &SlabUse) {
+    object(out, b"pages", |out| {
+        out.number(b"used", memory.pages_used);
+        out.number(b"free", memory.pages_free);
+    });
+    object(out, b"slots", |out| {
+        for slot in &memory.slots {
+            object(out, slot.bytes.to_string().as_bytes(), |out| {
+                out.number(b"used", slot.used);
+                out.number(b"free", slot.free);
+            });
+        }
+    });
 }
 
 /// The mean in milliseconds; 0 without any.

@@ -11,7 +11,7 @@ use metrics::{BOUNDS, CounterTotals, Histogram, Metric, StatusCounters, WorkerCo
 use net::clock;
 use net::tls::HandshakeFault;
 
-use super::{Shape, caches, counted_workers, mean_ms, time};
+use super::{Shape, caches, counted_workers, mean_ms, slabs, time};
 use crate::status::{
     Program, ProgramFacts, ShownLimit, ShownZone, SubsystemStatus, ZoneCounters, ZoneCounts,
     published,
@@ -33,7 +33,7 @@ pub fn plus(address: &[u8]) -> StatusTree {
         out.number(b"active", all.active.saturating_sub(all.waiting));
         out.number(b"idle", all.waiting);
     });
-    tree.add(&[b"slabs"], Items::Named(Vec::new()));
+    tree.add(&[b"slabs"], slabs());
     tree.fields(&[b"http", b"requests"], |out: &mut dyn Visitor| {
         let all = CounterTotals::now();
         out.number(b"total", all.requests);
