@@ -129,14 +129,16 @@ async fn agree(
         tls::refuse(stream, RefusedHandshake::InternalError);
         return Err(HandshakeRefusal::NoCertificate);
     };
-    let certificates = match tls.has_computed_certificates() {
-        false => None,
-        true => {
-            let read = Box::pin(certificates(tls, x, parsed.as_ref(), timer)).await;
-            read.inspect_err(|_| tls::refuse(stream, RefusedHandshake::InternalError))?
-        }
-    };
-    let session = tls.session(parsed.as_ref(), false, received, certificates);
+    let mut shown = None;
+    if tls.has_on_demand() {
+        let demanded = Box::pin(tls.demanded(parsed.as_ref()));
+        shown = timer.limit(demanded).await.flatten();
+    }
+    if shown.is_none() && tls.has_computed_certificates() {
+        let read = Box::pin(certificates(tls, x, parsed.as_ref(), timer)).await;
+        shown = read.inspect_err(|_| tls::refuse(stream, RefusedHandshake::InternalError))?;
+    }
+    let session = tls.session(parsed.as_ref(), false, received, shown);
     let failed = |error| HandshakeRefusal::Failed(ProxyRefusal::Connection(error));
     let session = session.map_err(failed)?;
     accept::secure(stream, session, timer).await.map_err(HandshakeRefusal::Failed)?;

@@ -15,6 +15,7 @@ mod files;
 mod ocsp_cache;
 mod ocsp_checks;
 mod ocsp_responder;
+mod on_demand;
 mod read_ahead;
 mod server;
 mod sessions;
@@ -37,6 +38,7 @@ use values::{
 };
 
 pub use ocsp_checks::OcspChecks;
+pub use on_demand::{DemandedCredential, OnDemandCertificates};
 pub use read_ahead::read_ahead;
 pub use server::{ServerTlsParts, ServerTlsSetup};
 pub use slot::{CertificateSlot, MakeStandIn, SlotCertificate};

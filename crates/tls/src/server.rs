@@ -17,6 +17,7 @@ use wire::x509::X509;
 use super::certificates::{CertificateTemplate, ConnectionCertificates, LoadedCertificates};
 use super::commands::TlsChoices;
 use super::ocsp_checks::OcspChecks;
+use super::on_demand::OnDemandCertificates;
 use super::slot::CertificateSlot;
 use super::values::CertificateFile;
 use super::{Conf, files, sessions};
@@ -43,6 +44,8 @@ pub struct ServerTlsSetup {
     computed: Option<ComputedCertificates>,
     /// Where the certificate of each session is taken from.
     slot: Option<Arc<CertificateSlot>>,
+    /// Certificates for names that clients tell. They come before all others.
+    on_demand: Option<Arc<dyn OnDemandCertificates>>,
     ocsp_checks: Option<Arc<OcspChecks>>,
 }
 
@@ -73,6 +76,24 @@ impl ServerTlsSetup {
         };
         let names = pairs.iter().map(name).collect();
         Some(ConnectionCertificates { names, loaded: loaded.clone() })
+    }
+
+    /// Whether certificates are obtained for names that clients tell: then each session may need
+    /// the one of [`demanded`](Self::demanded).
+    pub fn has_on_demand(&self) -> bool {
+        self.on_demand.is_some()
+    }
+
+    /// The certificate for the name that a client has told. It may be waited for. `None`: the
+    /// session shows what it would show without a name.
+    pub async fn demanded(&self, hello: Option<&ClientHello<'_>>) -> Option<Vec<Credential>> {
+        let on_demand = self.on_demand.as_ref()?;
+        let name = hello?.server_name?;
+        let credential = match on_demand.known(name) {
+            Some(credential) => credential,
+            None => on_demand.clone().demand(name.into()).await?,
+        };
+        Some(vec![credential])
     }
 
     /// What to ask about clients' certificates after the handshake, if anything.
@@ -123,7 +144,9 @@ impl Conf {
         mut parts: ServerTlsParts,
         load: &mut Load<'_>,
     ) -> Result<Option<ServerTlsSetup>> {
-        let slot = parts.slot.take().filter(|_| self.shows_slot());
+        let slot = parts.slot.take();
+        let on_demand = slot.as_ref().and_then(|slot| slot.on_demand().cloned());
+        let slot = slot.filter(|_| self.shows_slot());
         if slot.is_none() && self.certificate.is_empty() {
             return Ok(None);
         }
@@ -167,7 +190,7 @@ impl Conf {
             compresses_certificates: self.certificate_compression,
         };
         match ServerTls::new(plan) {
-            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed, slot, ocsp_checks })),
+            Ok(tls) => Ok(Some(ServerTlsSetup { tls, computed, slot, on_demand, ocsp_checks })),
             Err(reason) => {
                 let message = format!("TLS cannot be set up: {reason}");
                 Err(match self.certificate.first() {

@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use net::tls::Credential;
 
+use super::on_demand::OnDemandCertificates;
+
 /// Makes the certificate that is shown while there is no other.
 pub type MakeStandIn = Box<dyn Fn() -> Option<Credential> + Send + Sync>;
 
@@ -15,6 +17,8 @@ pub struct CertificateSlot {
     current: RwLock<Option<Arc<SlotCertificate>>>,
     stand_in: OnceLock<Option<Credential>>,
     make_stand_in: MakeStandIn,
+    /// Certificates that are shown instead to clients that name one of their names.
+    on_demand: Option<Arc<dyn OnDemandCertificates>>,
 }
 
 /// A certificate with its texts.
@@ -29,13 +33,32 @@ pub struct SlotCertificate {
 
 impl CertificateSlot {
     pub fn new(make_stand_in: MakeStandIn) -> Self {
-        Self { current: RwLock::default(), stand_in: OnceLock::new(), make_stand_in }
+        let (current, stand_in) = (RwLock::default(), OnceLock::new());
+        Self { current, stand_in, make_stand_in, on_demand: None }
+    }
+
+    /// The same for a server whose clients name hosts that the configuration does not have.
+    pub fn with_on_demand(
+        make_stand_in: MakeStandIn,
+        on_demand: Arc<dyn OnDemandCertificates>,
+    ) -> Self {
+        Self { on_demand: Some(on_demand), ..Self::new(make_stand_in) }
+    }
+
+    /// The certificates for names that clients tell.
+    pub fn on_demand(&self) -> Option<&Arc<dyn OnDemandCertificates>> {
+        self.on_demand.as_ref()
     }
 
     /// Shows this certificate from the next handshake on.
     pub fn put(&self, certificate: SlotCertificate) {
         let certificate = Some(Arc::new(certificate));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = certificate;
+    }
+
+    /// Shows the stand-in from the next handshake on.
+    pub fn clear(&self) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The certificate; `None`: there is none yet.

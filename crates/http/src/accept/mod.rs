@@ -344,15 +344,17 @@ impl Opening {
             self.log(Level::Error, format_args!("{message}"), HANDSHAKE);
             return Err(ConnectionOver(HandshakeFault::Other));
         };
-        let certificates = match tls.has_computed_certificates() {
-            false => None,
-            true => {
-                let read = Box::pin(self.certificates(tls, id, hello.as_ref(), timer));
-                read.await.inspect_err(|_| {
-                    tls::refuse(stream, RefusedHandshake::InternalError);
-                })?
-            }
-        };
+        let mut certificates = None;
+        if tls.has_on_demand() {
+            let demanded = Box::pin(tls.demanded(hello.as_ref()));
+            certificates = timer.limit(demanded).await.flatten();
+        }
+        if certificates.is_none() && tls.has_computed_certificates() {
+            let read = Box::pin(self.certificates(tls, id, hello.as_ref(), timer));
+            certificates = read.await.inspect_err(|_| {
+                tls::refuse(stream, RefusedHandshake::InternalError);
+            })?;
+        }
         let offers_h2 = offers_h2(listen, server);
         let session = tls.session(hello.as_ref(), offers_h2, received, certificates);
         let failed =

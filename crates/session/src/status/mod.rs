@@ -28,5 +28,6 @@ pub use line::{CountedIn, StatusZone};
 pub use names::ZoneLevel;
 pub use program::{Program, ProgramCounters, ProgramFacts};
 pub use published::{
-    ShownCertificate, ShownLimit, ShownZone, StatusBook, SubsystemStatus, count_always, published,
+    ShowMore, ShownCertificate, ShownLimit, ShownZone, StatusBook, SubsystemStatus, count_always,
+    published,
 };

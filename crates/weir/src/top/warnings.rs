@@ -28,9 +28,11 @@ pub(super) fn find(
     found.extend(reload(tree, now_ms));
     found.extend(sites.iter().filter_map(of_site));
     groups.iter().for_each(|group| of_group(group, now_ms, &mut found));
-    let certificates = at(tree, &["tls", "certificates"]).and_then(Value::as_array);
-    let certificates = certificates.into_iter().flatten();
-    found.extend(certificates.filter_map(|one| of_certificate(one, now_ms)));
+    for list in ["certificates", "acme"] {
+        let certificates = at(tree, &["tls", list]).and_then(Value::as_array);
+        let certificates = certificates.into_iter().flatten();
+        found.extend(certificates.filter_map(|one| of_certificate(one, now_ms)));
+    }
     found
 }
 

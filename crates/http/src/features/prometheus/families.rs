@@ -395,6 +395,40 @@ pub(super) const FAMILIES: &[Family] = &[
         "/workers/{worker}/tasks",
         "Tasks of a worker, such as connections and requests.",
     ),
+    gauge(
+        "weir_tls_certificate_expiry_timestamp_seconds",
+        "/tls/certificates/{file}/not_after_at",
+        "When a certificate of a file expires.",
+    )
+    .in_ms(),
+    gauge(
+        "weir_acme_certificate_expiry_timestamp_seconds",
+        "/tls/acme/{name}/not_after_at",
+        "When a certificate that the server obtains expires.",
+    )
+    .in_ms(),
+    gauge(
+        "weir_acme_certificate_next_attempt_timestamp_seconds",
+        "/tls/acme/{name}/next_attempt_at",
+        "When the next attempt to obtain a certificate is due.",
+    )
+    .in_ms(),
+    gauge(
+        "weir_acme_certificate_failures",
+        "/tls/acme/{name}/failures",
+        "Failed attempts in a row to obtain a certificate.",
+    ),
+    gauge(
+        "weir_acme_certificate_last_error_timestamp_seconds",
+        "/tls/acme/{name}/last_error_at",
+        "When an attempt to obtain a certificate failed last, since the last success.",
+    )
+    .in_ms(),
+    counter(
+        "weir_acme_orders_total",
+        "/tls/acme_orders/{issuer}/{result}",
+        "Orders at an issuer by how they ended.",
+    ),
     gauge("weir_generation", "/weir/generation", "Configurations that were served so far."),
     counter("weir_reloads_total", "/weir/reloads/done", "Reloads."),
     counter("weir_reloads_failed_total", "/weir/reloads/failed", "Reloads that were refused."),

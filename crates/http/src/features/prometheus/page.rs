@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use metrics::tree::{Items, StatusTree, TreeSection, Visitor};
+use metrics::tree::{Items, StatusTree, TreeSection, TreeSource, Visitor};
 use metrics::{BOUNDS, BUCKETS};
 
 use super::families::{FAMILIES, Family, FamilyKind};
@@ -167,7 +167,8 @@ impl<'a> FamilyValues<'a> {
             }
             Items::List(items) => {
                 let Some(source) = items.get(item) else { return false };
-                if self.begins_with(item.to_string().into_bytes().into()) {
+                let name = self.element_name(&**source);
+                if self.begins_with(name.unwrap_or_else(|| item.to_string().into_bytes()).into()) {
                     source.visit(self);
                 }
                 true
@@ -185,6 +186,16 @@ impl<'a> FamilyValues<'a> {
             }
             None => part.as_bytes() == &*name && !self.rest.is_empty(),
         }
+    }
+
+    /// The text that an element of a list has under the name of its label. Elements without one are
+    /// numbered.
+    fn element_name(&self, source: &dyn TreeSource) -> Option<Vec<u8>> {
+        let label = self.rest.first().and_then(|part| label(part))?;
+        let mut found = ElementName { label: label.as_bytes(), text: None };
+        source.visit(&mut found);
+        // What is in the configuration itself has no name of its own.
+        found.text.filter(|text| !text.starts_with(b"data:"))
     }
 
     /// Whether a value of that name is one of the family, and the label that the name gives it.
@@ -251,6 +262,31 @@ impl<'a> FamilyValues<'a> {
         self.line("_sum", None, histogram.sum);
         self.line("_count", None, count);
     }
+}
+
+/// Looks for a text of an element.
+struct ElementName {
+    label: &'static [u8],
+    text: Option<Vec<u8>>,
+}
+
+impl Visitor for ElementName {
+    fn open(&mut self, _: &[u8]) -> bool {
+        false
+    }
+    fn list(&mut self, _: &[u8]) -> bool {
+        false
+    }
+    fn close(&mut self) {}
+    fn number(&mut self, _: &[u8], _: u64) {}
+    fn float(&mut self, _: &[u8], _: f64) {}
+    fn text(&mut self, name: &[u8], value: &[u8]) {
+        if name == self.label {
+            self.text = Some(value.to_vec());
+        }
+    }
+    fn flag(&mut self, _: &[u8], _: bool) {}
+    fn null(&mut self, _: &[u8]) {}
 }
 
 impl Visitor for FamilyValues<'_> {

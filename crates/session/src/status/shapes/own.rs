@@ -11,7 +11,7 @@ use net::tls::HandshakeFault;
 use net::{ProcessUsage, clock, process_memory};
 
 use super::{Shape, angie, counted_workers, histogram};
-use crate::status::{Program, ProgramFacts, ShownCertificate, ShownZone, published};
+use crate::status::{Program, ProgramFacts, ShowMore, ShownCertificate, ShownZone, published};
 
 /// Weir's own tree. `address`: that of the server which answers.
 pub fn own(address: &[u8], shape: Shape) -> StatusTree {
@@ -24,8 +24,21 @@ pub fn own(address: &[u8], shape: Shape) -> StatusTree {
     tree.add(&[b"tls", b"certificates"], Items::List(certificates()));
     tree.add(&[b"workers"], Items::List(workers()));
     tree.add(&[b"processes"], Items::List(processes()));
-    published(Subsystem::Http).more.iter().for_each(|more| more(&mut tree));
+    more().into_iter().for_each(|more| more(&mut tree));
     tree
+}
+
+/// What features add in any subsystem, once each.
+fn more() -> Vec<ShowMore> {
+    let mut all: Vec<ShowMore> = Vec::new();
+    for status in [published(Subsystem::Http), published(Subsystem::Stream)] {
+        for more in &status.more {
+            if !all.iter().any(|known| std::ptr::fn_addr_eq(*known, *more)) {
+                all.push(*more);
+            }
+        }
+    }
+    all
 }
 
 fn program(out: &mut dyn Visitor) {
@@ -81,16 +94,20 @@ fn handshakes(out: &mut dyn Visitor) {
 }
 
 fn certificates() -> Vec<Arc<dyn TreeSource>> {
-    let all = [published(Subsystem::Http), published(Subsystem::Stream)];
-    let source = |shown: &ShownCertificate| -> Arc<dyn TreeSource> {
-        let shown = shown.clone();
+    let mut all: Vec<ShownCertificate> = Vec::new();
+    for status in [published(Subsystem::Http), published(Subsystem::Stream)] {
+        let new = status.certificates.iter().filter(|shown| !all.contains(shown));
+        let new: Vec<_> = new.cloned().collect();
+        all.extend(new);
+    }
+    let source = |shown: ShownCertificate| -> Arc<dyn TreeSource> {
         Arc::new(move |out: &mut dyn Visitor| {
             out.text(b"file", &shown.file);
             list(out, b"names", |out| shown.names.iter().for_each(|name| out.text(b"", name)));
             out.number(b"not_after_at", (shown.not_after_s.max(0) as u64) * 1000);
         })
     };
-    all.iter().flat_map(|status| &status.certificates).map(source).collect()
+    all.into_iter().map(source).collect()
 }
 
 fn process(out: &mut dyn Visitor) {

@@ -81,7 +81,9 @@ function tlsScreen() {
   const reasons = h('p.codes');
   reasons.draw = () => text(reasons, entries(tls('failed')).filter(([, n]) => n)
     .map(([name, n]) => `${name.replaceAll('_', ' ')}: ${whole(n)}`).join('   ') || 'no failures');
-  const rows = () => list(tls('certificates')).map(one =>
+  const all = () => [...list(tls('certificates')), ...list(tls('acme')).map(one =>
+    ({...one, file: list(one.issuers).join(', ') + (one.last_error ? `: ${one.last_error}` : '')}))];
+  const rows = () => all().map(one =>
     ({...one, name: list(one.names).join(', ') || one.file, left: one.not_after_at - snapshots.now.at}));
   const certificates = table({name: 'Certificates', key: row => `${row.file} ${row.name}`, order: 1,
     columns: [
@@ -91,7 +93,7 @@ function tlsScreen() {
       kind: row => row.left < 7 * DAY ? 'bad' : row.left < 21 * DAY ? 'warn' : ''}),
       {head: 'on', width: 7, class: 'n',
         text: row => row.not_after_at > 0 ? new Date(row.not_after_at).toISOString().slice(0, 10) : NONE},
-      {head: 'file', width: 16, text: row => row.file ?? NONE}]});
+      {head: 'file or issuer', width: 16, text: row => row.file ?? NONE}]});
   return drawn('div',
     unlessEmpty(() => tls('handshakes') || failed(), drawn('div', facts([
       ['handshakes/s', () => count(since(snapshots.then).rate('tls', 'handshakes'))],
@@ -99,7 +101,7 @@ function tlsScreen() {
       ['resumed', () => percent(tls('resumed'), tls('handshakes'))],
       ['failed', () => whole(failed())]]), reasons),
     hint('No TLS handshakes yet. ', code('status_zone'), ' in a server with TLS counts them.')),
-    unlessEmpty(() => list(tls('certificates')).length, drawing(rows, certificates),
+    unlessEmpty(() => all().length, drawing(rows, certificates),
       hint('No certificates. ', code('ssl_certificate FILE;'), ' names one.')));
 }
 

@@ -118,7 +118,13 @@ function limitWarnings(add) {
 }
 
 function certificateWarnings(add, data) {
-  for (const {file, names, not_after_at: end} of list(at(data, 'tls', 'certificates'))) {
+  const acme = list(at(data, 'tls', 'acme'));
+  for (const {name, failures, last_error: why} of acme) {
+    if (failures > 1) {
+      add('warn', `acme ${name}`, `The certificate of ${name} was not obtained: ${why}`, 'tls');
+    }
+  }
+  for (const {file, names, not_after_at: end} of [...list(at(data, 'tls', 'certificates')), ...acme]) {
     const left = end - snapshots.now.at, name = list(names)[0] || file;
     if (!(left < 21 * DAY)) continue;
     const words = left < 0 ? `expired ${span(-left)} ago` : `expires in ${span(left)}`;
