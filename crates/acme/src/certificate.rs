@@ -373,6 +373,7 @@ impl CertificateKeeper {
             key: key.clone(),
             replaces: replaced.and_then(|current| current.renewal_id),
             stored_order: stored_order.map(|order| order.url),
+            published: RefCell::default(),
         };
         let chain = attempt.order().await?.map_err(NotObtained::Failure)?;
         let manifest = Manifest { number, directory: directory.clone() };

@@ -6,8 +6,10 @@ use net::NewKey;
 use upstream::ResolverPolicy;
 use wire::acme::{AcmeProfile, ChallengeKind, ExternalAccount};
 
+use crate::dns01::{DnsContext, DnsSettings};
 use crate::state_folder::StateFolder;
 
+#[derive(Clone)]
 pub(crate) struct AcmeIssuer {
     pub(crate) name: String,
     /// The URL of the directory.
@@ -15,6 +17,8 @@ pub(crate) struct AcmeIssuer {
     pub(crate) account_key: AccountKey,
     /// What can be answered, the best first.
     pub(crate) challenges: Vec<ChallengeKind>,
+    /// Set if dns-01 is among them.
+    pub(crate) dns: Option<DnsSettings>,
     pub(crate) has_common_name: bool,
     pub(crate) contact: Vec<String>,
     pub(crate) accepts_terms: bool,
@@ -29,6 +33,7 @@ pub(crate) struct AcmeIssuer {
     pub(crate) text: Vec<u8>,
 }
 
+#[derive(Clone)]
 pub(crate) enum AccountKey {
     /// Made when it is needed, and stored.
     Made(NewKey),
@@ -37,9 +42,17 @@ pub(crate) enum AccountKey {
 }
 
 /// Who signs the certificate of the ACME server.
+#[derive(Clone)]
 pub(crate) enum IssuerTrust {
     /// It is not verified.
     Any,
     /// The text of a file with certificates.
     Authorities(Arc<[u8]>),
+}
+
+impl AcmeIssuer {
+    /// How its records of DNS are changed.
+    pub(crate) fn dns(&self) -> Option<DnsContext<'_>> {
+        self.dns.as_ref().map(|settings| DnsContext { settings, names: &self.names })
+    }
 }
