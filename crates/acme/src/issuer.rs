@@ -14,6 +14,8 @@ pub(crate) struct AcmeIssuer {
     pub(crate) name: String,
     /// The URL of the directory.
     pub(crate) uri: String,
+    /// The URL of the directory where a failed order is tried first.
+    pub(crate) staging_uri: Option<String>,
     pub(crate) account_key: AccountKey,
     /// What can be answered, the best first.
     pub(crate) challenges: Vec<ChallengeKind>,
@@ -51,6 +53,12 @@ pub(crate) enum IssuerTrust {
 }
 
 impl AcmeIssuer {
+    /// The same issuer at its directory for trials, with the same account key.
+    pub(crate) fn staging(&self) -> Option<Self> {
+        let uri = self.staging_uri.clone()?;
+        Some(Self { uri, staging_uri: None, ..self.clone() })
+    }
+
     /// How its records of DNS are changed.
     pub(crate) fn dns(&self) -> Option<DnsContext<'_>> {
         self.dns.as_ref().map(|settings| DnsContext { settings, names: &self.names })

@@ -21,7 +21,7 @@ use crate::plan::StateFolders;
 use crate::state_folder::StateFolder;
 
 /// The lines of a block, and the least and greatest number of their arguments.
-const LINES: [(&str, usize, usize); 16] = [
+const LINES: [(&str, usize, usize); 17] = [
     ("uri", 1, 1),
     ("account_key", 1, 1),
     ("challenge", 1, 1),
@@ -36,6 +36,7 @@ const LINES: [(&str, usize, usize); 16] = [
     ("profile", 1, 2),
     ("ssl_trusted_certificate", 1, 1),
     ("ssl_verify", 1, 1),
+    ("staging_uri", 1, 1),
     ("state_path", 1, 1),
     ("accept_terms_of_service", 0, 0),
 ];
@@ -61,6 +62,7 @@ struct IssuerBlock {
     /// Lines that may be there once, and were.
     seen: Vec<Box<[u8]>>,
     uri: Option<String>,
+    staging_uri: Option<String>,
     account_key: Option<AccountKey>,
     challenge: Option<ChallengeKind>,
     has_common_name: bool,
@@ -128,6 +130,7 @@ impl IssuerBlock {
             from: from.clone(),
             seen: Vec::new(),
             uri: None,
+            staging_uri: None,
             account_key: None,
             challenge: None,
             has_common_name: false,
@@ -183,6 +186,7 @@ impl IssuerBlock {
             b"profile" => self.profile = Some(profile(line)?),
             b"ssl_trusted_certificate" => self.authorities = Some(line.clone()),
             b"ssl_verify" => self.verifies = flag(line)?,
+            b"staging_uri" => self.staging_uri = Some(uri(line)?),
             b"state_path" => {
                 self.state = match &*line.arg(0).text {
                     b"off" => StateLine::Off,
@@ -203,6 +207,7 @@ impl IssuerBlock {
         Ok(AcmeIssuer {
             folder: self.folder(&name, load),
             uri: self.uri.take().unwrap_or_default(),
+            staging_uri: self.staging_uri.take(),
             account_key: self.account_key.take().unwrap_or(AccountKey::Made(NewKey::EcdsaP256)),
             challenges: vec![challenge],
             dns,

@@ -81,6 +81,8 @@ conf::directives! {
         ///   authoritative
         /// - `dns_timeout TIME`: how long the program may run, and how long it may take until the
         ///   record is seen; 2m
+        /// - `staging_uri URL`: a directory of the authority for trials, where a certificate is
+        ///   ordered first if the last attempt has failed
         /// - `account_key ALGORITHM[:SIZE] | FILE`: the key of the account: `ecdsa:256`,
         ///   `ecdsa:384`, `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`, made when it is
         ///   needed, or a file

@@ -40,6 +40,7 @@ fn issuer(name: &str, authority: &FakeAuthority, folder: &Arc<StateFolder>) -> A
     Arc::new(AcmeIssuer {
         name: name.into(),
         uri: authority.directory(),
+        staging_uri: None,
         account_key: AccountKey::Made(NewKey::EcdsaP256),
         challenges: vec![ChallengeKind::Http01],
         dns: None,
@@ -212,6 +213,30 @@ fn the_next_issuer_is_asked_if_one_fails() {
         process.until(|| process.number() == 1).await;
         assert_eq!((one.count("/new-order"), other.count("/new-order")), (1, 1));
         assert_eq!(others.names("account").unwrap(), ["account.key", "account.url"]);
+        process.end();
+    });
+}
+
+#[test]
+fn after_a_failure_a_trial_order_comes_first() {
+    simulate(async || {
+        let (authority, staging) = (FakeAuthority::start(), FakeAuthority::start());
+        let folder = Arc::new(StateFolder::in_memory());
+        authority.fail("/new-order", 1, 500, "");
+        staging.fail("/new-order", 1, 500, "");
+        let issuer = (*issuer("a", &authority, &folder)).clone();
+        let staging_uri = Some(staging.directory());
+        let process = Process::start(vec![Arc::new(AcmeIssuer { staging_uri, ..issuer })]);
+        let orders = || (authority.count("/new-order"), staging.count("/new-order"));
+        process.until(|| process.failures() == 1).await;
+        assert_eq!(orders(), (1, 0));
+        process.until(|| process.failures() == 2).await;
+        assert_eq!(orders(), (1, 1), "the trial fails, so nothing else is tried");
+        assert!(process.last_error().contains("of a trial order"), "{}", process.last_error());
+        process.until(|| process.number() == 1).await;
+        assert_eq!((orders(), staging.count("/certificate")), ((2, 2), 1));
+        let accounts = ["account.key", "account.staging.url", "account.url"];
+        assert_eq!(folder.names("account").unwrap(), accounts);
         process.end();
     });
 }
