@@ -139,7 +139,6 @@ impl StateFolder {
     }
 
     /// The names that begin with `prefix`.
-    #[cfg(test)]
     pub(crate) fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
         match self {
             Self::Memory(files) => {

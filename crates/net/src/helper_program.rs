@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(run.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    /// The ids of a program that hangs and of its child, once both run.
+    /// The ids of the child of a program that hangs and of the program, once both run.
     async fn hanging(output: &std::path::Path) -> Vec<i32> {
         loop {
             let text = std::fs::read_to_string(output).unwrap_or_default();
@@ -271,8 +271,10 @@ mod tests {
         }
     }
 
+    /// Waits until the program has been reaped, and its child is dead.
     async fn until_gone(ids: &[i32]) {
-        while ids.iter().any(|id| is_alive(*id)) {
+        let is_there = |id: i32| std::path::Path::new(&format!("/proc/{id}")).exists();
+        while is_alive(ids[0]) || is_there(ids[1]) {
             yield_now().await;
         }
     }

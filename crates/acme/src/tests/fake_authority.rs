@@ -1,6 +1,7 @@
 //! A certificate authority for tests: plain HTTP on a loopback socket, no signature is verified.
 //!
-//! It looks for answers to http-01 in this process, and counts what it is asked for.
+//! It looks for answers to http-01 in this process, or asks the test whether it sees those to
+//! dns-01, and counts what it is asked for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -43,6 +44,10 @@ struct State {
     orders: Vec<Option<Vec<u8>>>,
     /// Whether the answer was found.
     is_proved: bool,
+    /// Whether it is to be seen in DNS; otherwise it is looked for in this process.
+    sees_record: Option<Box<dyn Fn() -> bool + Send>>,
+    /// Whether it looks for no answer: orders stay pending.
+    is_blind: bool,
     /// When certificates begin, in seconds since 1970.
     now_s: i64,
 }
@@ -89,6 +94,15 @@ impl FakeAuthority {
         let mut state = self.shared.state.lock().unwrap();
         let faults = state.faults.entry(path.to_owned()).or_default();
         faults.extend((0..times).map(|_| (status, fields.to_owned())));
+    }
+
+    pub(super) fn look_for_nothing(&self) {
+        self.shared.state.lock().unwrap().is_blind = true;
+    }
+
+    /// Offers dns-01, and looks for the answer so.
+    pub(super) fn look_in_dns(&self, sees_record: impl Fn() -> bool + Send + 'static) {
+        self.shared.state.lock().unwrap().sees_record = Some(Box::new(sees_record));
     }
 
     pub(super) fn set_time(&self, now_s: i64) {
@@ -159,9 +173,12 @@ fn answer(state: &mut State, base: &str, path: &str, body: &[u8]) -> (u16, Strin
         "/order" => ok(order(state, base, number)),
         "/authorization" => ok(authorization(state, base, number)),
         "/challenge" => {
-            let found = PublishedChallenges::of_process().http_answer("token");
-            state.is_proved = found.is_some();
-            ok("{\"type\": \"http-01\", \"status\": \"processing\"}".into())
+            state.is_proved = match &state.sees_record {
+                _ if state.is_blind => false,
+                Some(sees_record) => sees_record(),
+                None => PublishedChallenges::of_process().http_answer("token").is_some(),
+            };
+            ok("{\"type\": \"x\", \"status\": \"processing\"}".into())
         }
         "/finalize" => {
             state.orders[number] = Some(requested_key(body));
@@ -191,9 +208,10 @@ fn authorization(state: &State, base: &str, number: usize) -> String {
     let status = if state.is_proved { "valid" } else { "pending" };
     let name = format!("{{\"type\": \"dns\", \"value\": \"{NAME}\"}}");
     let url = format!("{base}/challenge/{number}");
+    let kind = if state.sees_record.is_some() { "dns-01" } else { "http-01" };
     format!(
         "{{\"status\": \"{status}\", \"identifier\": {name}, \"challenges\": [{{\"type\": \
-         \"http-01\", \"status\": \"pending\", \"url\": \"{url}\", \"token\": \"token\"}}]}}"
+         \"{kind}\", \"status\": \"pending\", \"url\": \"{url}\", \"token\": \"token\"}}]}}"
     )
 }
 
