@@ -26,6 +26,7 @@ pub mod key;
 mod queue;
 pub mod rules;
 pub mod upkeep;
+mod variants;
 pub mod vary;
 pub mod zone;
 
