@@ -19,15 +19,17 @@ use wire::reply::ReplyName;
 
 use super::super::call::Answered;
 use super::super::fetch::{ReplySink, SinkFailed};
+use super::super::protocol::ReplyLength;
 use super::attempt::{CacheAttempt, now_s};
 use super::path::CacheStore;
+use super::reply_fields;
 use crate::exchange::{Chunk, DetachedLog, Exchange, FileSlice};
 use crate::files::{TempFile, TempFileEnd, TempPath};
 
 /// The bytes that wait for a write.
 const PENDING_MAX: usize = 64 * 1024;
 /// The permissions of cache files, as in nginx.
-const MODE: u32 = 0o600;
+pub(super) const MODE: u32 = 0o600;
 
 /// How long a reply that could not be stored is remembered as such.
 const UNCACHEABLE_S: i64 = 5;
@@ -36,6 +38,10 @@ const UNCACHEABLE_S: i64 = 5;
 pub(crate) struct CacheFill {
     store: Arc<CacheStore>,
     digest: KeyDigest,
+    /// The digest of the key.
+    main: KeyDigest,
+    /// The bytes of the body so far.
+    body_bytes: u64,
     /// What others wait for; given back when the file is in its place.
     _fill: Option<Fill>,
     file: TempFile,
@@ -62,18 +68,28 @@ impl CacheAttempt {
             valid_s => Some(valid_s),
         };
         let Some(valid_s) = valid_s.filter(|_| self.may_store()) else {
-            // The next one is no different, so that nobody waits for it.
-            if self.fill.is_some() && self.is_cacheable {
-                let until_s = now_s + UNCACHEABLE_S;
-                self.store.zone.remember_uncacheable(&self.digest, until_s, now_s);
-            }
+            self.remember_uncacheable(now_s);
             return None;
         };
         if self.cache.conf.no_cache.as_ref().is_some_and(|no_cache| no_cache.any(x)) {
             return None;
         }
+        if matches!(answered.body, ReplyLength::Known(length) if length > self.store.body_max) {
+            self.remember_uncacheable(now_s);
+            return None;
+        }
         self.freshness.valid_s = valid_s;
-        CacheFill::begin(self, x, &answered.input[..answered.head_bytes], temp_path)
+        reply_fields::note_stored(x, valid_s);
+        let text = self.head_to_store(x, &answered.input[..answered.head_bytes]);
+        CacheFill::begin(self, x, &text, temp_path)
+    }
+
+    /// The next reply is no different, so that nobody waits for it.
+    fn remember_uncacheable(&self, now_s: i64) {
+        if self.fill.is_some() && self.is_cacheable {
+            let until_s = now_s + UNCACHEABLE_S;
+            self.store.zone.remember_uncacheable(&self.digest, until_s, now_s);
+        }
     }
 }
 
@@ -85,7 +101,7 @@ impl CacheFill {
         text: &[u8],
         temp_path: &TempPath,
     ) -> Option<Box<Self>> {
-        let (digest, variant) = attempt.place(x);
+        let ((digest, variant), main) = (attempt.place(x), attempt.key.digest());
         let CacheAttempt { cache, store, key, fill, freshness, .. } = attempt;
         let mut head = Vec::with_capacity(text.len());
         cache.terms.form.write(text, &mut head);
@@ -105,6 +121,8 @@ impl CacheFill {
             Ok(file) => Some(Box::new(Self {
                 store,
                 digest,
+                main,
+                body_bytes: 0,
                 _fill: fill,
                 file,
                 place,
@@ -176,7 +194,7 @@ impl CacheFill {
 }
 
 /// The fixed part of a file whose head has `head_bytes`; `None`: the head is too long.
-fn begun(
+pub(super) fn begun(
     x: &Exchange,
     key: &CacheKey,
     freshness: &Freshness,
@@ -194,7 +212,7 @@ fn begun(
         updating_s: freshness.updating_s,
         error_s: freshness.error_s,
         last_modified: modified.unwrap_or(-1),
-        date: now_s(),
+        date: if freshness.made_s == 0 { now_s() } else { freshness.made_s },
         valid_ms: 0,
         head_start,
         body_start,
@@ -208,6 +226,16 @@ fn begun(
 
 impl ReplySink for CacheFill {
     fn put(&mut self, piece: &Chunk) -> Result<(), SinkFailed> {
+        self.body_bytes += match piece {
+            Chunk::Bytes(bytes) => bytes.len() as u64,
+            Chunk::File(slice) => slice.len(),
+            Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => 0,
+        };
+        if self.body_bytes > self.store.body_max {
+            let what = "the response is larger than \"max_object_size\"";
+            self.log.write(Level::Info, format_args!("{what}, it is not cached"));
+            return Err(SinkFailed);
+        }
         let written = match piece {
             Chunk::Bytes(bytes) => self.add(bytes.as_ref()),
             Chunk::File(slice) => self.add_file(slice),
@@ -224,10 +252,15 @@ impl ReplySink for CacheFill {
             Ok(facts) => facts,
             Err(error) => return self.log_failure("pwrite()", &error),
         };
-        let Self { store, digest, _fill, file, place, log, .. } = *self;
+        let Self { store, digest, main, _fill, file, place, log, .. } = *self;
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {
-            Ok(()) => store.zone.store(&digest, facts, now_s()),
+            Ok(()) => {
+                store.zone.store(&digest, facts, now_s());
+                if digest != main {
+                    store.zone.note_variant(&main, &digest, store.variants_max);
+                }
+            }
             Err((call, error)) => {
                 let (from, place, errno) = (from.display(), place.display(), Errno(&error));
                 let what = format_args!("{call} \"{from}\" to \"{place}\" failed{errno}");

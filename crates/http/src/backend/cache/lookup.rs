@@ -16,16 +16,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
+use cache::rules::request::RequestControl;
 use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState};
 use net::{Timer, clock};
 use observe::{Level, Text};
 use wire::Known;
 
-use super::attempt::{CacheAttempt, now_s, variant_of};
+use super::attempt::{CacheAttempt, now_s};
 use super::cached::{CachedReply, NotCached, log_invalid};
 use super::path::CacheStore;
 use super::state::{CacheState, CacheStatus};
-use super::{CacheChoice, LocationCache, ReplyRules, update};
+use super::{CacheChoice, LocationCache, ReplyRules, reply_fields, update};
 use crate::exchange::{Exchange, Flow, TimedPhase};
 use crate::paths;
 
@@ -69,10 +70,11 @@ impl LocationCache {
     ) -> CacheLookup {
         if let Some(attempt) = update::take(x) {
             attempt.expect_revalidation(x);
-            return CacheLookup::Ask(Some(attempt));
+            return asked(x, CacheLookup::Ask(Some(attempt)));
         }
-        if !self.conf.cache_methods.unwrap_or(super::CacheMethods::USUAL).has(x.request.head.method)
-        {
+        let methods = self.conf.cache_methods.unwrap_or(super::CacheMethods::USUAL);
+        let is_cacheable = methods.has(x.request.head.method);
+        if !is_cacheable && !self.looks_at_all_methods() {
             return CacheLookup::Ask(None);
         }
         let store = match self.store(x) {
@@ -98,18 +100,31 @@ impl LocationCache {
             digest,
             fill: None,
             stale: None,
-            is_cacheable: true,
+            is_cacheable,
             freshness: Freshness::default(),
+            asked_s: 0,
+            wanted: RequestControl::default(),
+            is_unsafe: false,
+            has_dropped_fields: false,
         });
+        if self.looks_at_all_methods() {
+            reply_fields::begin(x, self);
+        }
+        if self.is_standard() {
+            attempt.begin_standard(x);
+        }
+        if !is_cacheable {
+            return asked(x, CacheLookup::Ask(Some(attempt)));
+        }
         if self.conf.cache_bypass.as_ref().is_some_and(|bypass| bypass.any(x)) {
             CacheState::set(x, CacheStatus::Bypass);
-            return CacheLookup::Ask(Some(attempt));
+            return asked(x, CacheLookup::Ask(Some(attempt)));
         }
         CacheState::set(x, CacheStatus::Miss);
         let deadline_ms = clock::now_ms().saturating_add(self.conf.cache_lock_timeout.0);
         loop {
             attempt = match self.look(x, rules, attempt, deadline_ms) {
-                (Look::Done(lookup), _) => return lookup,
+                (Look::Done(lookup), _) => return asked(x, lookup),
                 (Look::Wait, attempt) => attempt.expect("whoever waits goes on"),
             };
             wait(x, &attempt, deadline_ms).await;
@@ -157,12 +172,13 @@ impl LocationCache {
             }
             CacheFinding::Failed | CacheFinding::OtherVariant(_) => return asks(None),
             CacheFinding::Expired(reply) => {
-                let may_update = self.allows_updating(&reply);
+                let may_update = attempt.allows_updating(&reply);
+                let in_background = attempt.updates_in_background(&reply);
                 let (now_ms, zone) = (clock::now_ms(), &attempt.store.zone);
                 attempt.fill = zone.begin_fill(&attempt.digest, now_ms, u64::MAX);
                 let is_first = attempt.fill.is_some();
                 attempt.stale = Some(reply);
-                if is_first && may_update && self.conf.cache_background_update {
+                if is_first && may_update && in_background {
                     return answered(update::begin(x, rules, attempt));
                 }
                 if !is_first && may_update {
@@ -191,6 +207,17 @@ impl LocationCache {
         attempt.check_range(x);
         asks(Some(attempt))
     }
+}
+
+/// The backend is asked, unless the request forbids that.
+fn asked(x: &mut Exchange, lookup: CacheLookup) -> CacheLookup {
+    let CacheLookup::Ask(Some(mut attempt)) = lookup else { return lookup };
+    if attempt.wanted.only_if_cached {
+        return CacheLookup::Answered(Flow::Status(504));
+    }
+    attempt.asked_s = now_s();
+    reply_fields::note_forwarded(x, &attempt);
+    CacheLookup::Ask(Some(attempt))
 }
 
 /// Waits until the key is no longer fetched, or has been for too long.
@@ -259,12 +286,12 @@ impl CacheAttempt {
             }
         };
         let path = zone.folder().file(&self.digest);
-        let reply = match CachedReply::open(x, path.clone(), &self.key) {
+        let mut reply = match CachedReply::open(x, path.clone(), &self.key) {
             Ok(reply) => Box::new(reply),
             Err(unusable) => return self.without_file(x, &path, &unusable, is_scarce),
         };
         if !reply.vary.is_empty() {
-            let variant = variant_of(x, self.key.digest(), &reply.vary);
+            let variant = self.cache.variant_of(x, self.key.digest(), &reply.vary);
             if variant != reply.variant {
                 return CacheFinding::OtherVariant(variant);
             }
@@ -282,7 +309,7 @@ impl CacheAttempt {
             zone.remove(&self.digest);
             return CacheFinding::NOTHING;
         }
-        match reply.valid_s >= now_s {
+        match self.will_do(x, &mut reply, now_s) {
             true => CacheFinding::Fresh(reply),
             false => CacheFinding::Expired(reply),
         }
@@ -333,7 +360,7 @@ impl CacheAttempt {
     /// Keeps what the backend is asked about an expired reply.
     fn expect_revalidation(&self, x: &mut Exchange) {
         CacheState::set(x, CacheStatus::Expired);
-        if let Some(stale) = self.stale.as_ref().filter(|_| self.cache.conf.cache_revalidate) {
+        if let Some(stale) = self.stale.as_ref().filter(|_| self.cache.revalidates()) {
             let state = x.states.of::<CacheState>();
             state.last_modified = Some(stale.last_modified).filter(|time| *time != -1);
             state.etag.extend_from_slice(&stale.etag);

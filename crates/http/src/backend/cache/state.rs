@@ -2,6 +2,8 @@
 
 use wire::date;
 
+use super::reply_fields::AddedFields;
+use crate::decimal;
 use crate::exchange::{Exchange, FeatureState};
 use crate::variables::{BuiltIn, VariableTable};
 
@@ -20,6 +22,10 @@ pub(crate) enum CacheStatus {
 #[derive(Default)]
 pub(crate) struct CacheState {
     pub(super) status: Option<CacheStatus>,
+    /// The age of the reply from the cache.
+    pub(super) age_s: Option<i64>,
+    /// What is added to replies; `None`: nothing.
+    pub(super) added: Option<AddedFields>,
     /// `Last-Modified` and `ETag` of the expired reply that is to be revalidated.
     pub(super) last_modified: Option<i64>,
     pub(super) etag: Vec<u8>,
@@ -66,6 +72,18 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
                 let status = x.states.find::<CacheState>().and_then(|state| state.status);
                 out.extend_from_slice(status.map_or(b"", CacheStatus::name));
                 status.is_some()
+            },
+        ),
+        BuiltIn::fresh(
+            "upstream_cache_age",
+            "The age of the reply that was taken from the cache, in seconds: since it was stored \
+             or last found valid; with `proxy_cache_rules rfc9111`, since a server has made it.",
+            |x, out| {
+                let age_s = x.states.find::<CacheState>().and_then(|state| state.age_s);
+                if let Some(age_s) = age_s {
+                    decimal::write(age_s.unsigned_abs(), out);
+                }
+                age_s.is_some()
             },
         ),
         BuiltIn::fresh(

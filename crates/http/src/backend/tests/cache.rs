@@ -11,23 +11,23 @@ use testing::Folder;
 use crate::backend::testing::{TestBackend, values};
 use crate::h1::tests::Server;
 
-const GET: &str = "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+pub(super) const GET: &str = "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
-struct Cached {
-    folder: Folder,
-    backend: TestBackend,
-    server: Server,
+pub(super) struct Cached {
+    pub(super) folder: Folder,
+    pub(super) backend: TestBackend,
+    pub(super) server: Server,
 }
 
 /// The status of the cache and the body of each reply, with a space between them.
-fn outcome(reply: &str) -> String {
+pub(super) fn outcome(reply: &str) -> String {
     let body = reply.split("\r\n\r\n").nth(1).unwrap_or_default();
     format!("{} {body}", values(reply, "X-Cache").join(","))
 }
 
 impl Cached {
     /// A server that caches what a backend replies; `%N` in the reply is the number of requests.
-    fn of(reply: &str, lines: &str) -> Self {
+    pub(super) fn of(reply: &str, lines: &str) -> Self {
         let (reply, asked) = (reply.to_owned(), AtomicU32::new(0));
         Self::answering(lines, move |_| {
             let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
@@ -35,13 +35,25 @@ impl Cached {
         })
     }
 
-    fn answering(lines: &str, answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub(super) fn answering(
+        lines: &str,
+        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self::within("", lines, answer)
+    }
+
+    /// With more parameters of `proxy_cache_path`.
+    pub(super) fn within(
+        parameters: &str,
+        lines: &str,
+        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
         let folder = Folder::new();
         let backend = TestBackend::answering(answer);
         let (address, path) = (backend.address(), folder.display());
         let server = Server::start(format!(
             "error_log e.log info;
-             proxy_cache_path {path}/cache keys_zone=one:1m levels=1:2;
+             proxy_cache_path {path}/cache keys_zone=one:1m levels=1:2 {parameters};
              proxy_temp_path {path}/temp;
              add_header X-Cache $upstream_cache_status always;
              server {{ location / {{ proxy_pass http://{address}; proxy_cache one; {lines} }} }}"
@@ -49,16 +61,20 @@ impl Cached {
         Self { folder, backend, server }
     }
 
-    fn get(&self) -> String {
+    pub(super) fn get(&self) -> String {
         outcome(&self.server.ask(GET))
     }
 
-    fn get_with(&self, fields: &str) -> String {
-        let request = GET.replacen("\r\n\r\n", &format!("\r\n{fields}\r\n\r\n"), 1);
-        outcome(&self.server.ask(&request))
+    pub(super) fn get_with(&self, fields: &str) -> String {
+        outcome(&self.reply_with(fields))
     }
 
-    fn files(&self) -> Vec<PathBuf> {
+    pub(super) fn reply_with(&self, fields: &str) -> String {
+        let fields = format!("\r\n{fields}\r\n\r\n");
+        self.server.ask(&GET.replacen("\r\n\r\n", &fields, 1))
+    }
+
+    pub(super) fn files(&self) -> Vec<PathBuf> {
         fn below(folder: &Path, found: &mut Vec<PathBuf>) {
             for entry in fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
@@ -75,10 +91,15 @@ impl Cached {
     }
 
     /// Makes the stored reply one that was fresh until the beginning of 1970.
-    fn expire(&self) {
+    pub(super) fn expire(&self) {
+        self.set_valid(1);
+    }
+
+    /// Makes the stored reply one that is fresh until that second.
+    pub(super) fn set_valid(&self, valid_s: i64) {
         for path in self.files() {
             let mut bytes = fs::read(&path).unwrap();
-            bytes[8..16].copy_from_slice(&1_i64.to_ne_bytes());
+            bytes[8..16].copy_from_slice(&valid_s.to_ne_bytes());
             fs::write(path, bytes).unwrap();
         }
     }

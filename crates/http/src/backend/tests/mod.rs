@@ -2,6 +2,7 @@
 
 mod bodies;
 mod cache;
+mod cache_rules;
 mod early_hints;
 mod logs;
 mod queue;
