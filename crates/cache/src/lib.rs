@@ -31,6 +31,7 @@ mod queue;
 pub mod room;
 pub mod rules;
 pub mod upkeep;
+mod variants;
 pub mod vary;
 pub mod zone;
 

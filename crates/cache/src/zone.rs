@@ -13,6 +13,7 @@ use crate::folder::CacheFolder;
 use crate::index::{EntryState, IndexEntry, IndexShard, SavedEntry};
 use crate::key::KeyDigest;
 use crate::purge::ZonePurges;
+use crate::variants::VariantLists;
 
 /// The number of shards; a power of two.
 const SHARDS: usize = 64;
@@ -48,6 +49,7 @@ pub struct CacheZone {
 pub(crate) struct ZoneShard {
     index: IndexShard,
     pub(crate) fills: PendingFills,
+    variants: VariantLists,
 }
 
 /// What the index knows about a key.
@@ -89,6 +91,7 @@ impl CacheZone {
         let shard = || ZoneShard {
             index: IndexShard::new(entries_max / SHARDS),
             fills: PendingFills::default(),
+            variants: VariantLists::default(),
         };
         let purges = ZonePurges::new(&folder.path);
         Self {
@@ -247,6 +250,24 @@ impl CacheZone {
         let removed = self.shard(digest).index.remove(digest);
         self.forget(removed.as_ref());
         fs::remove_file(self.folder.file(digest)).is_ok()
+    }
+
+    /// A variant of a key was stored, which is not the first. The oldest one is removed if there
+    /// are more than `most` now.
+    pub fn note_variant(&self, main: &KeyDigest, variant: &KeyDigest, most: usize) {
+        let length_max = 2 * self.entries_max / SHARDS;
+        let oldest = self.shard(main).variants.add(main, *variant, most, length_max.max(most));
+        if let Some(oldest) = oldest {
+            self.remove(&oldest);
+        }
+    }
+
+    /// Removes a key with its variants.
+    pub fn remove_variants(&self, main: &KeyDigest) {
+        let variants = self.shard(main).variants.take(main);
+        for digest in variants.iter().chain([main]) {
+            self.remove(digest);
+        }
     }
 
     /// Remembers an error that has no file.

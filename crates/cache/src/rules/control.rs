@@ -8,7 +8,7 @@ pub const SECONDS_MAX: i64 = u32::MAX as i64;
 
 /// A directive: its name as sent, and its argument without quotes; `None`: it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Directive<'t> {
+pub struct ControlDirective<'t> {
     pub name: &'t [u8],
     pub argument: Option<&'t [u8]>,
 }
@@ -41,7 +41,7 @@ pub struct ReplyControl {
 }
 
 /// The directives of the values of a field, each of which is a list.
-pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
+pub fn directives(list: &[u8]) -> impl Iterator<Item = ControlDirective<'_>> {
     let mut rest = list;
     std::iter::from_fn(move || {
         loop {
@@ -51,7 +51,7 @@ pub fn directives(list: &[u8]) -> impl Iterator<Item = Directive<'_>> {
             let (item, after) = split_item(rest);
             rest = after;
             if let item @ [_, ..] = item.trim_ascii() {
-                return Some(Directive::of(item));
+                return Some(ControlDirective::of(item));
             }
         }
     })
@@ -72,7 +72,7 @@ fn split_item(list: &[u8]) -> (&[u8], &[u8]) {
     (list, b"")
 }
 
-impl<'t> Directive<'t> {
+impl<'t> ControlDirective<'t> {
     fn of(item: &'t [u8]) -> Self {
         let Some(equals) = item.iter().position(|byte| *byte == b'=') else {
             return Self { name: item, argument: None };
@@ -117,7 +117,7 @@ impl ReplyControl {
         }
     }
 
-    fn add_directive(&mut self, directive: &Directive<'_>) {
+    fn add_directive(&mut self, directive: &ControlDirective<'_>) {
         let seconds = directive.seconds();
         if directive.is("max-age") {
             self.max_age_s.get_or_insert(seconds);

@@ -66,35 +66,33 @@ impl<'h> HeadText<'h> {
         field.value.of(self.text)
     }
 
-    fn values(&self, name: &[u8]) -> impl Iterator<Item = &'h [u8]> {
+    pub fn values(&self, name: &[u8]) -> impl Iterator<Item = &'h [u8]> {
         let of_name = |field: &&ReplyField| self.name(field).eq_ignore_ascii_case(name);
         self.head.fields.iter().filter(of_name).map(|field| self.value(field))
     }
 
-    fn first(&self, name: ReplyName) -> Option<&'h [u8]> {
+    pub fn first(&self, name: ReplyName) -> Option<&'h [u8]> {
         self.head.field(name).map(|field| self.value(field))
     }
 
-    /// What is before the fields: the line of the status, if the protocol has one.
+    /// The line of the status, if the protocol has one.
     fn first_line(&self) -> &'h [u8] {
-        let end =
-            self.head.fields.first().map_or(self.text.len(), |field| field.name.start as usize);
-        let line = &self.text[..end];
-        match self.head.fields.is_empty() {
-            // The empty line behind it is written anew.
-            true => &line[..line.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1)],
-            false => line,
-        }
+        let end = match self.text.starts_with(b"HTTP/") {
+            true => self.text.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            false => 0,
+        };
+        &self.text[..end]
     }
 
-    /// The head without the fields that are not stored; `None`: all are.
-    pub fn without(&self, is_dropped: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
-        let drops = |field: &ReplyField| is_dropped(self.name(field));
-        if !self.head.fields.iter().any(drops) {
-            return None;
-        }
-        let kept = self.head.fields.iter().filter(|field| !drops(field));
-        Some(self.write(kept.map(|field| (self.name(field), self.value(field)))))
+    /// Whether there is such a field.
+    pub fn has(&self, is_such: impl Fn(&[u8]) -> bool) -> bool {
+        self.head.fields.iter().any(|field| is_such(self.name(field)))
+    }
+
+    /// The head without such fields.
+    pub fn without(&self, is_such: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let kept = self.head.fields.iter().filter(|field| !is_such(self.name(field)));
+        self.write(kept.map(|field| (self.name(field), self.value(field))))
     }
 
     fn write<'f>(&self, fields: impl Iterator<Item = (&'f [u8], &'f [u8])>) -> Vec<u8> {
@@ -221,13 +219,11 @@ mod tests {
     fn fields_are_left_out() {
         let head = parsed(OLD);
         let head = HeadText { head: &head, text: OLD.as_bytes() };
-        assert_eq!(head.without(|name| name == b"X"), None);
-        let text = head.without(|name| name == b"A" || name == b"Date").unwrap();
+        assert!(head.has(|name| name == b"A") && !head.has(|name| name == b"X"));
+        let text = head.without(|name| name == b"A" || name == b"Date");
         assert_eq!(text, OLD.replace("A: 1\r\n", "").replace("Date: old\r\n", "").as_bytes());
-        let short = "HTTP/1.1 304 X\r\n\r\n";
-        let none = parsed(short);
-        let none = HeadText { head: &none, text: short.as_bytes() };
-        assert_eq!(none.first_line(), b"HTTP/1.1 304 X\r\n");
+        let cgi = HeadText { head: &parsed("\nA: 1\nB: 2\n\n"), text: b"\nA: 1\nB: 2\n\n" };
+        assert_eq!(cgi.without(|name| name == b"A"), b"B: 2\r\n\r\n");
     }
 
     #[test]

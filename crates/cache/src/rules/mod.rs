@@ -6,14 +6,15 @@
 //! request's fields ---request--------------> does a stored reply of that age do
 //! ```
 //!
-//! [`nginx`] obeys each field as it reads it. [`rfc9111`] needs all fields at once; it has the rules
-//! of RFC 9111 for a shared cache, with RFC 9213 (`CDN-Cache-Control`) and RFC 5861 (stale replies).
-//! Which fields are stored, and how a 304 changes them, is in [`fields`].
+//! [`nginx`] obeys each field as it reads it. [`rfc9111`] needs all fields at once; it has the
+//! rules of RFC 9111 for a shared cache, with RFC 9213 (`CDN-Cache-Control`) and RFC 5861 (stale
+//! replies). Which fields are stored, and how a 304 changes them, is in [`fields`].
 //!
 //! Deliberately absent: clocks, files and settings. Times are arguments.
 
 pub mod control;
 pub mod fields;
+pub mod invalidation;
 pub mod nginx;
 pub mod request;
 pub mod rfc9111;

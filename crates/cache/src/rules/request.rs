@@ -79,6 +79,11 @@ impl RequestControl {
         may_be_stale && self.max_stale_s.is_some_and(|most| late_s <= most)
     }
 
+    /// Whether the request demands more than freshness.
+    pub fn is_demanding(&self) -> bool {
+        self.no_cache || self.max_age_s.is_some() || self.min_fresh_s.is_some()
+    }
+
     /// Whether an expired reply may be used after a failure of the server (RFC 5861, section 4).
     pub fn accepts_after_error(&self, stored: StoredAge, now_s: i64) -> bool {
         let late_s = now_s.saturating_sub(stored.valid_s);

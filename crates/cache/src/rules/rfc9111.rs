@@ -95,6 +95,12 @@ impl<'t> StandardReply<'t> {
         first.get_or_insert(value);
     }
 
+    /// The reply with the age of a newer one, which has found it valid.
+    pub fn with_times_of(mut self, newer: Self) -> Self {
+        (self.date, self.age) = (newer.date, newer.age);
+        self
+    }
+
     /// Whether an expired reply may not be used without asking the server.
     pub fn forbids_stale(&self) -> bool {
         self.control.forbids_stale()

@@ -7,7 +7,7 @@
 use super::control::{ReplyControl, SECONDS_MAX};
 
 /// The type and the value of a member.
-enum Member<'t> {
+enum DictionaryMember<'t> {
     Boolean(bool),
     Integer(i64),
     Text(&'t [u8]),
@@ -26,7 +26,7 @@ pub(super) fn parse(list: &[u8]) -> Option<ReplyControl> {
         let key = reader.key()?;
         let member = match reader.take(b'=') {
             true => reader.value()?,
-            false => Member::Boolean(true),
+            false => DictionaryMember::Boolean(true),
         };
         reader.parameters()?;
         add(&mut control, key, &member)?;
@@ -40,7 +40,7 @@ pub(super) fn parse(list: &[u8]) -> Option<ReplyControl> {
 }
 
 /// Adds a member. Of a repeated one the last counts.
-fn add(control: &mut ReplyControl, key: &[u8], member: &Member<'_>) -> Option<()> {
+fn add(control: &mut ReplyControl, key: &[u8], member: &DictionaryMember<'_>) -> Option<()> {
     let number = match key {
         b"max-age" => &mut control.max_age_s,
         b"s-maxage" => &mut control.s_maxage_s,
@@ -48,14 +48,16 @@ fn add(control: &mut ReplyControl, key: &[u8], member: &Member<'_>) -> Option<()
         b"stale-if-error" => &mut control.error_s,
         word => {
             match member {
-                Member::Boolean(true) => control.say(word, b""),
-                Member::Text(names) => control.say(word, names),
-                Member::Boolean(false) | Member::Integer(_) | Member::Other => {}
+                DictionaryMember::Boolean(true) => control.say(word, b""),
+                DictionaryMember::Text(names) => control.say(word, names),
+                DictionaryMember::Boolean(false)
+                | DictionaryMember::Integer(_)
+                | DictionaryMember::Other => {}
             }
             return Some(());
         }
     };
-    let Member::Integer(seconds) = member else { return None };
+    let DictionaryMember::Integer(seconds) = member else { return None };
     *number = Some((*seconds).clamp(0, SECONDS_MAX));
     Some(())
 }
@@ -73,14 +75,14 @@ impl<'t> DictionaryReader<'t> {
     }
 
     /// An item or a list of items.
-    fn value(&mut self) -> Option<Member<'t>> {
+    fn value(&mut self) -> Option<DictionaryMember<'t>> {
         if !self.take(b'(') {
             return self.bare_item();
         }
         loop {
             self.skip_spaces();
             if self.take(b')') {
-                return Some(Member::Other);
+                return Some(DictionaryMember::Other);
             }
             self.bare_item()?;
             self.parameters()?;
@@ -88,7 +90,7 @@ impl<'t> DictionaryReader<'t> {
         }
     }
 
-    fn bare_item(&mut self) -> Option<Member<'t>> {
+    fn bare_item(&mut self) -> Option<DictionaryMember<'t>> {
         let (&first, rest) = self.rest.split_first()?;
         match first {
             b'-' | b'0'..=b'9' => self.number(),
@@ -96,17 +98,17 @@ impl<'t> DictionaryReader<'t> {
             b'?' => {
                 let (&digit, rest) = rest.split_first()?;
                 self.rest = rest;
-                matches!(digit, b'0' | b'1').then_some(Member::Boolean(digit == b'1'))
+                matches!(digit, b'0' | b'1').then_some(DictionaryMember::Boolean(digit == b'1'))
             }
             b':' => {
                 self.rest = rest;
                 self.take_while(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-                self.take(b':').then_some(Member::Other)
+                self.take(b':').then_some(DictionaryMember::Other)
             }
             b'@' => {
                 self.rest = rest;
                 match self.number()? {
-                    Member::Integer(_) => Some(Member::Other),
+                    DictionaryMember::Integer(_) => Some(DictionaryMember::Other),
                     _ => None,
                 }
             }
@@ -114,33 +116,33 @@ impl<'t> DictionaryReader<'t> {
                 let is_token =
                     |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
                 self.take_while(is_token);
-                Some(Member::Other)
+                Some(DictionaryMember::Other)
             }
             _ => None,
         }
     }
 
-    fn number(&mut self) -> Option<Member<'t>> {
+    fn number(&mut self) -> Option<DictionaryMember<'t>> {
         let is_negative = self.take(b'-');
         let digits = self.take_while(|byte| byte.is_ascii_digit());
         let value = std::str::from_utf8(digits).ok()?;
         if self.take(b'.') {
             let fraction = self.take_while(|byte| byte.is_ascii_digit());
             let is_decimal = (1..=12).contains(&value.len()) && (1..=3).contains(&fraction.len());
-            return is_decimal.then_some(Member::Other);
+            return is_decimal.then_some(DictionaryMember::Other);
         }
         let number = value.parse::<i64>().ok().filter(|_| value.len() <= 15)?;
-        Some(Member::Integer(if is_negative { -number } else { number }))
+        Some(DictionaryMember::Integer(if is_negative { -number } else { number }))
     }
 
-    fn text(&mut self) -> Option<Member<'t>> {
+    fn text(&mut self) -> Option<DictionaryMember<'t>> {
         let text = &self.rest[1..];
         let mut bytes = text.iter().enumerate();
         while let Some((at, byte)) = bytes.next() {
             match byte {
                 b'"' => {
                     self.rest = &text[at + 1..];
-                    return Some(Member::Text(&text[..at]));
+                    return Some(DictionaryMember::Text(&text[..at]));
                 }
                 b'\\' => match bytes.next()? {
                     (_, b'"' | b'\\') => {}

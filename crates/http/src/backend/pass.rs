@@ -17,7 +17,7 @@ use wire::Known;
 
 use super::Conf;
 use super::body::{self, BodyPolicy, BusyServer};
-use super::cache::{CacheAttempt, ReplyRules};
+use super::cache::{self, CacheAttempt, ReplyRules};
 use super::call::{Answered, CallError, UpstreamRequest};
 use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
 use super::connect::{self, CONNECTING};
@@ -375,11 +375,12 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             x.reply.limit_rate = Some(0);
         }
         let is_stored = buffering && answered.body != ReplyLength::None;
-        let cached = cache.and_then(|mut cache| {
+        let has_cache = cache.is_some();
+        let cached = cache.and_then(|mut attempt| {
             let cached = match buffering {
-                true => cache.begin_store(x, &answered, &policy.temp_path),
+                true => attempt.begin_store(x, &answered, &policy.temp_path),
                 false => {
-                    cache.leave_unstored(x.backends.head.status);
+                    attempt.leave_unstored(x.backends.head.status);
                     None
                 }
             };
@@ -388,6 +389,9 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             }
             cached
         });
+        if has_cache {
+            cache::add_to_forwarded(x);
+        }
         let body = body::receive(x, server, carrier, answered, policy, group, buffered_rate);
         let stored = is_stored.then(|| StoredReply::begin(x, conf, &policy.temp_path)).flatten();
         x.reply.body = match (stored, cached) {

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use conf::{Directive, Load, Result, Template, Value, add_words};
+use wire::reply::ReplyName;
 
 /// When another server is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ impl NextUpstream {
     /// Also requests that may have had an effect already.
     pub const NON_IDEMPOTENT: u16 = 8;
     pub const NOT_FOUND: u16 = 1 << 9;
+    /// The statuses 500, 502, 503 and 504.
+    pub const SERVER_ERRORS: u16 = 0xf << 4;
     /// A cached reply is being updated.
     pub const UPDATING: u16 = 1 << 11;
     /// No reasons.
@@ -130,6 +133,18 @@ impl IgnoredFields {
     pub const CACHE_CONTROL: u16 = 64;
     pub const SET_COOKIE: u16 = 128;
     pub const VARY: u16 = 256;
+
+    /// The field of those that a cache obeys; 0: none.
+    pub fn of_caching(name: ReplyName) -> u16 {
+        match name {
+            ReplyName::XAccelExpires => Self::ACCEL_EXPIRES,
+            ReplyName::CacheControl => Self::CACHE_CONTROL,
+            ReplyName::Expires => Self::EXPIRES,
+            ReplyName::SetCookie => Self::SET_COOKIE,
+            ReplyName::Vary => Self::VARY,
+            _ => 0,
+        }
+    }
 
     pub fn has(self, field: u16) -> bool {
         self.0 & field != 0

@@ -54,6 +54,9 @@ pub struct Reply {
     pub single_range: bool,
     /// Whether conditions of the request are not checked, because a backend has checked them.
     pub disable_not_modified: bool,
+    /// Conditions are checked in the order of RFC 9110, by this time if there is no
+    /// `Last-Modified`; `None`: as nginx does.
+    pub standard_conditions: Option<i64>,
     /// Whether fields may follow the body, so that its framing must allow them.
     pub expect_trailers: bool,
     /// Whether it is chunked; known once the head is written.
@@ -108,6 +111,7 @@ impl Reply {
             allow_ranges,
             single_range,
             disable_not_modified,
+            standard_conditions,
             expect_trailers,
             // `recycle`
             body: _,
@@ -140,6 +144,7 @@ impl Reply {
         *allow_ranges = false;
         *single_range = false;
         *disable_not_modified = false;
+        *standard_conditions = None;
         *expect_trailers = false;
     }
 

@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
+use cache::rules::request::RequestControl;
 use cache::{CacheKey, Fill, FillFailure, Freshness, KeyDigest, vary};
 use net::clock;
 use observe::Level;
 
-use super::super::values::NextUpstream;
 use super::cached::{self, CachedReply};
 use super::path::CacheStore;
+use super::super::values::NextUpstream;
 use super::state::CacheStatus;
-use super::{Family, LocationCache, ReplyRules};
+use super::{Family, LocationCache, ReplyRules, reply_fields};
 use crate::exchange::{Exchange, Flow};
 
 /// A request whose reply may be stored.
@@ -32,6 +33,14 @@ pub(crate) struct CacheAttempt {
     pub(super) is_unstored: bool,
     /// What the fields of the reply say.
     pub(super) freshness: Freshness,
+    /// When the backend was asked.
+    pub(super) asked_s: i64,
+    /// What the request says about stored replies.
+    pub(super) wanted: RequestControl,
+    /// Whether the request removes what is stored for its URI.
+    pub(super) is_unsafe: bool,
+    /// Whether fields of the reply were dropped, so that its head is written anew.
+    pub(super) has_dropped_fields: bool,
 }
 
 /// How long a reply that could not be stored is remembered as such.
@@ -54,7 +63,11 @@ impl CacheAttempt {
     }
 
     /// Reads the fields of the backend's reply.
-    pub(in super::super) fn read_head(&mut self, x: &Exchange) {
+    pub(in super::super) fn read_head(&mut self, x: &mut Exchange) {
+        reply_fields::note_status(x);
+        if self.cache.is_standard() {
+            return self.read_standard_head(x);
+        }
         let (head, text) = (&x.backends.head, &x.backends.head_text);
         self.freshness = cached::freshness(head, text, &self.cache.family, now_s());
     }
@@ -74,8 +87,7 @@ impl CacheAttempt {
         is_error: bool,
     ) -> Option<Flow> {
         let stale = self.stale.as_ref()?;
-        let within = stale.valid_s.saturating_add(stale.error_s) >= now_s();
-        if !(self.cache.conf.cache_use_stale.has(reason) || is_error && within) {
+        if !self.hides_failure(stale, reason, is_error) {
             return None;
         }
         self.answer_stale(x, rules, CacheStatus::Stale)
@@ -83,7 +95,11 @@ impl CacheAttempt {
 
     /// Whether a reply of that status says that the expired one is still valid.
     pub(in super::super) fn is_revalidated_by(&self, status: u16) -> bool {
-        status == 304 && self.stale.is_some() && self.cache.conf.cache_revalidate
+        let Some(stale) = self.stale.as_ref().filter(|_| status == 304) else { return false };
+        match self.cache.is_standard() {
+            true => self.is_cacheable && (!stale.etag.is_empty() || stale.last_modified != -1),
+            false => self.cache.conf.cache_revalidate,
+        }
     }
 
     /// Answers with the reply that the backend has found valid, which is fresh again.
@@ -92,6 +108,9 @@ impl CacheAttempt {
         x: &mut Exchange,
         rules: ReplyRules<'_>,
     ) -> Flow {
+        if self.cache.is_standard() {
+            return self.revalidated_by_standard(x, rules);
+        }
         let mut freshness = std::mem::take(&mut self.freshness);
         let Some(flow) = self.answer_stale(x, rules, CacheStatus::Revalidated) else {
             return Flow::Status(500);
@@ -177,7 +196,7 @@ impl CacheAttempt {
         if self.freshness.vary.is_empty() {
             return (main, KeyDigest::default());
         }
-        let variant = variant_of(x, main, &self.freshness.vary);
+        let variant = self.cache.variant_of(x, main, &self.freshness.vary);
         match variant == self.digest {
             true => (variant, variant),
             false => (main, variant),
@@ -193,27 +212,26 @@ pub(super) fn refuse(fill: Option<Fill>) {
     }
 }
 
-/// The digest of the variant that a request is given.
-pub(super) fn variant_of(x: &Exchange, main: KeyDigest, vary: &[u8]) -> KeyDigest {
-    vary::variant(main, vary, |name, add| {
-        for field in &x.request.head.fields {
-            if x.request.text(field.name).eq_ignore_ascii_case(name) {
-                add(x.request.text(field.value));
-            }
-        }
-    })
-}
-
 impl LocationCache {
-    /// Whether stored replies are those to HEAD requests.
-    pub(super) fn is_to_head(&self, x: &Exchange) -> bool {
-        x.request.head.method == wire::Method::Head && !self.terms.converts_head
+    /// The digest of the variant that a request is given.
+    pub(super) fn variant_of(&self, x: &Exchange, main: KeyDigest, vary: &[u8]) -> KeyDigest {
+        let values_of = |name: &[u8], add: &mut dyn FnMut(&[u8])| {
+            for field in &x.request.head.fields {
+                if x.request.text(field.name).eq_ignore_ascii_case(name) {
+                    add(x.request.text(field.value));
+                }
+            }
+        };
+        match self.is_standard() {
+            true => vary::normalized_variant(main, vary, values_of),
+            false => vary::variant(main, vary, values_of),
+        }
     }
 
-    /// Whether an expired reply may be used while it is updated.
-    pub(super) fn allows_updating(&self, stale: &CachedReply) -> bool {
-        let within = stale.valid_s.saturating_add(stale.updating_s) >= now_s();
-        self.conf.cache_use_stale.has(NextUpstream::UPDATING) || within
+    /// Whether stored replies are those to HEAD requests.
+    pub(super) fn is_to_head(&self, x: &Exchange) -> bool {
+        let is_sent = x.request.head.method == wire::Method::Head && !self.terms.converts_head;
+        is_sent && !self.is_standard()
     }
 
     pub(super) fn key_is_too_long(&self, x: &Exchange, key: &CacheKey, family: &Family) -> bool {

@@ -9,11 +9,12 @@ use std::rc::Rc;
 
 use cache::checksum::Checksum;
 use cache::file_head::FIXED_BYTES;
+use cache::rules::request::StoredAge;
 use cache::zone::BLOCK_BYTES;
 use cache::{CacheKey, FileFacts, FileHead, FileProblem, Freshness, KeyDigest};
 use net::{clock, file};
 use observe::{Errno, Level, Text};
-use wire::reply::{ReplyHead, ReplyName};
+use wire::reply::ReplyHead;
 
 use super::super::head::{self, ReplySource};
 use super::super::protocol::ReplyLength;
@@ -21,7 +22,7 @@ use super::super::protocol::stored::StoredForm;
 use super::super::values::IgnoredFields;
 use super::path::CacheStore;
 use super::state::{CacheState, CacheStatus};
-use super::{Family, ReplyRules};
+use super::{Family, ReplyRules, reply_fields};
 use crate::exchange::{Body, Bytes, Exchange, FileSlice, Flow};
 use crate::files::{FileLookup, FileSource, FoundFile, Links, PathError, Want};
 use crate::paths;
@@ -48,6 +49,10 @@ pub(super) struct CachedReply {
     pub(super) variant: KeyDigest,
     pub(super) checksum: u32,
     pub(super) head_start: u16,
+    /// The second since which it ages.
+    pub(super) made_s: i64,
+    /// Whether it may not be used without asking the backend, since it has expired.
+    pub(super) forbids_stale: bool,
 }
 
 /// Why a key has no cached reply.
@@ -109,6 +114,8 @@ impl CachedReply {
             variant: head.variant,
             checksum: head.checksum,
             head_start: head.head_start,
+            made_s: head.date,
+            forbids_stale: false,
             found,
         })
     }
@@ -152,7 +159,32 @@ impl CachedReply {
         head::copy(x, conf, filter, rewriter, ReplySource::Cache);
         x.reply.content_length = head::announced_length(x);
         x.reply.body = self.body();
+        reply_fields::add_to_stored(x, self);
         Flow::Done
+    }
+
+    /// What the use of the reply depends on.
+    pub(super) fn age(&self) -> StoredAge {
+        StoredAge { valid_s: self.valid_s, made_s: self.made_s }
+    }
+
+    /// The head in its stored form.
+    pub(super) fn stored_head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Replaces the head, but not in the file.
+    pub(super) fn change_head(&mut self, form: &StoredForm, text: &[u8]) {
+        self.head.clear();
+        form.write(text, &mut self.head);
+    }
+
+    pub(super) fn stat(&self) -> file::Stat {
+        self.found.stat
+    }
+
+    pub(super) fn body_start(&self) -> u64 {
+        self.body_start
     }
 
     /// The times that its own fields say, counted from now.
@@ -228,7 +260,7 @@ impl CachedReply {
         x.log(Level::Crit, format_args!("cache file \"{path}\" contains invalid header"));
     }
 
-    fn body_bytes(&self) -> u64 {
+    pub(super) fn body_bytes(&self) -> u64 {
         self.found.stat.size - self.body_start
     }
 
@@ -249,14 +281,10 @@ impl CachedReply {
 pub(super) fn freshness(head: &ReplyHead, text: &[u8], family: &Family, now_s: i64) -> Freshness {
     let mut freshness = Freshness::default();
     for field in &head.fields {
-        let ignored = match field.id {
-            ReplyName::XAccelExpires => IgnoredFields::ACCEL_EXPIRES,
-            ReplyName::CacheControl => IgnoredFields::CACHE_CONTROL,
-            ReplyName::Expires => IgnoredFields::EXPIRES,
-            ReplyName::SetCookie => IgnoredFields::SET_COOKIE,
-            ReplyName::Vary => IgnoredFields::VARY,
-            _ => continue,
-        };
+        let ignored = IgnoredFields::of_caching(field.id);
+        if ignored == 0 {
+            continue;
+        }
         let is_ignored = family.ignore_headers.is_some_and(|fields| fields.has(ignored));
         freshness.add(field.id, field.value.of(text), is_ignored, now_s);
     }

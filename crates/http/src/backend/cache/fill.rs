@@ -25,6 +25,7 @@ use super::super::protocol::ReplyLength;
 use super::super::values::NextUpstream;
 use super::attempt::{CacheAttempt, now_s, refuse};
 use super::path::CacheStore;
+use super::reply_fields;
 use super::state::{self, CacheStatus};
 use crate::exchange::{Chunk, DetachedLog, Exchange, FileSlice};
 use crate::files::{TempFile, TempFileEnd, TempPath};
@@ -32,12 +33,16 @@ use crate::files::{TempFile, TempFileEnd, TempPath};
 /// The bytes that wait for a write.
 const PENDING_MAX: usize = 64 * 1024;
 /// The permissions of cache files, as in nginx.
-const MODE: u32 = 0o600;
+pub(super) const MODE: u32 = 0o600;
 
 /// A reply being stored.
 pub(crate) struct CacheFill {
     store: Arc<CacheStore>,
     digest: KeyDigest,
+    /// The digest of the key.
+    main: KeyDigest,
+    /// The bytes of the body so far.
+    body_bytes: u64,
     /// What others wait for; given back when the file is in its place.
     fill: Option<Fill>,
     /// For the counters.
@@ -87,14 +92,15 @@ impl CacheAttempt {
         if self.is_unstored || no_cache.is_some_and(|no_cache| no_cache.any(x)) {
             return None;
         }
-        let size_max = self.store.limits.size_max;
-        if matches!(answered.body, ReplyLength::Known(length) if length > size_max) {
-            x.log(Level::Info, format_args!("the response is larger than the cache"));
+        if matches!(answered.body, ReplyLength::Known(length) if length > self.store.body_max) {
+            x.log(Level::Info, format_args!("the response is too large for the cache"));
             refuse(self.fill);
             return None;
         }
         self.freshness.valid_s = valid_s;
-        CacheFill::begin(self, x, &answered.input[..answered.head_bytes], temp_path)
+        reply_fields::note_stored(x, valid_s);
+        let text = self.head_to_store(x, &answered.input[..answered.head_bytes]);
+        CacheFill::begin(self, x, &text, temp_path)
     }
 }
 
@@ -106,7 +112,7 @@ impl CacheFill {
         text: &[u8],
         temp_path: &TempPath,
     ) -> Option<Box<Self>> {
-        let (digest, variant) = attempt.place(x);
+        let ((digest, variant), main) = (attempt.place(x), attempt.key.digest());
         let mut head = Vec::with_capacity(text.len());
         attempt.cache.terms.form.write(text, &mut head);
         let begun = begun(x, &attempt.key, &attempt.freshness, variant, head.len());
@@ -131,6 +137,8 @@ impl CacheFill {
                 room: FillRoom::new(store.zone.clone()),
                 store,
                 digest,
+                main,
+                body_bytes: 0,
                 fill,
                 outcome: state::status(x).unwrap_or(CacheStatus::Miss),
                 file,
@@ -228,7 +236,7 @@ impl CacheFill {
 }
 
 /// The fixed part of a file whose head has `head_bytes`; `None`: the head is too long.
-fn begun(
+pub(super) fn begun(
     x: &Exchange,
     key: &CacheKey,
     freshness: &Freshness,
@@ -246,7 +254,7 @@ fn begun(
         updating_s: freshness.updating_s,
         error_s: freshness.error_s,
         last_modified: modified.unwrap_or(-1),
-        date: now_s(),
+        date: if freshness.made_s == 0 { now_s() } else { freshness.made_s },
         valid_ms: 0,
         head_start,
         body_start,
@@ -260,6 +268,16 @@ fn begun(
 
 impl ReplySink for CacheFill {
     fn put(&mut self, piece: &Chunk) -> Result<(), SinkFailed> {
+        self.body_bytes += match piece {
+            Chunk::Bytes(bytes) => bytes.len() as u64,
+            Chunk::File(slice) => slice.len(),
+            Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => 0,
+        };
+        if self.body_bytes > self.store.body_max {
+            let what = "the response is larger than \"max_object_size\"";
+            self.log.write(Level::Info, format_args!("{what}, it is not cached"));
+            return Err(SinkFailed);
+        }
         let written = match piece {
             Chunk::Bytes(bytes) => self.add(bytes.as_ref()),
             Chunk::File(slice) => self.add_file(slice),
@@ -277,12 +295,15 @@ impl ReplySink for CacheFill {
             Err(error) => return self.give_up(&error),
         };
         // The fill ends when the file is in its place, and its room when its entry counts.
-        let Self { store, digest, fill, outcome, file, room, place, log, .. } = *self;
+        let Self { store, digest, main, fill, outcome, file, room, place, log, .. } = *self;
         let bytes = file.slice().len();
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {
             Ok(()) => {
                 store.zone.store(&digest, facts, now_s());
+                if digest != main {
+                    store.zone.note_variant(&main, &digest, store.variants_max);
+                }
                 if metrics::are_wanted() {
                     store.counts.own().stored(outcome, bytes);
                 }

@@ -14,16 +14,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use cache::rules::request::RequestControl;
 use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState};
 use observe::{Level, Text};
 use wire::Known;
 
-use super::attempt::{CacheAttempt, now_s, variant_of};
+use super::attempt::{CacheAttempt, now_s};
 use super::cached::{CachedReply, NotCached, log_invalid};
 use super::lock::LockPatience;
 use super::path::CacheStore;
 use super::state::{CacheState, CacheStatus};
-use super::{CacheChoice, LocationCache, ReplyRules, state, update};
+use super::{CacheChoice, LocationCache, ReplyRules, reply_fields, state, update};
 use crate::exchange::{Exchange, Flow};
 use crate::paths;
 
@@ -67,10 +68,11 @@ impl LocationCache {
     ) -> CacheLookup {
         if let Some(attempt) = update::take(x) {
             attempt.expect_revalidation(x);
-            return CacheLookup::Ask(Some(attempt));
+            return asked(x, CacheLookup::Ask(Some(attempt)));
         }
-        if !self.conf.cache_methods.unwrap_or(super::CacheMethods::USUAL).has(x.request.head.method)
-        {
+        let methods = self.conf.cache_methods.unwrap_or(super::CacheMethods::USUAL);
+        let is_cacheable = methods.has(x.request.head.method);
+        if !is_cacheable && !self.looks_at_all_methods() {
             return CacheLookup::Ask(None);
         }
         let store = match self.store(x) {
@@ -96,14 +98,27 @@ impl LocationCache {
             digest,
             fill: None,
             stale: None,
-            is_cacheable: true,
+            is_cacheable,
             is_unstored: false,
             freshness: Freshness::default(),
+            asked_s: 0,
+            wanted: RequestControl::default(),
+            is_unsafe: false,
+            has_dropped_fields: false,
         });
+        if self.looks_at_all_methods() {
+            reply_fields::begin(x, self);
+        }
+        if self.is_standard() {
+            attempt.begin_standard(x);
+        }
+        if !is_cacheable {
+            return asked(x, CacheLookup::Ask(Some(attempt)));
+        }
         if self.conf.cache_bypass.as_ref().is_some_and(|bypass| bypass.any(x)) {
             CacheState::set(x, CacheStatus::Bypass);
             state::count_at_end(x, &attempt.store);
-            return CacheLookup::Ask(Some(attempt));
+            return asked(x, CacheLookup::Ask(Some(attempt)));
         }
         CacheState::set(x, CacheStatus::Miss);
         let mut patience = LockPatience::new(self);
@@ -113,7 +128,7 @@ impl LocationCache {
                     if let CacheLookup::Ask(Some(attempt)) = &lookup {
                         state::count_at_end(x, &attempt.store);
                     }
-                    return lookup;
+                    return asked(x, lookup);
                 }
                 Look::Wait(attempt) => attempt,
             };
@@ -192,7 +207,9 @@ impl LocationCache {
         mut attempt: Box<CacheAttempt>,
         patience: &LockPatience,
     ) -> Look {
-        let may_update = attempt.stale.as_ref().is_some_and(|stale| self.allows_updating(stale));
+        let stale = attempt.stale.as_ref();
+        let may_update = stale.is_some_and(|stale| attempt.allows_updating(stale));
+        let in_background = stale.is_some_and(|stale| attempt.updates_in_background(stale));
         // Without a lock, or with something to serve meanwhile, nobody waits for the first.
         let age_ms = match self.conf.cache_lock && !may_update {
             true => self.conf.cache_lock_age.0,
@@ -200,7 +217,7 @@ impl LocationCache {
         };
         attempt.begin_fill(age_ms, patience);
         let is_first = attempt.fill.is_some();
-        if is_first && may_update && self.conf.cache_background_update {
+        if is_first && may_update && in_background {
             return Look::Done(CacheLookup::Answered(update::begin(x, rules, attempt)));
         }
         if !is_first && may_update {
@@ -217,6 +234,17 @@ impl LocationCache {
         attempt.check_range(x);
         Look::Done(CacheLookup::Ask(Some(attempt)))
     }
+}
+
+/// The backend is asked, unless the request forbids that.
+fn asked(x: &mut Exchange, lookup: CacheLookup) -> CacheLookup {
+    let CacheLookup::Ask(Some(mut attempt)) = lookup else { return lookup };
+    if attempt.wanted.only_if_cached {
+        return CacheLookup::Answered(Flow::Status(504));
+    }
+    attempt.asked_s = now_s();
+    reply_fields::note_forwarded(x, &attempt);
+    CacheLookup::Ask(Some(attempt))
 }
 
 impl CacheFinding {
@@ -257,12 +285,12 @@ impl CacheAttempt {
             }
         };
         let path = zone.folder().file(&self.digest);
-        let reply = match CachedReply::open(x, path.clone(), &self.key) {
+        let mut reply = match CachedReply::open(x, path.clone(), &self.key) {
             Ok(reply) => Box::new(reply),
             Err(unusable) => return self.without_file(x, &path, &unusable, is_scarce),
         };
         if !reply.vary.is_empty() {
-            let variant = variant_of(x, self.key.digest(), &reply.vary);
+            let variant = self.cache.variant_of(x, self.key.digest(), &reply.vary);
             if variant != reply.variant {
                 return CacheFinding::OtherVariant(variant);
             }
@@ -280,7 +308,7 @@ impl CacheAttempt {
             zone.remove(&self.digest);
             return CacheFinding::NOTHING;
         }
-        match reply.valid_s >= now_s {
+        match self.will_do(x, &mut reply, now_s) {
             true => CacheFinding::Fresh(reply),
             false => CacheFinding::Expired(reply),
         }
@@ -330,7 +358,7 @@ impl CacheAttempt {
     /// Keeps what the backend is asked about an expired reply.
     fn expect_revalidation(&self, x: &mut Exchange) {
         CacheState::set(x, CacheStatus::Expired);
-        if let Some(stale) = self.stale.as_ref().filter(|_| self.cache.conf.cache_revalidate) {
+        if let Some(stale) = self.stale.as_ref().filter(|_| self.cache.revalidates()) {
             let state = x.states.of::<CacheState>();
             state.last_modified = Some(stale.last_modified).filter(|time| *time != -1);
             state.etag.extend_from_slice(&stale.etag);

@@ -11,7 +11,7 @@
 //!
 //! Crate `cache` has the files and the index. Here is what a location makes of them: [`lookup`]
 //! before the request to the backend, with [`lock`] for those who wait; [`attempt`] with its reply,
-//! [`fill`] while that is stored.
+//! [`fill`] while that is stored; [`standard`] has what is different by the rules of RFC 9111.
 //! A hit is read as a static file is ([`cached`]): small ones are in the worker's memory, others
 //! are sent by the kernel. Nothing here knows a family's protocol, except by its
 //! [`StoredForm`](super::protocol::stored::StoredForm).
@@ -23,6 +23,9 @@ mod job;
 mod lock;
 mod lookup;
 mod path;
+mod reply_fields;
+mod rewrite;
+mod standard;
 mod state;
 mod update;
 mod values;
@@ -41,23 +44,27 @@ pub(crate) use attempt::CacheAttempt;
 pub(crate) use job::CacheKeeper;
 pub(crate) use lookup::CacheLookup;
 use path::{CacheStore, DeclaredCaches};
+pub(super) use reply_fields::add_to_forwarded;
 pub(crate) use state::VARIABLES;
-use values::{CacheMethods, CacheName, ValidTimes};
+use values::{CacheMethods, CacheName, CacheStatusName, ValidTimes};
 
 conf::directives! {
     declare {
         /// Names a directory for cached responses, and the zone of its index. The directory and its
         /// files are those of nginx, so that either server can use what the other has stored.
         ///
-        /// `levels=` is the number of characters that the names of subdirectories have;
-        /// `inactive=` (10m) is how long a response is kept after its last use; above `max_size=`,
-        /// or with less than `min_free=` left on the disk, those of least use are removed. The
-        /// index has a key for every 128 bytes of its size. `use_temp_path=off` has responses
-        /// received in the directory itself. At the start, the directory is read, `loader_files=`
-        /// at a time; files are removed `manager_files=` at a time.
+        /// `levels=` is the number of characters that the names of subdirectories have; `inactive=`
+        /// (10m) is how long a response is kept after its last use; above `max_size=`, or with less
+        /// than `min_free=` left on the disk, those of least use are removed. The index has a key
+        /// for every 128 bytes of its size. A response whose body is larger than `max_object_size=`
+        /// (that of all, `max_size=`) is not stored. Of a key with more than `max_variants=` (1000)
+        /// variants by `Vary`, the oldest is removed. `use_temp_path=off` has responses received in
+        /// the directory itself. At the start, the directory is read, `loader_files=` at a time;
+        /// files are removed `manager_files=` at a time.
         ///
         /// Syntax: PATH keys_zone=NAME:SIZE [levels=LEVELS] [use_temp_path=on|off]
-        /// [inactive=TIME] [max_size=SIZE] [min_free=SIZE] [loader_files=NUMBER]
+        /// [inactive=TIME] [max_size=SIZE] [max_object_size=SIZE] [max_variants=NUMBER]
+        /// [min_free=SIZE] [loader_files=NUMBER]
         /// [loader_sleep=TIME] [loader_threshold=TIME] [manager_files=NUMBER] [manager_sleep=TIME]
         /// [manager_threshold=TIME]
         /// Differs: files that are no cache files are left alone; what a crash left behind is
@@ -183,6 +190,30 @@ conf::directives! {
     /// proxy_cache_revalidate on;
     /// ```
     cache_revalidate: bool = "off",
+    /// The rules by which responses are stored and used again: nginx's, or those of the standards
+    /// for a shared cache (RFC 9111, 9213 and 5861).
+    ///
+    /// With `rfc9111`, `CDN-Cache-Control` counts before `Cache-Control`, `Age` and `Date` count
+    /// and are sent, and `Last-Modified` says for how long a response is likely to stay the same. A
+    /// client can demand a newer response (`Cache-Control: no-cache`). Responses to requests with
+    /// `Authorization`, and those with `Vary: *`, are not stored unless they say that they may be.
+    /// Expired responses are validated, also without `proxy_cache_revalidate`, and a 304 changes
+    /// their fields. `must-revalidate` wins over `proxy_cache_use_stale`. A successful `POST`,
+    /// `PUT` or `DELETE` removes what is stored for its URI.
+    ///
+    /// ```nginx
+    /// proxy_cache_rules rfc9111;
+    /// ```
+    cache_rules: StorageRules = "nginx",
+    /// Adds the field `Cache-Status` (RFC 9211) to responses, with this name for the cache. It says
+    /// whether the response came from the cache, and if not, why.
+    ///
+    /// Syntax: NAME | off
+    ///
+    /// ```nginx
+    /// proxy_cache_status edge;
+    /// ```
+    cache_status: CacheStatusName = "off",
     /// A range that begins at or after this offset is requested from the backend as it is, and not
     /// cached. Without this line, whole responses are requested and cached.
     ///
@@ -192,6 +223,15 @@ conf::directives! {
     /// proxy_cache_max_range_offset 100m;
     /// ```
     cache_max_range_offset: Option<Offset>,
+}
+
+conf::words! {
+    /// Whose rules decide what is stored.
+    pub enum StorageRules {
+        Nginx = "nginx",
+        /// Those of RFC 9111 and its companions.
+        Rfc9111 = "rfc9111",
+    }
 }
 
 /// Does nothing: the feature of the family uses the settings.

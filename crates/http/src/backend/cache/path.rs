@@ -16,6 +16,8 @@ use crate::files::{TempFolder, TempPaths};
 const SIZE_MIN: u64 = 2 * 4096;
 /// The default of `inactive`.
 const INACTIVE_S: u64 = 600;
+/// The default of `max_variants`.
+const VARIANTS_MAX: u64 = 1000;
 /// The default of `manager_...`.
 const UPKEEP: StepBudget = StepBudget { files: 100, threshold_ms: 200, sleep_ms: 50 };
 /// The default of `loader_...`: with nginx's, a million files would take eight minutes.
@@ -26,6 +28,10 @@ pub(crate) struct CacheStore {
     pub(super) zone: Arc<CacheZone>,
     /// Whether temporary files are where the family has them, not beside the cached ones.
     pub(super) use_temp_path: bool,
+    /// The most variants of a key.
+    pub(super) variants_max: usize,
+    /// The largest body that is stored.
+    pub(super) body_max: u64,
     pub(crate) limits: CacheLimits,
     pub(crate) loader: StepBudget,
     pub(crate) upkeep: StepBudget,
@@ -48,6 +54,9 @@ struct CacheLine<'w> {
     folder: CacheFolder,
     zone: Option<(&'w [u8], u64)>,
     use_temp_path: bool,
+    variants_max: u64,
+    /// `None`: that of all.
+    body_max: Option<u64>,
     limits: CacheLimits,
     loader: StepBudget,
     upkeep: StepBudget,
@@ -60,6 +69,8 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         folder: CacheFolder { path: path.into(), levels: DirectoryLevels::default() },
         zone: None,
         use_temp_path: true,
+        variants_max: VARIANTS_MAX,
+        body_max: None,
         limits: CacheLimits { inactive_s: INACTIVE_S, size_max: u64::MAX, free_min: 0 },
         loader: LOADER,
         upkeep: UPKEEP,
@@ -114,6 +125,11 @@ impl<'w> CacheLine<'w> {
             b"keys_zone" => self.zone = Some(keys_zone(value, word, from)?),
             b"inactive" => self.limits.inactive_s = number(units::seconds)?,
             b"max_size" => self.limits.size_max = number(units::offset)?,
+            b"max_object_size" => self.body_max = Some(number(units::offset)?),
+            b"max_variants" => {
+                let positive = |text: &[u8]| units::number(text).filter(|number| *number > 0);
+                self.variants_max = number(positive)?;
+            }
             b"min_free" => self.limits.free_min = number(units::offset)?,
             b"loader_files" => self.loader.files = number(units::number)?,
             b"loader_sleep" => self.loader.sleep_ms = number(units::milliseconds)?,
@@ -134,6 +150,8 @@ impl<'w> CacheLine<'w> {
         from: &Directive,
         load: &mut Load<'_>,
     ) -> Result<Arc<CacheStore>> {
+        let variants_max = usize::try_from(self.variants_max).unwrap_or(usize::MAX);
+        let body_max = self.body_max.unwrap_or(u64::MAX).min(self.limits.size_max);
         let Self { folder, use_temp_path, limits, loader, upkeep, .. } = self;
         let folders = load.registry.of::<TempPaths>();
         if !folders.0.iter().any(|known| *known.path == *folder.path) {
@@ -148,7 +166,16 @@ impl<'w> CacheLine<'w> {
                 Some(zone) => return Err(changed(name, &folder, zone.folder())),
             };
             let counts = Metric::named(name);
-            Ok(Arc::new(CacheStore { zone, use_temp_path, limits, loader, upkeep, counts }))
+            Ok(Arc::new(CacheStore {
+                zone,
+                use_temp_path,
+                variants_max,
+                body_max,
+                limits,
+                loader,
+                upkeep,
+                counts,
+            }))
         })
     }
 }

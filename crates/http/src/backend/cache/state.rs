@@ -6,12 +6,18 @@ pub(crate) use ::session::status::CacheOutcome as CacheStatus;
 use wire::date;
 
 use super::path::CacheStore;
+use super::reply_fields::AddedFields;
+use crate::decimal;
 use crate::exchange::{Exchange, FeatureState};
 use crate::variables::{BuiltIn, VariableTable};
 
 #[derive(Default)]
 pub(crate) struct CacheState {
     pub(super) status: Option<CacheStatus>,
+    /// The age of the reply from the cache.
+    pub(super) age_s: Option<i64>,
+    /// What is added to replies; `None`: nothing.
+    pub(super) added: Option<AddedFields>,
     /// `Last-Modified` and `ETag` of the expired reply that is to be revalidated.
     pub(super) last_modified: Option<i64>,
     pub(super) etag: Vec<u8>,
@@ -85,6 +91,18 @@ pub(crate) const VARIABLES: VariableTable = VariableTable::new(
                 let status = status(x);
                 out.extend_from_slice(status.map_or(b"", name));
                 status.is_some()
+            },
+        ),
+        BuiltIn::fresh(
+            "upstream_cache_age",
+            "The age of the reply that was taken from the cache, in seconds: since it was stored \
+             or last found valid; with `proxy_cache_rules rfc9111`, since a server has made it.",
+            |x, out| {
+                let age_s = x.states.find::<CacheState>().and_then(|state| state.age_s);
+                if let Some(age_s) = age_s {
+                    decimal::write(age_s.unsigned_abs(), out);
+                }
+                age_s.is_some()
             },
         ),
         BuiltIn::fresh(

@@ -32,6 +32,28 @@ impl Value for CacheName {
     }
 }
 
+/// `*_cache_status`: the name of the cache in `Cache-Status`, as it is written there; `None`: the
+/// field is not added.
+#[derive(Clone, Debug)]
+pub struct CacheStatusName(pub(super) Option<Box<[u8]>>);
+
+impl Value for CacheStatusName {
+    fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
+        let word = from.arg(0);
+        let text = &*word.text;
+        if text == b"off" {
+            return Ok(Self(None));
+        }
+        let is_token =
+            |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(byte);
+        let begins = text.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'*');
+        match begins && text.iter().all(is_token) {
+            true => Ok(Self(Some(text.into()))),
+            false => Err(from.error_at(word, format!("invalid name of a cache \"{word}\""))),
+        }
+    }
+}
+
 /// `*_cache_valid`: how long replies of a status are fresh, in the order of the lines.
 #[derive(Clone, Debug)]
 pub struct ValidTimes(Vec<(u16, u64)>);

@@ -14,7 +14,7 @@ use crate::h1::tests::Server;
 pub(super) const GET: &str = "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
 pub(super) struct Cached {
-    folder: Folder,
+    pub(super) folder: Folder,
     pub(super) backend: TestBackend,
     pub(super) server: Server,
 }
@@ -39,12 +39,21 @@ impl Cached {
         lines: &str,
         answer: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Self {
+        Self::within("", lines, answer)
+    }
+
+    /// With more parameters of `proxy_cache_path`.
+    pub(super) fn within(
+        parameters: &str,
+        lines: &str,
+        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
         let folder = Folder::new();
         let backend = TestBackend::answering(answer);
         let (address, path) = (backend.address(), folder.display());
         let server = Server::start(format!(
             "error_log e.log info;
-             proxy_cache_path {path}/cache keys_zone=one:1m levels=1:2;
+             proxy_cache_path {path}/cache keys_zone=one:1m levels=1:2 {parameters};
              proxy_temp_path {path}/temp;
              add_header X-Cache $upstream_cache_status always;
              server {{ location / {{ proxy_pass http://{address}; proxy_cache one; {lines} }} }}"
@@ -56,9 +65,13 @@ impl Cached {
         outcome(&self.server.ask(GET))
     }
 
-    fn get_with(&self, fields: &str) -> String {
-        let request = GET.replacen("\r\n\r\n", &format!("\r\n{fields}\r\n\r\n"), 1);
-        outcome(&self.server.ask(&request))
+    pub(super) fn get_with(&self, fields: &str) -> String {
+        outcome(&self.reply_with(fields))
+    }
+
+    pub(super) fn reply_with(&self, fields: &str) -> String {
+        let fields = format!("\r\n{fields}\r\n\r\n");
+        self.server.ask(&GET.replacen("\r\n\r\n", &fields, 1))
     }
 
     pub(super) fn files(&self) -> Vec<PathBuf> {
@@ -79,9 +92,14 @@ impl Cached {
 
     /// Makes the stored reply one that was fresh until the beginning of 1970.
     pub(super) fn expire(&self) {
+        self.set_valid(1);
+    }
+
+    /// Makes the stored reply one that is fresh until that second.
+    pub(super) fn set_valid(&self, valid_s: i64) {
         for path in self.files() {
             let mut bytes = fs::read(&path).unwrap();
-            bytes[8..16].copy_from_slice(&1_i64.to_ne_bytes());
+            bytes[8..16].copy_from_slice(&valid_s.to_ne_bytes());
             fs::write(path, bytes).unwrap();
         }
     }

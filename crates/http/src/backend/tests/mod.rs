@@ -3,6 +3,7 @@
 mod bodies;
 mod cache;
 mod cache_lock;
+mod cache_rules;
 mod early_hints;
 mod logs;
 mod queue;

@@ -61,6 +61,9 @@ fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
     if !is_asked || x.reply.status != 200 || x.reply.disable_not_modified {
         return Filtered::Pass;
     }
+    if let Some(made_s) = x.reply.standard_conditions {
+        return filter_by_standard(made_s, x);
+    }
     let request = &x.request;
     if let Some(since) = request.field(Known::IfUnmodifiedSince)
         && !is_unmodified(since, x)
@@ -81,6 +84,32 @@ fn filter(rule: IfModifiedSince, x: &mut Exchange) -> Filtered {
         return Filtered::Pass;
     }
     not_modified(x);
+    Filtered::Pass
+}
+
+/// The order of RFC 9110, section 13.2.2: tags count, and times only if there are none. `made_s`
+/// is the time of a reply without `Last-Modified` (RFC 9111, section 4.3.2).
+fn filter_by_standard(made_s: i64, x: &mut Exchange) -> Filtered {
+    let request = &x.request;
+    let modified = x.reply.last_modified.unwrap_or(made_s);
+    let is_older_than = |known| {
+        let time = request.field(known).and_then(date::parse)?;
+        Some(time < modified)
+    };
+    let fails = match request.field(Known::IfMatch) {
+        Some(list) => !matches(list, x, Comparison::Strong),
+        None => is_older_than(Known::IfUnmodifiedSince).unwrap_or(false),
+    };
+    if fails {
+        return Filtered::Instead(412);
+    }
+    let is_known = match request.field(Known::IfNoneMatch) {
+        Some(list) => matches(list, x, Comparison::Weak),
+        None => is_older_than(Known::IfModifiedSince).is_some_and(|is_older| !is_older),
+    };
+    if is_known {
+        not_modified(x);
+    }
     Filtered::Pass
 }
 
