@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Directive, Error, Load, Result, Word};
+use conf::{Directive, Load, Result, Word};
 use net::{KeyPair, NewKey};
 use upstream::ResolverPolicy;
 use wire::acme::{AcmeProfile, ChallengeKind, ExternalAccount};
@@ -15,17 +15,21 @@ use zones::{TwoProcesses, ZoneState, Zones};
 use crate::client::AcmeUrl;
 use crate::issuer::{AccountKey, AcmeIssuer, IssuerTrust};
 use crate::key_name;
+use crate::on_demand_lines;
+use crate::on_demand_rules::OnDemandRules;
 use crate::plan::StateFolders;
 use crate::state_folder::StateFolder;
+use crate::words::text;
 
 /// The lines of a block, and the least and greatest number of their arguments.
-const LINES: [(&str, usize, usize); 12] = [
+const LINES: [(&str, usize, usize); 13] = [
     ("uri", 1, 1),
     ("account_key", 1, 1),
     ("challenge", 1, 1),
     ("common_name_in_csr", 1, 1),
     ("contact", 1, 1),
     ("external_account_key", 2, 2),
+    ("on_demand", 1, 5),
     ("preferred_chain", 1, 1),
     ("profile", 1, 2),
     ("ssl_trusted_certificate", 1, 1),
@@ -60,6 +64,7 @@ struct IssuerBlock {
     has_common_name: bool,
     contact: Vec<String>,
     external: Option<ExternalAccount>,
+    on_demand: Option<OnDemandRules>,
     preferred_chain: Option<String>,
     profile: Option<AcmeProfile>,
     authorities: Option<Directive>,
@@ -126,6 +131,7 @@ impl IssuerBlock {
             has_common_name: false,
             contact: Vec::new(),
             external: None,
+            on_demand: None,
             preferred_chain: None,
             profile: None,
             authorities: None,
@@ -166,6 +172,7 @@ impl IssuerBlock {
             b"common_name_in_csr" => self.has_common_name = flag(line)?,
             b"contact" => self.contact.push(contact(line)?),
             b"external_account_key" => self.external = external_account(line, load)?,
+            b"on_demand" => self.on_demand = Some(on_demand_lines::read(line)?),
             b"preferred_chain" => self.preferred_chain = Some(text(line, line.arg(0))?),
             b"profile" => self.profile = Some(profile(line)?),
             b"ssl_trusted_certificate" => self.authorities = Some(line.clone()),
@@ -194,6 +201,7 @@ impl IssuerBlock {
             contact: self.contact,
             accepts_terms: self.accepts_terms,
             external: self.external,
+            on_demand: self.on_demand,
             profile: self.profile,
             preferred_chain: self.preferred_chain,
             names,
@@ -354,16 +362,6 @@ fn profile(line: &Directive) -> Result<AcmeProfile> {
         Some(word) => return Err(line.error_at(word, format!("invalid parameter \"{word}\""))),
     };
     Ok(AcmeProfile { name, is_required })
-}
-
-fn text(line: &Directive, word: &Word) -> Result<String> {
-    let text = String::from_utf8(word.text.to_vec()).ok();
-    let text = text.filter(|text| !text.chars().any(char::is_control));
-    text.ok_or_else(|| invalid(line, word))
-}
-
-fn invalid(line: &Directive, word: &Word) -> Error {
-    line.refuse("invalid value").marked(word.span)
 }
 
 /// `None`: there is no such file on the machine where the configuration is only checked.
