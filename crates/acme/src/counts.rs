@@ -4,7 +4,7 @@ use metrics::{Metric, Tally};
 
 metrics::counts! {
     /// The orders at one issuer.
-    pub(crate) struct AcmeOrderCounters of AcmeOrders = 21 {
+    pub(crate) struct AcmeOrderCounters of AcmeOrders = 27 {
         /// Certificates that were obtained.
         obtained: Tally,
         failed: Tally,
