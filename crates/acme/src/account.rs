@@ -19,6 +19,8 @@ use crate::state_folder::StateFolder;
 const KEY_FILE: &str = "account.key";
 /// The URL of the account. Further lines are our own: the directory, and the key's thumbprint.
 const URL_FILE: &str = "account.url";
+/// The same of the directory for trials.
+const STAGING_URL_FILE: &str = "account.staging.url";
 
 /// How often those that wait for the account look for it.
 const OPENING_PAUSE: Duration = Duration::from_millis(500);
@@ -27,6 +29,9 @@ const OPENING_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct IssuerInUse {
     pub(crate) issuer: Arc<AcmeIssuer>,
     pub(crate) client: AcmeClient,
+    /// The same issuer at its directory for trials.
+    pub(crate) staging: Option<Rc<Self>>,
+    url_file: &'static str,
     key: RefCell<Option<Rc<KeyPair>>>,
     url: RefCell<Option<String>>,
     /// Whether an order is under way that may create the account.
@@ -44,15 +49,24 @@ struct StoredAccount {
 
 impl IssuerInUse {
     pub(crate) fn new(issuer: Arc<AcmeIssuer>) -> Rc<Self> {
-        Rc::new(Self {
+        let staging = issuer
+            .staging()
+            .map(|staging| Rc::new(Self::of(Arc::new(staging), None, STAGING_URL_FILE)));
+        Rc::new(Self::of(issuer, staging, URL_FILE))
+    }
+
+    fn of(issuer: Arc<AcmeIssuer>, staging: Option<Rc<Self>>, url_file: &'static str) -> Self {
+        Self {
             client: AcmeClient::new(issuer.clone()),
             issuer,
+            staging,
+            url_file,
             key: RefCell::default(),
             url: RefCell::default(),
             is_opening: Cell::new(false),
             orders: AccountOrders::new(),
             questions: AccountOrders::new(),
-        })
+        }
     }
 
     /// Waits until another question may be asked when to renew.
@@ -72,8 +86,8 @@ impl IssuerInUse {
     /// The account. A missing key is made and stored first.
     pub(crate) async fn account(&self) -> io::Result<AcmeAccount> {
         if self.key.borrow().is_none() {
-            let issuer = self.issuer.clone();
-            let stored = net::offload(move || StoredAccount::open(&issuer)).await?;
+            let (issuer, url_file) = (self.issuer.clone(), self.url_file);
+            let stored = net::offload(move || StoredAccount::open(&issuer, url_file)).await?;
             *self.key.borrow_mut() = Some(Rc::new(stored.key));
             *self.url.borrow_mut() = stored.url;
         }
@@ -93,8 +107,8 @@ impl IssuerInUse {
     pub(crate) async fn opened(&self, url: String) -> io::Result<()> {
         let Some(key) = self.key.borrow().clone() else { return Ok(()) };
         let text = format!("{url}\n{}\n{}\n", self.issuer.uri, thumbprint(&key)?);
-        let folder = self.issuer.folder.clone();
-        net::offload(move || folder.write(URL_FILE, text.as_bytes())).await?;
+        let (folder, file) = (self.issuer.folder.clone(), self.url_file);
+        net::offload(move || folder.write(file, text.as_bytes())).await?;
         *self.url.borrow_mut() = Some(url);
         Ok(())
     }
@@ -119,7 +133,7 @@ impl Drop for IssuerPermit {
 }
 
 impl StoredAccount {
-    fn open(issuer: &AcmeIssuer) -> io::Result<Self> {
+    fn open(issuer: &AcmeIssuer, url_file: &str) -> io::Result<Self> {
         let key = match &issuer.account_key {
             AccountKey::File(text) => read_key(text, "account_key")?,
             AccountKey::Made(new) => match issuer.folder.read(KEY_FILE)? {
@@ -127,7 +141,7 @@ impl StoredAccount {
                 None => make_key(&issuer.folder, *new)?,
             },
         };
-        let url = match issuer.folder.read(URL_FILE)? {
+        let url = match issuer.folder.read(url_file)? {
             Some(text) => url_of(&text, &issuer.uri, &thumbprint(&key)?),
             None => None,
         };

@@ -1,23 +1,25 @@
 //! One conversation with an issuer: does what the machine asks for.
 
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use net::KeyPair;
+use observe::Level;
 use wire::acme::{
-    self, AcmeChallenge, AcmeFailure, AcmeInput, AcmeRecord, AcmeRun, AcmeStep, IssuedChain,
-    OrderPlan, RenewalInfo,
+    self, AcmeChallenge, AcmeFailure, AcmeInput, AcmeRecord, AcmeRun, AcmeStep, ChallengeAnswer,
+    IssuedChain, OrderPlan, RenewalInfo,
 };
 
 use crate::account::IssuerInUse;
+use crate::answers::PublishedAnswer;
 use crate::challenges::PublishedChallenges;
 use crate::crypto::ProcessCrypto;
+use crate::dns01::{DnsRecord, RecordChange};
+use crate::leftovers;
 use crate::plan::AcmeCertificate;
-use crate::state_folder::StateFolder;
 use crate::stored::{OrderUnderWay, StoredCertificate};
-
-type ChangeAnswer = fn(&PublishedChallenges, &AcmeChallenge, &StateFolder) -> io::Result<()>;
 
 /// An order for a certificate at one issuer.
 pub(crate) struct OrderAttempt<'a> {
@@ -30,6 +32,10 @@ pub(crate) struct OrderAttempt<'a> {
     pub(crate) replaces: Option<String>,
     /// The order of an earlier attempt.
     pub(crate) stored_order: Option<String>,
+    /// Whether it only shows that an order would succeed, at the directory for trials.
+    pub(crate) is_trial: bool,
+    /// The answers that are published.
+    pub(crate) published: RefCell<Vec<PublishedAnswer>>,
 }
 
 impl OrderAttempt<'_> {
@@ -59,11 +65,13 @@ impl OrderAttempt<'_> {
             outcome = match run.resume(outcome) {
                 AcmeStep::Send(request) => self.issuer.client.send(request).await,
                 AcmeStep::Wait(seconds) => wait(seconds).await,
-                AcmeStep::Publish(challenges) => {
-                    self.change(challenges, PublishedChallenges::publish).await
-                }
-                AcmeStep::Withdraw(challenges) => {
-                    self.change(challenges, PublishedChallenges::withdraw).await
+                AcmeStep::Publish(challenges) => match self.publish(challenges).await {
+                    Ok(()) => AcmeInput::Done,
+                    Err(why) => AcmeInput::Failed(why),
+                },
+                AcmeStep::Withdraw(_) => {
+                    self.withdraw().await;
+                    AcmeInput::Done
                 }
                 AcmeStep::Store(record) => self.store(record).await,
                 AcmeStep::Finished(result) => return result,
@@ -71,15 +79,55 @@ impl OrderAttempt<'_> {
         }
     }
 
-    /// Publishes answers, or withdraws them. After a crash they stay in the folder: the next
-    /// attempt resumes the order, and needs them.
-    async fn change(&self, challenges: Vec<AcmeChallenge>, change: ChangeAnswer) -> AcmeInput {
-        let folder = self.certificate.folder().clone();
-        let changed = net::offload(move || {
+    /// Notes answers, publishes them, and waits until the authority can see them.
+    async fn publish(&self, challenges: Vec<AcmeChallenge>) -> Result<(), String> {
+        let records = self.records(&challenges).await?;
+        let own = challenges.iter().filter_map(PublishedAnswer::of);
+        let issuer = &self.issuer.issuer.name;
+        let of_dns = |record| PublishedAnswer::Dns01 { issuer: issuer.clone(), record };
+        let answers: Vec<_> = own.chain(records.iter().cloned().map(of_dns)).collect();
+        *self.published.borrow_mut() = answers.clone();
+        let (certificate, folder) = (self.certificate.clone(), self.certificate.folder().clone());
+        let published = net::offload(move || {
+            certificate.stored().note_answers(&answers)?;
             let published = PublishedChallenges::of_process();
-            challenges.iter().try_for_each(|challenge| change(published, challenge, &folder))
+            let mut own = challenges.iter().filter(|one| PublishedAnswer::of(one).is_some());
+            own.try_for_each(|challenge| published.publish(challenge, &folder))
         });
-        input(changed.await)
+        published.await.map_err(|error| error.to_string())?;
+        let Some(dns) = self.issuer.issuer.dns() else { return Ok(()) };
+        for record in &records {
+            dns.change(record, RecordChange::Add).await?;
+        }
+        dns.await_records(&records).await
+    }
+
+    /// The records of DNS that are to be published.
+    async fn records(&self, challenges: &[AcmeChallenge]) -> Result<Vec<DnsRecord>, String> {
+        let mut asked = Vec::new();
+        for challenge in challenges {
+            if let ChallengeAnswer::Dns01 { record, value } = &challenge.answer {
+                let (domain, name, value) =
+                    (challenge.name.to_string(), record.clone(), value.clone());
+                asked.push(DnsRecord { domain, name, value });
+            }
+        }
+        match self.issuer.issuer.dns() {
+            Some(dns) => dns.followed(asked).await,
+            None if asked.is_empty() => Ok(asked),
+            None => Err("nobody changes records of DNS".to_owned()),
+        }
+    }
+
+    /// Withdraws all answers. What fails is tried again later: it stays in the note.
+    async fn withdraw(&self) {
+        let answers = self.published.take();
+        let (folder, stem) = (self.certificate.folder(), &self.certificate.stem);
+        let issuers = std::slice::from_ref(self.issuer);
+        if let Err(error) = leftovers::withdraw(folder, stem, issuers, answers).await {
+            let text = format_args!("acme: an answer to a challenge is left (\"{stem}\"): {error}");
+            observe::log(Level::Error, text);
+        }
     }
 
     async fn store(&self, record: AcmeRecord) -> AcmeInput {
@@ -87,6 +135,7 @@ impl OrderAttempt<'_> {
         let directory = self.issuer.issuer.uri.clone();
         let stored = match record {
             AcmeRecord::Account(url) => self.issuer.opened(url).await,
+            _ if self.is_trial => Ok(()),
             AcmeRecord::Order(url) => {
                 let order = OrderUnderWay { url, directory, number };
                 net::offload(move || certificate.stored().begin_order(&order)).await

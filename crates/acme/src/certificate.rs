@@ -17,7 +17,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use net::{MailboxSender, Timer};
+use net::{KeyPair, MailboxSender, Timer};
 use observe::Level;
 use wire::acme::{AcmeFailure, IssuedChain, RenewalInfo, schedule};
 use wire::x509::{ValidityPeriod, X509};
@@ -512,6 +512,7 @@ impl CertificateKeeper {
         let stored_order =
             order.filter(|order| order.directory == *directory && order.number == number);
         let replaced = current.filter(|current| current.manifest.directory == *directory);
+        self.rehearse(issuer, number, &key).await?;
         let attempt = OrderAttempt {
             certificate: &self.certificate,
             issuer,
@@ -519,6 +520,8 @@ impl CertificateKeeper {
             key: key.clone(),
             replaces: replaced.and_then(|current| current.renewal_id),
             stored_order: stored_order.map(|order| order.url),
+            is_trial: false,
+            published: RefCell::default(),
         };
         let chain = attempt.order().await?.map_err(NotObtained::Failure)?;
         let mut obtained = newest.obtained;
@@ -529,6 +532,40 @@ impl CertificateKeeper {
         let issuer = &issuer.issuer.name;
         self.log(Level::Notice, format_args!("was obtained from \"{issuer}\""));
         Ok(())
+    }
+
+    /// After a failure, orders the certificate at the directory for trials first, whose limits are
+    /// higher.
+    async fn rehearse(
+        &self,
+        issuer: &IssuerInUse,
+        number: u64,
+        key: &Rc<KeyPair>,
+    ) -> Result<(), NotObtained> {
+        let has_failed = self.known.borrow().failures.contains_key(&issuer.issuer.name);
+        let Some(staging) = issuer.staging.as_ref().filter(|_| has_failed) else { return Ok(()) };
+        let _permit = staging.permit().await;
+        let attempt = OrderAttempt {
+            certificate: &self.certificate,
+            issuer: staging,
+            number,
+            key: key.clone(),
+            replaces: None,
+            stored_order: None,
+            is_trial: true,
+            published: RefCell::default(),
+        };
+        match attempt.order().await? {
+            Ok(_) => {
+                let text = format_args!("would be issued: a trial order has succeeded");
+                self.log(Level::Notice, text);
+                Ok(())
+            }
+            Err(failure) => {
+                let detail = format!("{} (of a trial order)", failure.detail);
+                Err(NotObtained::Failure(AcmeFailure { detail, ..failure }))
+            }
+        }
     }
 
     /// Shows a new certificate, and stores it. If that fails, the order is still there, and leads

@@ -26,7 +26,8 @@ const NAMES_MAX: usize = 100;
 #[derive(Clone)]
 pub struct CertificateLine {
     from: Directive,
-    names: Vec<SubjectName>,
+    /// As they are written.
+    names: Vec<String>,
     key: NewKey,
     /// Whether clients tell the names.
     is_on_demand: bool,
@@ -58,7 +59,10 @@ impl Value for CertificateLine {
                     Some(Err(reason)) => return Err(from.error_at(word, reason)),
                     None => return Err(from.error_at(word, "invalid \"key\" value")),
                 },
-                None => line.add(&word.text).map_err(|reason| refuse(from, word, reason))?,
+                None => {
+                    let name = checked(&word.text).map_err(|reason| refuse(from, word, reason))?;
+                    line.names.push(name);
+                }
             }
         }
         if line.is_on_demand && !line.names.is_empty() {
@@ -74,25 +78,6 @@ fn refuse(from: &Directive, word: &Word, reason: &str) -> conf::Error {
 }
 
 impl CertificateLine {
-    /// Adds a name. As in nginx-acme, one that begins with a dot stands for two hosts.
-    fn add(&mut self, text: &[u8]) -> std::result::Result<(), &'static str> {
-        let text = std::str::from_utf8(text).map_err(|_| "it is not ASCII")?;
-        let names = match text.strip_prefix('.') {
-            Some(host) => vec![format!("www.{host}"), host.to_owned()],
-            None => vec![text.to_owned()],
-        };
-        for name in names {
-            let name = SubjectName::of(&name);
-            if let SubjectName::Dns(host) = &name {
-                check_host(host)?;
-            }
-            if !self.names.contains(&name) {
-                self.names.push(name);
-            }
-        }
-        Ok(())
-    }
-
     /// The slot with the certificate, for a server with these names.
     pub fn slot<'n>(
         &self,
@@ -110,17 +95,44 @@ impl CertificateLine {
             let help = "name them here, or with \"server_name\"";
             return Err(self.from.error("\"acme_certificate\": no identifiers").help(help));
         }
-        if line.names.len() > NAMES_MAX {
+        let issuers = line.issuers(load)?;
+        let names = subject_names(&line.names, &issuers);
+        if names.len() > NAMES_MAX {
             let message = format!("\"acme_certificate\" has more than {NAMES_MAX} names");
             return Err(self.from.error(message));
         }
-        let issuers = line.issuers(load)?;
-        if let Some(name) = line.names.iter().find(|name| name.is_wildcard()) {
-            let message = format!("no issuer can obtain a certificate for wildcard \"{name}\"");
-            return Err(self.from.error(message).help("the challenge dns-01 is not supported"));
+        self.check_challenges(&names, &issuers)?;
+        Ok(PlanBook::add(AcmeCertificate::new(names, line.key, issuers, load), load))
+    }
+
+    /// Whether all issuers can prove all names.
+    fn check_challenges(&self, names: &[SubjectName], issuers: &[Arc<AcmeIssuer>]) -> Result<()> {
+        for issuer in issuers {
+            let proves = |name: &&SubjectName| match name {
+                SubjectName::Ip(_) => issuer.dns.is_none(),
+                name => issuer.dns.is_some() || !name.is_wildcard(),
+            };
+            let Some(name) = names.iter().find(|name| !proves(name)) else { continue };
+            let (shown, issuer) = (name.to_string(), &issuer.name);
+            let error = match name {
+                SubjectName::Dns(_) => {
+                    let message = format!(
+                        "issuer \"{issuer}\" cannot obtain a certificate for wildcard \"{shown}\""
+                    );
+                    self.from
+                        .error(message)
+                        .help("wildcards need \"challenge dns-01\" in its block")
+                }
+                SubjectName::Ip(_) => {
+                    let message = format!(
+                        "issuer \"{issuer}\" cannot obtain a certificate for address \"{shown}\""
+                    );
+                    self.from.error(message).help("the challenge dns-01 is not for addresses")
+                }
+            };
+            return Err(error);
         }
-        let CertificateLine { names, key, .. } = line;
-        Ok(PlanBook::add(AcmeCertificate::new(names, key, issuers, load), load))
+        Ok(())
     }
 
     /// The slot of a server whose clients tell the names.
@@ -168,9 +180,10 @@ impl CertificateLine {
                 load.warn(self.from.error(format!("{message}: {shown}")));
                 continue;
             }
-            self.add(name.text).map_err(|reason| {
+            let name = checked(name.text).map_err(|reason| {
                 self.from.error(format!("invalid server name \"{shown}\": {reason}"))
             })?;
+            self.names.push(name);
         }
         Ok(())
     }
@@ -193,5 +206,61 @@ impl CertificateLine {
             issuers.push(issuer.clone());
         }
         Ok(issuers)
+    }
+}
+
+/// A name, if it is one.
+fn checked(text: &[u8]) -> std::result::Result<String, &'static str> {
+    let text = std::str::from_utf8(text).map_err(|_| "it is not ASCII")?;
+    match SubjectName::of(text.strip_prefix('.').unwrap_or(text)) {
+        SubjectName::Dns(host) => check_host(&host)?,
+        SubjectName::Ip(_) => {}
+    }
+    Ok(text.to_owned())
+}
+
+/// The names of a certificate. One that begins with a dot stands for its domain and, as in
+/// nginx-acme, for its host `www`, or for all hosts if wildcards can be proved. Hosts that a
+/// wildcard covers are left out: authorities refuse such orders.
+fn subject_names(texts: &[String], issuers: &[Arc<AcmeIssuer>]) -> Vec<SubjectName> {
+    let has_wildcards = issuers.iter().all(|issuer| issuer.dns.is_some());
+    let first = if has_wildcards { "*" } else { "www" };
+    let mut names: Vec<SubjectName> = Vec::new();
+    for text in texts {
+        let meant = match text.strip_prefix('.') {
+            Some(host) => vec![format!("{first}.{host}"), host.to_owned()],
+            None => vec![text.clone()],
+        };
+        for name in meant.iter().map(|name| SubjectName::of(name)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let all = names.clone();
+    names.retain(|name| match name {
+        SubjectName::Dns(host) => {
+            let domain = host.split_once('.').map_or("", |(_, domain)| domain);
+            host.starts_with("*.") || !all.contains(&SubjectName::Dns(format!("*.{domain}")))
+        }
+        SubjectName::Ip(_) => true,
+    });
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_a_wildcard_covers_are_left_out() {
+        let names = |texts: &[&str]| -> Vec<_> {
+            let texts: Vec<_> = texts.iter().map(|text| (*text).to_owned()).collect();
+            subject_names(&texts, &[]).iter().map(ToString::to_string).collect()
+        };
+        let all = ["a.test", "*.a.test", "WWW.a.test", "b.c.a.test", "test", "a.test", "10.0.0.1"];
+        assert_eq!(names(&all), ["a.test", "*.a.test", "b.c.a.test", "test", "10.0.0.1"]);
+        assert_eq!(names(&[".a.test"]), ["*.a.test", "a.test"]);
+        assert_eq!(names(&["a.test", "www.a.test"]), ["a.test", "www.a.test"]);
     }
 }

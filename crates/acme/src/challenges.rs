@@ -13,13 +13,10 @@ use net::tls::Credential;
 use wire::acme::{AcmeChallenge, ChallengeAnswer};
 use wire::x509::SubjectName;
 
+use crate::answer_names::{is_server_name, is_token};
+use crate::answers::PublishedAnswer;
 use crate::stand_in;
 use crate::state_folder::StateFolder;
-
-/// The longest token, in bytes.
-const TOKEN_BYTES_MAX: usize = 128;
-/// The longest server name.
-const NAME_BYTES_MAX: usize = 255;
 
 /// The answers that this process gives.
 #[derive(Default)]
@@ -36,12 +33,6 @@ pub struct PublishedChallenges {
 struct TlsAnswer {
     name: SubjectName,
     digest: [u8; 32],
-}
-
-/// Whether it may be a token: the digits of base64url.
-pub fn is_token(text: &[u8]) -> bool {
-    (1..=TOKEN_BYTES_MAX).contains(&text.len())
-        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 impl PublishedChallenges {
@@ -75,8 +66,7 @@ impl PublishedChallenges {
     /// The certificate that answers a handshake for this name. Blocks on the disk.
     pub fn tls_answer(&self, server_name: &[u8]) -> Option<Credential> {
         let name = std::str::from_utf8(server_name).ok()?.to_ascii_lowercase();
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if name.len() > NAME_BYTES_MAX || !name.bytes().all(is_name) {
+        if !is_server_name(&name) {
             return None;
         }
         let known = self.tls.read().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
@@ -115,29 +105,29 @@ impl PublishedChallenges {
                 tls.insert(server_name, answer);
             }
             ChallengeAnswer::Dns01 { .. } => {
-                return Err(io::Error::other("dns-01 is not supported"));
+                return Err(io::Error::other("it is a record of DNS"));
             }
         }
         Ok(())
     }
 
-    /// Withdraws an answer. Blocks on the disk.
+    /// Withdraws an answer of this process, or one that another has left in the folder. Blocks on
+    /// the disk.
     pub(crate) fn withdraw(
         &self,
-        challenge: &AcmeChallenge,
+        answer: &PublishedAnswer,
         folder: &StateFolder,
     ) -> io::Result<()> {
-        match &challenge.answer {
-            ChallengeAnswer::Http01 { token, .. } => {
+        match answer {
+            PublishedAnswer::Http01 { token } => {
                 self.http.write().unwrap_or_else(PoisonError::into_inner).remove(token);
                 folder.remove(&http_file(token))
             }
-            ChallengeAnswer::TlsAlpn01 { server_name, .. } => {
-                let server_name = server_name.to_ascii_lowercase();
-                self.tls.write().unwrap_or_else(PoisonError::into_inner).remove(&server_name);
-                folder.remove(&tls_file(&server_name))
+            PublishedAnswer::TlsAlpn01 { server_name } => {
+                self.tls.write().unwrap_or_else(PoisonError::into_inner).remove(server_name);
+                folder.remove(&tls_file(server_name))
             }
-            ChallengeAnswer::Dns01 { .. } => Ok(()),
+            PublishedAnswer::Dns01 { .. } => Ok(()),
         }
     }
 }
@@ -190,7 +180,7 @@ mod tests {
         assert_eq!(own.http_answer("abc").as_deref(), Some("abc.thumbprint"));
         assert_eq!(other.http_answer("abc"), None);
         assert_eq!(other.stored_http_answer("abc").as_deref(), Some("abc.thumbprint"));
-        own.withdraw(&challenge("abc"), &folder).unwrap();
+        own.withdraw(&PublishedAnswer::of(&challenge("abc")).unwrap(), &folder).unwrap();
         assert_eq!((own.http_answer("abc"), other.stored_http_answer("abc")), (None, None));
     }
 

@@ -1,11 +1,10 @@
 //! `acme_issuer`: the lines of the block.
 
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Directive, Load, Result, Word};
+use conf::{Directive, Load, Result};
 use net::{KeyPair, NewKey};
 use upstream::ResolverPolicy;
 use wire::acme::{AcmeProfile, ChallengeKind, ExternalAccount};
@@ -13,27 +12,34 @@ use wire::base64;
 use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::client::AcmeUrl;
+use crate::dns_lines::DnsLines;
+use crate::dns01::DnsSettings;
 use crate::issuer::{AccountKey, AcmeIssuer, IssuerTrust};
 use crate::key_name;
+use crate::line_words::{read_file, text};
 use crate::on_demand_lines;
 use crate::on_demand_rules::OnDemandRules;
 use crate::plan::StateFolders;
 use crate::state_folder::StateFolder;
-use crate::words::text;
 
 /// The lines of a block, and the least and greatest number of their arguments.
-const LINES: [(&str, usize, usize); 13] = [
+const LINES: [(&str, usize, usize); 18] = [
     ("uri", 1, 1),
     ("account_key", 1, 1),
     ("challenge", 1, 1),
     ("common_name_in_csr", 1, 1),
     ("contact", 1, 1),
+    ("dns_check", 1, 8),
+    ("dns_hook", 1, 32),
+    ("dns_timeout", 1, 1),
+    ("dns_update", 3, 12),
     ("external_account_key", 2, 2),
     ("on_demand", 1, 5),
     ("preferred_chain", 1, 1),
     ("profile", 1, 2),
     ("ssl_trusted_certificate", 1, 1),
     ("ssl_verify", 1, 1),
+    ("staging_uri", 1, 1),
     ("state_path", 1, 1),
     ("accept_terms_of_service", 0, 0),
 ];
@@ -59,6 +65,7 @@ struct IssuerBlock {
     /// Lines that may be there once, and were.
     seen: Vec<Box<[u8]>>,
     uri: Option<String>,
+    staging_uri: Option<String>,
     account_key: Option<AccountKey>,
     challenge: Option<ChallengeKind>,
     has_common_name: bool,
@@ -71,6 +78,7 @@ struct IssuerBlock {
     verifies: bool,
     state: StateLine,
     accepts_terms: bool,
+    dns: DnsLines,
 }
 
 enum StateLine {
@@ -126,6 +134,7 @@ impl IssuerBlock {
             from: from.clone(),
             seen: Vec::new(),
             uri: None,
+            staging_uri: None,
             account_key: None,
             challenge: None,
             has_common_name: false,
@@ -138,6 +147,7 @@ impl IssuerBlock {
             verifies: true,
             state: StateLine::Default,
             accepts_terms: false,
+            dns: DnsLines::default(),
         }
     }
 
@@ -154,7 +164,8 @@ impl IssuerBlock {
         if !(*least..=*most).contains(&line.args.len()) {
             return Err(line.error(format!("invalid number of arguments in \"{}\"", line.name)));
         }
-        if name != b"contact" && self.seen.contains(&line.name.text) {
+        let may_repeat = matches!(name, b"contact" | b"dns_update");
+        if !may_repeat && self.seen.contains(&line.name.text) {
             return Err(line.refuse("is duplicate"));
         }
         self.seen.push(line.name.text.clone());
@@ -171,12 +182,17 @@ impl IssuerBlock {
             b"challenge" => self.challenge = Some(challenge(line)?),
             b"common_name_in_csr" => self.has_common_name = flag(line)?,
             b"contact" => self.contact.push(contact(line)?),
+            b"dns_check" => self.dns.add_check(line)?,
+            b"dns_hook" => self.dns.add_hook(line)?,
+            b"dns_timeout" => self.dns.add_timeout(line)?,
+            b"dns_update" => self.dns.add_update(line, load)?,
             b"external_account_key" => self.external = external_account(line, load)?,
             b"on_demand" => self.on_demand = Some(on_demand_lines::read(line)?),
             b"preferred_chain" => self.preferred_chain = Some(text(line, line.arg(0))?),
             b"profile" => self.profile = Some(profile(line)?),
             b"ssl_trusted_certificate" => self.authorities = Some(line.clone()),
             b"ssl_verify" => self.verifies = flag(line)?,
+            b"staging_uri" => self.staging_uri = Some(uri(line)?),
             b"state_path" => {
                 self.state = match &*line.arg(0).text {
                     b"off" => StateLine::Off,
@@ -191,12 +207,16 @@ impl IssuerBlock {
     fn build(mut self, names: ResolverPolicy, load: &mut Load<'_>) -> Result<AcmeIssuer> {
         let name = String::from_utf8_lossy(&self.from.arg(0).text).into_owned();
         let trust = self.trust(load)?;
-        let text = self.text(&trust, &names);
+        let challenge = self.challenge.unwrap_or(ChallengeKind::Http01);
+        let dns = self.dns.build(challenge == ChallengeKind::Dns01, &self.from, load)?;
+        let text = self.text(&trust, dns.as_ref(), &names);
         Ok(AcmeIssuer {
             folder: self.folder(&name, load),
             uri: self.uri.take().unwrap_or_default(),
+            staging_uri: self.staging_uri.take(),
             account_key: self.account_key.take().unwrap_or(AccountKey::Made(NewKey::EcdsaP256)),
-            challenges: vec![self.challenge.unwrap_or(ChallengeKind::Http01)],
+            challenges: vec![challenge],
+            dns,
             has_common_name: self.has_common_name,
             contact: self.contact,
             accepts_terms: self.accepts_terms,
@@ -213,7 +233,12 @@ impl IssuerBlock {
 
     /// A text that identifies the issuer's settings: the words of the block in order, the contents
     /// of its files, and the name servers.
-    fn text(&self, trust: &IssuerTrust, names: &ResolverPolicy) -> Vec<u8> {
+    fn text(
+        &self,
+        trust: &IssuerTrust,
+        dns: Option<&DnsSettings>,
+        names: &ResolverPolicy,
+    ) -> Vec<u8> {
         let mut text = Vec::new();
         let lines = self.from.block.iter().flatten();
         for word in lines.flat_map(|line| std::iter::once(&line.name).chain(&line.args)) {
@@ -227,6 +252,7 @@ impl IssuerBlock {
             text.extend_from_slice(&net::sha256(key));
         }
         text.extend(format!("{:?}", names.servers).bytes());
+        text.extend(dns.iter().flat_map(|dns| dns.secrets()).flat_map(net::sha256));
         text.extend(self.external.iter().flat_map(|external| net::sha256(&external.key)));
         text
     }
@@ -234,7 +260,7 @@ impl IssuerBlock {
     fn folder(&self, name: &str, load: &mut Load<'_>) -> Arc<StateFolder> {
         let path = match &self.state {
             StateLine::Off => {
-                let make = || Arc::new(MemoryState(Arc::new(StateFolder::in_memory())));
+                let make = || Arc::new(MemoryState(Arc::new(StateFolder::in_memory_of(name))));
                 let zones = Zones::of(load);
                 let kept = zones.keep(name.as_bytes(), |old| old.unwrap_or_else(make));
                 return kept.0.clone();
@@ -303,9 +329,10 @@ fn challenge(line: &Directive) -> Result<ChallengeKind> {
     match &*word.text {
         b"http" | b"http-01" => Ok(ChallengeKind::Http01),
         b"tls-alpn" | b"tls-alpn-01" => Ok(ChallengeKind::TlsAlpn01),
+        b"dns" | b"dns-01" => Ok(ChallengeKind::Dns01),
         _ => {
             let error = line.error_at(word, format!("unsupported challenge: {word}"));
-            Err(error.meant(&word.text, ["http-01", "tls-alpn-01"]))
+            Err(error.meant(&word.text, ["http-01", "tls-alpn-01", "dns-01"]))
         }
     }
 }
@@ -362,13 +389,4 @@ fn profile(line: &Directive) -> Result<AcmeProfile> {
         Some(word) => return Err(line.error_at(word, format!("invalid parameter \"{word}\""))),
     };
     Ok(AcmeProfile { name, is_required })
-}
-
-/// `None`: there is no such file on the machine where the configuration is only checked.
-fn read_file(line: &Directive, word: &Word, load: &mut Load<'_>) -> Result<Option<Vec<u8>>> {
-    let path = load.conf_path(&word.text).into_os_string().into_vec();
-    let read = load.files.read(&path).map(|text| text.to_vec()).map_err(|error| {
-        line.error_at(word, format!("cannot load \"{word}\": {}", error.describe(&path)))
-    });
-    load.of_this_machine(read)
 }

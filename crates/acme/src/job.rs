@@ -16,6 +16,7 @@ use crate::certificate::CertificateKeeper;
 use crate::challenges::PublishedChallenges;
 use crate::desk::RequestDesk;
 use crate::issuer::AcmeIssuer;
+use crate::leftovers;
 use crate::on_demand_keeper::OnDemandKeeper;
 use crate::on_demand_plan::{OnDemandPlan, OnDemandPlans};
 use crate::plan::{AcmeCertificate, AcmePlan};
@@ -153,7 +154,12 @@ impl AcmeJob {
         let all: Vec<_> = folders.values().map(|(folder, _)| folder.clone()).collect();
         let answers_tls =
             |one: &Rc<IssuerInUse>| one.issuer.challenges.contains(&ChallengeKind::TlsAlpn01);
-        PublishedChallenges::of_process().look_in(all, self.issuers.iter().any(answers_tls));
+        PublishedChallenges::of_process()
+            .look_in(all.clone(), self.issuers.iter().any(answers_tls));
+        if !all.is_empty() {
+            let withdrawing = leftovers::withdraw_all(all, self.issuers.clone());
+            self.watches.push(net::spawn(withdrawing));
+        }
         for (folder, keepers) in folders.into_values() {
             if let StateFolder::Disk(_) = *folder {
                 let demanded = self.on_demand.clone();

@@ -12,7 +12,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<Result<NewKey, &'static str>> {
     match (name, size) {
         (b"ecdsa", None | Some(b"256")) => Some(Ok(NewKey::EcdsaP256)),
         (b"ecdsa", Some(b"384")) => Some(Ok(NewKey::EcdsaP384)),
-        (b"ecdsa", Some(b"521")) => Some(Err("\"ecdsa:521\" is not supported")),
+        (b"ecdsa", Some(b"521")) => Some(Ok(NewKey::EcdsaP521)),
         (b"ecdsa", Some(_)) => Some(Err("unsupported curve")),
         (b"rsa", None | Some(b"2048")) => Some(Ok(NewKey::Rsa2048)),
         (b"rsa", Some(b"3072")) => Some(Ok(NewKey::Rsa3072)),
@@ -29,6 +29,7 @@ mod tests {
     #[test]
     fn sizes_are_optional_and_checked() {
         assert_eq!(parse(b"ecdsa"), Some(Ok(NewKey::EcdsaP256)));
+        assert_eq!(parse(b"ecdsa:521"), Some(Ok(NewKey::EcdsaP521)));
         assert_eq!(parse(b"rsa:4096"), Some(Ok(NewKey::Rsa4096)));
         assert_eq!(parse(b"rsa:1024"), Some(Err("unsupported key size")));
         assert_eq!(parse(b"ecdsa:234"), Some(Err("unsupported curve")));

@@ -24,6 +24,8 @@
 //! answers from [`PublishedChallenges`].
 
 mod account;
+mod answer_names;
+mod answers;
 mod attempt;
 mod certificate;
 mod certificate_line;
@@ -32,6 +34,8 @@ mod client;
 mod counts;
 mod crypto;
 mod desk;
+mod dns01;
+mod dns_lines;
 mod due;
 mod failures;
 mod handshake;
@@ -40,6 +44,8 @@ mod issuer;
 mod issuer_lines;
 mod job;
 mod key_name;
+mod leftovers;
+mod line_words;
 mod lock;
 mod now;
 mod on_demand;
@@ -62,10 +68,10 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod variables;
-mod words;
 
+pub use answer_names::is_token;
 pub use certificate_line::{CertificateLine, ServerNameText};
-pub use challenges::{PublishedChallenges, is_token};
+pub use challenges::PublishedChallenges;
 pub use handshake::answer_handshake;
 pub use issuer_lines::{answers_http, build_issuers};
 pub use job::AcmeJob;
@@ -82,9 +88,24 @@ conf::directives! {
         /// - `uri URL`: the ACME directory of the authority; required
         /// - `accept_terms_of_service`: agrees to the authority's terms, which most require
         /// - `contact ADDRESS`: where the authority may write to; `mailto:` is added
-        /// - `challenge http-01 | tls-alpn-01`: how the server shows that it has a name; http-01
+        /// - `challenge http-01 | tls-alpn-01 | dns-01`: how the server shows that it has a name;
+        ///   http-01
+        /// - `dns_update SERVER... zone=NAME key=FILE|data:KEY [ttl=TIME]`: adds and removes
+        ///   records of a zone for dns-01 by signed updates (RFC 2136). The file is one of
+        ///   tsig-keygen(8); KEY is `[ALGORITHM:]NAME:SECRET`, with `hmac-sha256`, `hmac-sha384` or
+        ///   `hmac-sha512`. TIME is 1m. One line for each zone
+        /// - `dns_hook PROGRAM [ARGUMENT...]`: a program that does so instead, called with
+        ///   `add|remove NAME VALUE` behind its own arguments
+        /// - `dns_check authoritative | off | SERVER...`: who has to show the record before the
+        ///   authority is told: all name servers of the zone, nobody, or these servers;
+        ///   authoritative
+        /// - `dns_timeout TIME`: how long the program may run, and how long it may take until the
+        ///   record is seen; 2m
+        /// - `staging_uri URL`: a directory of the authority for trials, where a certificate is
+        ///   ordered first if the last attempt has failed
         /// - `account_key ALGORITHM[:SIZE] | FILE`: the key of the account: `ecdsa:256`,
-        ///   `ecdsa:384`, `rsa:2048`, `rsa:3072` or `rsa:4096`, made when it is needed, or a file
+        ///   `ecdsa:384`, `ecdsa:521`, `rsa:2048`, `rsa:3072` or `rsa:4096`, made when it is
+        ///   needed, or a file
         /// - `external_account_key ID FILE | data:KEY`: binds the account to one at the
         ///   authority; the key is in base64url
         /// - `on_demand ask=URI [names=N] [new_per_hour=N] [wait=TIME] [unused=TIME]`: allows
@@ -126,9 +147,11 @@ conf::directives! {
     in SERVER;
 
     /// Obtains a certificate and renews it. The names are those given, or those of `server_name`;
-    /// `.example.com` stands for `example.com` and `www.example.com`. Of several issuers, the next
-    /// one is asked when one is not available or has reached its limits. `key=` is the kind of key:
-    /// `ecdsa:256` (default), `ecdsa:384`, `rsa:2048`, `rsa:3072`, `rsa:4096`.
+    /// `.example.com` stands for `example.com` and `www.example.com`. Wildcards need issuers with
+    /// `challenge dns-01`; with those, `.example.com` stands for `example.com` and `*.example.com`.
+    /// Of several issuers, the next one is asked when one is not available or has reached its
+    /// limits. `key=` is the kind of key: `ecdsa:256` (default), `ecdsa:384`, `ecdsa:521`,
+    /// `rsa:2048`, `rsa:3072`, `rsa:4096`.
     ///
     /// With `on_demand` instead of names, clients tell the names: a certificate is obtained in the
     /// handshake of the first client that names a host, if `on_demand ask=` of the first issuer
@@ -139,7 +162,7 @@ conf::directives! {
     ///
     /// Syntax: ISSUER[,ISSUER...] [NAME... | on_demand] [key=ALGORITHM[:SIZE]]
     /// Differs: not in nginx's sources; as in nginx-acme, which has no lists of issuers, has no
-    /// `on_demand`, and needs `ssl_certificate`. `key=ecdsa:521` is not supported.
+    /// `on_demand`, and needs `ssl_certificate`.
     ///
     /// ```nginx
     /// acme_issuer letsencrypt {

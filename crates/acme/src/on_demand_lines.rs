@@ -3,8 +3,8 @@
 use conf::{Directive, Result, Word, units};
 
 use crate::client::AcmeUrl;
+use crate::line_words::text;
 use crate::on_demand_rules::OnDemandRules;
-use crate::words::text;
 
 const NAMES_MAX: usize = 1000;
 const NEW_PER_HOUR_MAX: u32 = 60;

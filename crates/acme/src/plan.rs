@@ -261,6 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn issuers_without_folders_do_not_share_certificates() {
+        let folders = ["a", "b"].map(StateFolder::in_memory_of);
+        assert_ne!(place(&folders[0], "stem"), place(&folders[1], "stem"));
+    }
+
+    #[test]
     fn certificates_that_differ_have_different_files() {
         let names =
             |list: &[&str]| -> Vec<_> { list.iter().map(|name| SubjectName::of(name)).collect() };

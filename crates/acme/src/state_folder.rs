@@ -25,6 +25,7 @@ pub(crate) enum StateFolder {
 
 #[derive(Debug, Default)]
 pub(crate) struct FilesInMemory {
+    issuer: String,
     files: Mutex<BTreeMap<String, Vec<u8>>>,
     /// The changes that are possible before the disk takes no more.
     #[cfg(test)]
@@ -34,15 +35,21 @@ pub(crate) struct FilesInMemory {
 }
 
 impl StateFolder {
-    pub(crate) fn in_memory() -> Self {
-        Self::Memory(FilesInMemory::default())
+    /// What an issuer with `state_path off` has instead of a folder.
+    pub(crate) fn in_memory_of(issuer: &str) -> Self {
+        Self::Memory(FilesInMemory { issuer: issuer.to_owned(), ..FilesInMemory::default() })
     }
 
-    /// The folder's name, for log lines.
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> Self {
+        Self::in_memory_of("a")
+    }
+
+    /// The folder's name, which no other one has.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Disk(path) => path.display().to_string(),
-            Self::Memory(_) => "memory".to_owned(),
+            Self::Memory(files) => format!("memory of {}", files.issuer),
         }
     }
 
@@ -132,7 +139,6 @@ impl StateFolder {
     }
 
     /// The names that begin with `prefix`.
-    #[cfg(test)]
     pub(crate) fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
         match self {
             Self::Memory(files) => {
@@ -245,6 +251,7 @@ mod failing {
                 files: Mutex::new(files),
                 changes_left: Some(AtomicUsize::new(changes)),
                 has_failed: AtomicBool::new(false),
+                ..FilesInMemory::default()
             })
         }
 

@@ -7,6 +7,7 @@
 //! | `STEM.json` | the number N of the current pair, and when pairs were obtained; written last |
 //! | `STEM.order` | the order under way, for the pair N + 1 |
 //! | `STEM.failures` | failures by issuer, and when each may be asked again |
+//! | `STEM.answers` | answers to challenges that are published |
 //! | `STEM.lock` | who orders now |
 
 use std::collections::BTreeMap;
@@ -232,7 +233,7 @@ impl<'a> StoredCertificate<'a> {
         self.folder.write(&self.file("failures"), &text)
     }
 
-    fn file(&self, kind: &str) -> String {
+    pub(crate) fn file(&self, kind: &str) -> String {
         format!("{}.{kind}", self.stem)
     }
 
@@ -246,7 +247,7 @@ impl<'a> StoredCertificate<'a> {
 
     /// Reads a file of JSON. One that is broken is an error, not the absence of one: somebody has
     /// changed it.
-    fn document<T>(
+    pub(crate) fn document<T>(
         &self,
         kind: &str,
         read: impl FnOnce(&json::JsonObject<'_>) -> Option<T>,

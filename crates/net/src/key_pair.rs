@@ -12,8 +12,9 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{self, KeySize};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
-    EcdsaSigningAlgorithm, KeyPair as _, RSA_PKCS1_SHA256,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING,
+    ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, KeyPair as _,
+    RSA_PKCS1_SHA256,
 };
 use wire::pem::{self, PemSections};
 use wire::signer::{KeyKind, Signer, SigningFailed};
@@ -25,6 +26,7 @@ use crate::tls::KeyError;
 pub enum NewKey {
     EcdsaP256,
     EcdsaP384,
+    EcdsaP521,
     Rsa2048,
     Rsa3072,
     Rsa4096,
@@ -49,6 +51,8 @@ type Curve = (KeyKind, &'static EcdsaSigningAlgorithm);
 
 const P256: Curve = (KeyKind::EcdsaP256, &ECDSA_P256_SHA256_FIXED_SIGNING);
 const P384: Curve = (KeyKind::EcdsaP384, &ECDSA_P384_SHA384_FIXED_SIGNING);
+const P521: Curve = (KeyKind::EcdsaP521, &ECDSA_P521_SHA512_FIXED_SIGNING);
+const CURVES: [Curve; 3] = [P256, P384, P521];
 
 impl KeyPair {
     /// A new key. One of RSA takes up to seconds.
@@ -62,6 +66,7 @@ impl KeyPair {
         match new {
             NewKey::EcdsaP256 => ecdsa(P256),
             NewKey::EcdsaP384 => ecdsa(P384),
+            NewKey::EcdsaP521 => ecdsa(P521),
             NewKey::Rsa2048 => rsa(KeySize::Rsa2048),
             NewKey::Rsa3072 => rsa(KeySize::Rsa3072),
             NewKey::Rsa4096 => rsa(KeySize::Rsa4096),
@@ -86,7 +91,7 @@ impl KeyPair {
     }
 
     fn of_pkcs8(key: &[u8]) -> Option<Result<Self, Unspecified>> {
-        let ecdsa = [P256, P384].into_iter().find_map(|(kind, algorithm)| {
+        let ecdsa = CURVES.into_iter().find_map(|(kind, algorithm)| {
             let pair = EcdsaKeyPair::from_pkcs8(algorithm, key).ok()?;
             Some(Ok(Self { key: PairedKey::Ecdsa(kind, pair), pkcs8: key.to_vec() }))
         });
@@ -94,7 +99,7 @@ impl KeyPair {
     }
 
     fn of_sec1(key: &[u8]) -> Option<Result<Self, Unspecified>> {
-        [P256, P384].into_iter().find_map(|(kind, algorithm)| {
+        CURVES.into_iter().find_map(|(kind, algorithm)| {
             let pair = EcdsaKeyPair::from_private_key_der(algorithm, key).ok()?;
             let pkcs8 = pair.to_pkcs8v1().ok()?.as_ref().to_vec();
             Some(Ok(Self { key: PairedKey::Ecdsa(kind, pair), pkcs8 }))
@@ -167,8 +172,8 @@ impl fmt::Display for KeyFailure {
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, RSA_PKCS1_2048_8192_SHA256,
-        UnparsedPublicKey, VerificationAlgorithm,
+        ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED,
+        RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey, VerificationAlgorithm,
     };
 
     use super::*;
@@ -183,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_key_is_the_same_after_it_was_written_and_read() {
-        for new in [NewKey::EcdsaP256, NewKey::EcdsaP384, NewKey::Rsa2048] {
+        for new in [NewKey::EcdsaP256, NewKey::EcdsaP384, NewKey::EcdsaP521, NewKey::Rsa2048] {
             let pair = KeyPair::generate(new).unwrap();
             let read = KeyPair::read(&pair.pem()).unwrap();
             assert_eq!((read.kind(), read.public_bits()), (pair.kind(), pair.public_bits()));
@@ -196,6 +201,8 @@ mod tests {
         assert!(is_signed_by(&pair, &ECDSA_P256_SHA256_FIXED));
         let pair = KeyPair::generate(NewKey::EcdsaP384).unwrap();
         assert!(is_signed_by(&pair, &ECDSA_P384_SHA384_FIXED));
+        let pair = KeyPair::generate(NewKey::EcdsaP521).unwrap();
+        assert!(is_signed_by(&pair, &ECDSA_P521_SHA512_FIXED));
         let pair = KeyPair::read(RSA_KEY.as_bytes()).unwrap();
         assert!(is_signed_by(&pair, &RSA_PKCS1_2048_8192_SHA256));
     }

@@ -21,6 +21,7 @@ mod datagram;
 mod datagram_set;
 mod event_loop;
 pub mod file;
+mod helper_program;
 pub mod hmac;
 pub mod holder;
 mod idle_set;
@@ -70,6 +71,7 @@ pub use event_loop::{
     Task, arrived_ms, at_turn_end, defer, deferrals, has_share, on_turn, poll_share, spawn,
     spawn_if_running, spend, task_count, yield_now,
 };
+pub use helper_program::{HelperOutcome, HelperProgram};
 pub use idle_set::IdleSet;
 pub use key_pair::{KeyFailure, KeyPair, NewKey};
 pub use lent_future::LentFuture;

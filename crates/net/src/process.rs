@@ -266,12 +266,20 @@ pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(fd, true)?)
 }
 
+/// Lets the tests with children run one after the other: [`reap`] takes any child.
+#[cfg(test)]
+pub(crate) fn children_of_one_test() -> std::sync::MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn children_get_arguments_and_descriptors_and_are_reaped() {
+        let _turn = children_of_one_test();
         let (near, far) = crate::channel::pair().unwrap();
         let number = far.as_raw_fd();
         let _taken = signals::Signals::take(&[signals::SIGUSR1]).unwrap();

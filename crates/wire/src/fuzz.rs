@@ -12,7 +12,7 @@ pub use crate::acme::fuzz::acme;
 use crate::cgi;
 use crate::client_hello::{self, ClientHello, HelloBytes, ObservedHello};
 use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, RecordType, Response};
-use crate::dns::{TsigKey, TxtChange, TxtUpdate, UpdateError};
+use crate::dns::{TsigAlgorithm, TsigKey, TxtChange, TxtUpdate, UpdateError};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
 use crate::host::Host;
@@ -660,22 +660,28 @@ pub fn dns(input: &[u8]) {
 
 /// Without the right signature, no message is the response to an update; a key has a secret.
 pub fn dns_update(input: &[u8]) {
-    assert!(!TsigKey::parse(input).is_ok_and(|key| key.secret.is_empty()));
+    for parsed in [TsigKey::parse(input), TsigKey::parse_line(input)] {
+        assert!(!parsed.is_ok_and(|key| key.secret.is_empty()));
+    }
     let name = DomainName::from_text(b"a.test").expect("a name");
-    let key = TsigKey { name: name.clone(), secret: Vec::new() };
+    let algorithm = TsigAlgorithm::HmacSha256;
+    let key = TsigKey { name: name.clone(), algorithm, secret: Vec::new() };
     let (zone, change) = (&name, TxtChange::Remove);
     let update = TxtUpdate { zone, name: zone, value: b"value", change };
-    let nobody = |_: &[u8], message: &[u8]| [message.len() as u8; 32];
+    let nobody = |_, _: &[u8], message: &[u8]| [message.len() as u8; 32].to_vec();
     let signed = update.sign(dns::id_of(input).unwrap_or_default(), 0, &key, &nobody);
-    let other = |secret: &[u8], message: &[u8]| nobody(secret, message).map(|byte| !byte);
+    let other = |algorithm, secret: &[u8], message: &[u8]| {
+        nobody(algorithm, secret, message).iter().map(|byte| !byte).collect()
+    };
     if signed.verdict(input, 0, &key, &nobody).is_ok() {
         let verdict = signed.verdict(input, 0, &key, &other);
         assert_eq!(verdict, Err(UpdateError::Signature));
     }
 }
 
-const DNS_TYPES: [RecordType; 6] = [
+const DNS_TYPES: [RecordType; 7] = [
     RecordType::A,
+    RecordType::Cname,
     RecordType::Aaaa,
     RecordType::Srv,
     RecordType::Ptr,

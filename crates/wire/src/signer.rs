@@ -13,8 +13,9 @@ pub trait Signer: fmt::Debug {
     /// `RSAPublicKey` (RFC 8017, appendix A.1.1) as DER.
     fn public_bits(&self) -> &[u8];
 
-    /// Signs a message: RSA by PKCS #1 1.5 with SHA-256. ECDSA with SHA-256, or SHA-384 for P-384;
-    /// the signature is its two numbers, each as long as the curve's (RFC 7518, section 3.4).
+    /// Signs a message: RSA by PKCS #1 1.5 with SHA-256. ECDSA with SHA-256, SHA-384 for P-384, or
+    /// SHA-512 for P-521; the signature is its two numbers, each as long as the curve's (RFC 7518,
+    /// section 3.4).
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SigningFailed>;
 }
 
@@ -26,6 +27,7 @@ pub struct SigningFailed;
 pub enum KeyKind {
     EcdsaP256,
     EcdsaP384,
+    EcdsaP521,
     Rsa,
 }
 
@@ -35,6 +37,7 @@ impl KeyKind {
         match self {
             Self::EcdsaP256 => Some(32),
             Self::EcdsaP384 => Some(48),
+            Self::EcdsaP521 => Some(66),
             Self::Rsa => None,
         }
     }

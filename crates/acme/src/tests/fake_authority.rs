@@ -1,6 +1,7 @@
 //! A certificate authority for tests: plain HTTP on a loopback socket, no signature is verified.
 //!
-//! It looks for answers to http-01 in this process, and counts what it is asked for.
+//! It looks for answers to http-01 in this process, or asks the test whether it sees those to
+//! dns-01, and counts what it is asked for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -40,6 +41,10 @@ struct State {
     /// Replies that are sent instead, by path: status, and fields.
     faults: BTreeMap<String, VecDeque<(u16, String)>>,
     orders: Vec<Order>,
+    /// Whether it is to be seen in DNS; otherwise it is looked for in this process.
+    sees_record: Option<Box<dyn Fn() -> bool + Send>>,
+    /// Whether it looks for no answer: orders stay pending.
+    is_blind: bool,
     /// When certificates begin, in seconds since 1970.
     now_s: i64,
 }
@@ -95,6 +100,15 @@ impl FakeAuthority {
         let mut state = self.shared.state.lock().unwrap();
         let faults = state.faults.entry(path.to_owned()).or_default();
         faults.extend((0..times).map(|_| (status, fields.to_owned())));
+    }
+
+    pub(super) fn look_for_nothing(&self) {
+        self.shared.state.lock().unwrap().is_blind = true;
+    }
+
+    /// Offers dns-01, and looks for the answer so.
+    pub(super) fn look_in_dns(&self, sees_record: impl Fn() -> bool + Send + 'static) {
+        self.shared.state.lock().unwrap().sees_record = Some(Box::new(sees_record));
     }
 
     pub(super) fn set_time(&self, now_s: i64) {
@@ -164,9 +178,13 @@ fn answer(state: &mut State, base: &str, path: &str, body: &[u8]) -> (u16, Strin
         "/order" => ok(order(state, base, number)),
         "/authorization" => ok(authorization(state, base, number)),
         "/challenge" => {
-            let found = PublishedChallenges::of_process().http_answer(&token(number));
-            state.orders[number].is_proved = found.is_some();
-            ok("{\"type\": \"http-01\", \"status\": \"processing\"}".into())
+            let is_proved = match &state.sees_record {
+                _ if state.is_blind => false,
+                Some(sees_record) => sees_record(),
+                None => PublishedChallenges::of_process().http_answer(&token(number)).is_some(),
+            };
+            state.orders[number].is_proved = is_proved;
+            ok("{\"type\": \"x\", \"status\": \"processing\"}".into())
         }
         "/finalize" => {
             state.orders[number].key = Some(requested_key(body));
@@ -199,14 +217,15 @@ fn authorization(state: &State, base: &str, number: usize) -> String {
     let name = format!("{{\"type\": \"dns\", \"value\": \"{name}\"}}");
     let token = token(number);
     let url = format!("{base}/challenge/{number}");
+    let kind = if state.sees_record.is_some() { "dns-01" } else { "http-01" };
     format!(
         "{{\"status\": \"{status}\", \"identifier\": {name}, \"challenges\": [{{\"type\": \
-         \"http-01\", \"status\": \"pending\", \"url\": \"{url}\", \"token\": \"{token}\"}}]}}"
+         \"{kind}\", \"status\": \"pending\", \"url\": \"{url}\", \"token\": \"{token}\"}}]}}"
     )
 }
 
 fn token(number: usize) -> String {
-    format!("token{number}")
+    if number == 0 { "token".into() } else { format!("token{number}") }
 }
 
 fn decode(text: &str) -> Vec<u8> {
@@ -220,14 +239,15 @@ fn member(text: &[u8], name: &str) -> String {
     document.as_object().unwrap().get(name).unwrap().as_text().unwrap().to_owned()
 }
 
-/// The first name of a new order.
+/// The first name of a new order, or the domain of a wildcard.
 fn ordered_name(body: &[u8]) -> String {
     let payload = decode(&member(body, "payload"));
     let document = json::parse(&payload, LIMITS).unwrap();
     let JsonValue::List(names) = document.as_object().unwrap().get("identifiers").unwrap() else {
         panic!("an order without names")
     };
-    names[0].as_object().unwrap().get("value").unwrap().as_text().unwrap().to_owned()
+    let name = names[0].as_object().unwrap().get("value").unwrap().as_text().unwrap();
+    name.trim_start_matches("*.").to_owned()
 }
 
 /// The public key in a request for a certificate.

@@ -2,7 +2,9 @@
 //!
 //! All tests publish the same token, so one runs after the other.
 
+mod dns;
 mod fake_authority;
+mod fake_name_server;
 mod many_names;
 mod on_demand;
 
@@ -18,8 +20,10 @@ use wire::x509::SubjectName;
 
 use crate::account::IssuerInUse;
 use crate::certificate::CertificateKeeper;
+use crate::challenges::PublishedChallenges;
 use crate::due::DueReason;
 use crate::issuer::{AccountKey, AcmeIssuer, IssuerTrust};
+use crate::leftovers;
 use crate::lock::LockWatch;
 use crate::plan::AcmeCertificate;
 use crate::state_folder::StateFolder;
@@ -40,8 +44,10 @@ fn issuer(name: &str, authority: &FakeAuthority, folder: &Arc<StateFolder>) -> A
     Arc::new(AcmeIssuer {
         name: name.into(),
         uri: authority.directory(),
+        staging_uri: None,
         account_key: AccountKey::Made(NewKey::EcdsaP256),
         challenges: vec![ChallengeKind::Http01],
+        dns: None,
         has_common_name: false,
         contact: Vec::new(),
         accepts_terms: true,
@@ -60,6 +66,7 @@ fn issuer(name: &str, authority: &FakeAuthority, folder: &Arc<StateFolder>) -> A
 struct Process {
     keeper: Rc<CertificateKeeper>,
     task: Task,
+    working_ms: u64,
 }
 
 impl Process {
@@ -70,12 +77,17 @@ impl Process {
         let keeper = CertificateKeeper::new(certificate, in_use);
         keeper.show_stored();
         let task = net::spawn(keeper.clone().run());
-        Self { keeper, task }
+        Self { keeper, task, working_ms: WORKING_MS }
     }
 
     /// The number of the certificate that is shown; 0: none.
     fn number(&self) -> u64 {
         self.keeper.certificate.kept.progress().number
+    }
+
+    fn last_error(&self) -> String {
+        let progress = self.keeper.certificate.kept.progress().clone();
+        progress.error().map(|error| error.text.clone()).unwrap_or_default()
     }
 
     fn failures(&self) -> u32 {
@@ -95,7 +107,7 @@ impl Process {
     /// take long. Returns how much it was.
     async fn pass(&self, ms: u64) -> u64 {
         net::testing::settle().await;
-        let ms = if self.keeper.is_waiting.get() { ms } else { ms.min(WORKING_MS) };
+        let ms = if self.keeper.is_waiting.get() { ms } else { ms.min(self.working_ms) };
         net::testing::advance(ms).await;
         std::thread::sleep(Duration::from_millis(1));
         ms
@@ -329,6 +341,64 @@ fn a_forgotten_certificate_is_replaced_in_every_process() {
         process.end();
         other.end();
     });
+}
+
+#[test]
+fn after_a_failure_a_trial_order_comes_first() {
+    simulate(async || {
+        let (authority, staging) = (FakeAuthority::start(), FakeAuthority::start());
+        let folder = Arc::new(StateFolder::in_memory());
+        authority.fail("/new-order", 1, 500, "");
+        staging.fail("/new-order", 1, 500, "");
+        let issuer = (*issuer("a", &authority, &folder)).clone();
+        let staging_uri = Some(staging.directory());
+        let process = Process::start(vec![Arc::new(AcmeIssuer { staging_uri, ..issuer })]);
+        let orders = || (authority.count("/new-order"), staging.count("/new-order"));
+        process.until(|| process.failures() == 1).await;
+        assert_eq!(orders(), (1, 0));
+        process.until(|| process.failures() == 2).await;
+        assert_eq!(orders(), (1, 1), "the trial fails, so nothing else is tried");
+        assert!(process.last_error().contains("of a trial order"), "{}", process.last_error());
+        process.until(|| process.number() == 1).await;
+        assert_eq!((orders(), staging.count("/certificate")), ((2, 2), 1));
+        let accounts = ["account.key", "account.staging.url", "account.url"];
+        assert_eq!(folder.names("account").unwrap(), accounts);
+        process.end();
+    });
+}
+
+/// The process dies while the authority looks for the answer.
+#[test]
+fn an_answer_that_a_crash_has_left_is_withdrawn() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        authority.look_for_nothing();
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        process.until(|| !folder.names("http-01").unwrap().is_empty()).await;
+        process.end();
+        let stem = process_stem(&folder);
+        folder.write(&format!("{stem}.lock"), b"dead\n0\n").unwrap();
+        let task = net::spawn(leftovers::withdraw_all(vec![folder.clone()], Vec::new()));
+        until_withdrawn(&folder).await;
+        assert_eq!(folder.names("http-01").unwrap(), [""; 0]);
+        assert_eq!(PublishedChallenges::of_process().http_answer("token"), None);
+        task.stop();
+    });
+}
+
+/// The name of the certificate whose answers are noted.
+fn process_stem(folder: &StateFolder) -> String {
+    let notes = folder.names("").unwrap().into_iter();
+    notes.filter_map(|name| name.strip_suffix(".answers").map(str::to_owned)).next().unwrap()
+}
+
+async fn until_withdrawn(folder: &StateFolder) {
+    let began = Instant::now();
+    while folder.names("").unwrap().iter().any(|name| name.ends_with(".answers")) {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is withdrawn");
+        net::testing::advance(WORKING_MS).await;
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl ResolverCounters<'_> {
             RecordType::Srv => self.sent_srv().add(1),
             RecordType::Ptr => self.sent_ptr().add(1),
             // No topic asks for them.
-            RecordType::Ns | RecordType::Txt => {}
+            RecordType::Ns | RecordType::Cname | RecordType::Txt => {}
         }
     }
 

@@ -48,6 +48,7 @@ pub use name_servers::NameServers;
 pub use servers::ResolverSettings;
 pub use services::{ServiceTarget, Services};
 pub use state::ALIASES_FOLLOWED_MAX;
+pub use tcp::exchange_over_tcp;
 pub use watch::{ResolvedPeer, WatchedName, watch};
 
 /// How long a failure is valid without `valid=`.

@@ -37,6 +37,11 @@ impl NameServers {
         &self.0
     }
 
+    /// Their addresses; at least one, unless the configuration is only checked.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.0.servers
+    }
+
     /// This worker's resolver for the line; waits end after `timeout_ms`, or never if it is 0.
     pub fn resolver(&self, timeout_ms: u64) -> Resolver {
         // A weak reference keeps the address from being used again.

@@ -19,7 +19,9 @@ const LENGTH_BYTES: usize = 2;
 /// Sends a question and reads the response; `None` after a failure, which is logged here.
 pub(super) async fn ask(server: SocketAddr, question: &DnsQuestion) -> Option<Response> {
     let id = net::system::random() as u16;
-    let message = match within(TIMEOUT_MS, exchange(server, question, id)).await {
+    let mut query = Vec::new();
+    question.write(id, &mut query);
+    let message = match within(TIMEOUT_MS, exchange_over_tcp(server, &query)).await {
         Some(Ok(message)) => message,
         Some(Err((call, error))) => {
             failed(Level::Error, call, &error, server);
@@ -40,19 +42,16 @@ fn log(question: &DnsQuestion, id: u16, what: &dyn std::fmt::Display) {
     observe::log(Level::Error, format_args!("{what}, query id:{id}, name:\"{name}\""));
 }
 
-async fn exchange(
+/// Sends a message and reads one. The error includes the name of the call. There is no deadline.
+pub async fn exchange_over_tcp(
     server: SocketAddr,
-    question: &DnsQuestion,
-    id: u16,
+    message: &[u8],
 ) -> Result<Vec<u8>, (&'static str, io::Error)> {
     let mut connecting = Connect::default().begin(&Address::Ip(server))?;
     let connected = poll_fn(|cx| connecting.poll(cx)).await;
     let mut stream = connected.map_err(|error| ("connect()", error))?;
-    let mut query = vec![0; LENGTH_BYTES];
-    question.write(id, &mut query);
-    let length = (query.len() - LENGTH_BYTES) as u16;
-    query[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
-    write(&mut stream, &query).await.map_err(|error| ("send()", error))?;
+    let framed = [&(message.len() as u16).to_be_bytes()[..], message].concat();
+    write(&mut stream, &framed).await.map_err(|error| ("send()", error))?;
     read(&mut stream).await.map_err(|error| ("recv()", error))
 }
 

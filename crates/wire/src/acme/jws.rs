@@ -45,6 +45,7 @@ pub(super) fn signed(
     let algorithm = match signer.kind() {
         KeyKind::EcdsaP256 => "ES256",
         KeyKind::EcdsaP384 => "ES384",
+        KeyKind::EcdsaP521 => "ES512",
         KeyKind::Rsa => "RS256",
     };
     let key = match author {
@@ -78,12 +79,16 @@ pub fn key_thumbprint(key: &dyn Signer, crypto: &dyn AcmeCrypto) -> Result<Strin
 /// The public key as JSON, in the one form of RFC 7638, section 3.3: members sorted, no spaces.
 fn json_web_key(key: &dyn Signer) -> Result<String, SigningFailed> {
     let bits = key.public_bits();
-    let Some(length) = key.kind().coordinate_bytes() else { return rsa_web_key(bits) };
+    let (curve, length) = match (key.kind(), key.kind().coordinate_bytes()) {
+        (KeyKind::EcdsaP256, Some(length)) => ("P-256", length),
+        (KeyKind::EcdsaP384, Some(length)) => ("P-384", length),
+        (KeyKind::EcdsaP521, Some(length)) => ("P-521", length),
+        _ => return rsa_web_key(bits),
+    };
     let (x, y) = match bits {
         [4, point @ ..] if point.len() == 2 * length => point.split_at(length),
         _ => return Err(SigningFailed),
     };
-    let curve = if key.kind() == KeyKind::EcdsaP256 { "P-256" } else { "P-384" };
     let (x, y) = (base64url(x), base64url(y));
     Ok(format!("{{\"crv\":\"{curve}\",\"kty\":\"EC\",\"x\":\"{x}\",\"y\":\"{y}\"}}"))
 }

@@ -22,6 +22,24 @@ impl Rcode {
     pub const NOTIMP: Self = Self(4);
     /// The name server refuses to answer.
     pub const REFUSED: Self = Self(5);
+
+    /// The RFCs' name (RFC 1035, RFC 2136), for log lines about updates.
+    pub const fn mnemonic(self) -> &'static str {
+        match self {
+            Self(0) => "NOERROR",
+            Self::FORMERR => "FORMERR",
+            Self::SERVFAIL => "SERVFAIL",
+            Self::NXDOMAIN => "NXDOMAIN",
+            Self::NOTIMP => "NOTIMP",
+            Self::REFUSED => "REFUSED",
+            Self(6) => "YXDOMAIN",
+            Self(7) => "YXRRSET",
+            Self(8) => "NXRRSET",
+            Self(9) => "NOTAUTH",
+            Self(10) => "NOTZONE",
+            _ => "unknown code",
+        }
+    }
 }
 
 /// nginx's words.

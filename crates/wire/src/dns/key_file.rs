@@ -1,10 +1,11 @@
-//! Secrets of dynamic updates, in the format of BIND's key files:
-//! `key "name" { algorithm hmac-sha256; secret "base64"; };`
+//! Secrets of dynamic updates: in the format of BIND's key files,
+//! `key "name" { algorithm hmac-sha256; secret "base64"; };`, and in that of nsupdate's option
+//! `-y`, `hmac-sha256:name:base64`.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{DomainName, TsigKey};
+use super::{DomainName, TsigAlgorithm, TsigKey};
 use crate::base64;
 
 /// Why a text is not a key file.
@@ -14,7 +15,7 @@ pub enum KeyFileError {
     Form,
     /// The name is not a domain name.
     Name,
-    /// The algorithm is not `hmac-sha256`.
+    /// The algorithm is none of [`TsigAlgorithm`].
     Algorithm,
     /// The secret is not base64, or is empty.
     Secret,
@@ -31,21 +32,31 @@ impl TsigKey {
         let name = tokens.word()?;
         let name = DomainName::from_text(name).map_err(|_| KeyFileError::Name)?;
         tokens.exactly(b"{")?;
-        let (mut has_algorithm, mut secret) = (false, None);
+        let (mut algorithm, mut secret) = (None, None);
         loop {
             match tokens.word()? {
-                b"algorithm" => {
-                    let is_known = tokens.word()?.eq_ignore_ascii_case(b"hmac-sha256");
-                    has_algorithm = is_known.then_some(true).ok_or(KeyFileError::Algorithm)?;
-                }
+                b"algorithm" => algorithm = TsigAlgorithm::of(tokens.word()?),
                 b"secret" => secret = Some(decode(tokens.word()?)?),
                 b"}" => break,
                 _ => return Err(KeyFileError::Form),
             }
             tokens.exactly(b";")?;
         }
-        has_algorithm.then_some(()).ok_or(KeyFileError::Algorithm)?;
-        Ok(Self { name, secret: secret.ok_or(KeyFileError::Secret)? })
+        let algorithm = algorithm.ok_or(KeyFileError::Algorithm)?;
+        Ok(Self { name, algorithm, secret: secret.ok_or(KeyFileError::Secret)? })
+    }
+
+    /// Reads `[ALGORITHM:]NAME:SECRET`; the algorithm is `hmac-sha256` if there is none.
+    pub fn parse_line(text: &[u8]) -> Result<Self, KeyFileError> {
+        let parts: Vec<_> = text.split(|byte| *byte == b':').collect();
+        let (algorithm, name, secret) = match parts[..] {
+            [name, secret] => (Some(TsigAlgorithm::HmacSha256), name, secret),
+            [algorithm, name, secret] => (TsigAlgorithm::of(algorithm), name, secret),
+            _ => return Err(KeyFileError::Form),
+        };
+        let algorithm = algorithm.ok_or(KeyFileError::Algorithm)?;
+        let name = DomainName::from_text(name).map_err(|_| KeyFileError::Name)?;
+        Ok(Self { name, algorithm, secret: decode(secret)? })
     }
 }
 
@@ -112,7 +123,9 @@ impl fmt::Display for KeyFileError {
                 "not of the form key \"name\" { algorithm hmac-sha256; secret \"...\"; };"
             }
             Self::Name => "the name of the key is not a domain name",
-            Self::Algorithm => "the algorithm of the key is not hmac-sha256",
+            Self::Algorithm => {
+                "the algorithm of the key is not hmac-sha256, hmac-sha384 or hmac-sha512"
+            }
             Self::Secret => "the secret of the key is not base64",
         })
     }
@@ -131,8 +144,27 @@ mod tests {
         assert_eq!(key.secret, b"secret");
         assert_eq!(TsigKey::parse(b"key a{secret c2VjcmV0;algorithm HMAC-SHA256;}"), {
             let name = DomainName::from_text(b"a").expect("a name");
-            Ok(TsigKey { name, secret: b"secret".to_vec() })
+            let algorithm = TsigAlgorithm::HmacSha256;
+            Ok(TsigKey { name, algorithm, secret: b"secret".to_vec() })
         });
+    }
+
+    #[test]
+    fn a_line_of_nsupdate_is_a_key() {
+        let key = TsigKey::parse_line(b"hmac-SHA512:acme.test:c2VjcmV0").expect("a key");
+        assert_eq!((key.algorithm, &key.secret[..]), (TsigAlgorithm::HmacSha512, &b"secret"[..]));
+        let key = TsigKey::parse_line(b"acme.test:c2VjcmV0").expect("a key");
+        assert_eq!(key.algorithm, TsigAlgorithm::HmacSha256);
+        for (text, error) in [
+            (&b""[..], KeyFileError::Form),
+            (b"a", KeyFileError::Form),
+            (b"hmac-sha256:a:AA==:", KeyFileError::Form),
+            (b"hmac-md5:a:AA==", KeyFileError::Algorithm),
+            (b"a..b:AA==", KeyFileError::Name),
+            (b"a:", KeyFileError::Secret),
+        ] {
+            assert_eq!(TsigKey::parse_line(text), Err(error), "{text:?}");
+        }
     }
 
     #[test]

@@ -18,8 +18,10 @@ pub use error::{ALIASES_MAX, Rcode, ResponseError};
 pub use key_file::KeyFileError;
 pub use name::{DomainName, InvalidName, LABEL_BYTES_MAX, NAME_BYTES_MAX, NameError, POINTERS_MAX};
 pub use question::{DnsQuestion, QUERY_BYTES_MAX, RecordType};
-pub use response::{DnsAnswer, RecordData, Response, Service, id_of, parse};
-pub use update::{HmacSha256, SignedUpdate, TsigKey, TxtChange, TxtUpdate, UpdateError};
+pub use response::{DnsAnswer, RecordData, Response, Service, id_of, is_truncated, parse};
+pub use update::{
+    SignedUpdate, TsigAlgorithm, TsigHmac, TsigKey, TxtChange, TxtUpdate, UpdateError,
+};
 
 /// The length of a message's header.
 const HEADER_BYTES: usize = 12;

@@ -75,6 +75,24 @@ impl DomainName {
         Self::from_text(&text).expect("every address has a reverse name")
     }
 
+    /// The name without its first label; `None`: it has one label.
+    pub fn parent(&self) -> Option<Self> {
+        let rest = &self.labels[1 + usize::from(*self.labels.first()?)..];
+        (!rest.is_empty()).then(|| Self { labels: rest.into() })
+    }
+
+    /// Whether it is this domain, or below it.
+    pub fn is_within(&self, domain: &Self) -> bool {
+        let mut own = Some(self.clone());
+        while let Some(name) = own {
+            if name == *domain {
+                return true;
+            }
+            own = name.parent();
+        }
+        false
+    }
+
     /// Reads the name at offset `at` of a message. Returns the name and the offset after it.
     pub(super) fn read(message: &[u8], at: usize) -> Result<(Self, usize), NameError> {
         let mut labels = Vec::new();

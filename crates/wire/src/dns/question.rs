@@ -17,6 +17,8 @@ pub enum RecordType {
     A = 1,
     /// The names of a zone's servers.
     Ns = 2,
+    /// The name that this one is an alias of, which is in the answer's `alias`.
+    Cname = 5,
     /// The name of an address.
     Ptr = 12,
     /// Texts.
@@ -32,6 +34,7 @@ impl RecordType {
         match self {
             Self::A => "A",
             Self::Ns => "NS",
+            Self::Cname => "CNAME",
             Self::Ptr => "PTR",
             Self::Txt => "TXT",
             Self::Aaaa => "AAAA",

@@ -86,6 +86,11 @@ pub fn id_of(message: &[u8]) -> Option<u16> {
     u16_at(message, 0)
 }
 
+/// Whether the whole message has to be requested over TCP.
+pub fn is_truncated(message: &[u8]) -> bool {
+    u16_at(message, 2).is_some_and(|flags| flags & TRUNCATED != 0)
+}
+
 /// Reads the response to a query.
 pub fn parse(message: &[u8], question: &DnsQuestion, id: u16) -> Result<Response> {
     let flags = check_header(message, id)?;
@@ -244,6 +249,8 @@ fn read_data(message: &[u8], data: &Range<usize>, kind: RecordType) -> Result<Op
         RecordType::Ns => name_of(message, data)?.map(RecordData::NameServer),
         RecordType::Txt => text(bytes).map(RecordData::Text),
         RecordType::Srv => service(message, data)?.map(RecordData::Service),
+        // Followed as an alias, whatever was asked for.
+        RecordType::Cname => None,
     })
 }
 

@@ -86,6 +86,19 @@ fn names_from_text() {
 }
 
 #[test]
+fn names_lie_within_their_domains() {
+    let www = name("www.example.com");
+    for domain in ["www.example.com", "example.com", "com"] {
+        assert!(www.is_within(&name(domain)), "{domain}");
+    }
+    for other in ["a.www.example.com", "ww.example.com", "ample.com", "net"] {
+        assert!(!www.is_within(&name(other)), "{other}");
+    }
+    assert_eq!(www.parent(), Some(name("example.com")));
+    assert_eq!(name("com").parent(), None);
+}
+
+#[test]
 fn names_that_look_alike_are_displayed_differently() {
     let message = [&[0; 12][..], &[3, b'a', b'.', b'B', 2, b'\\', b'\n', 0]].concat();
     let (name, end) = DomainName::read(&message, 12).unwrap();
@@ -210,6 +223,15 @@ fn aliases_are_followed_in_any_order() {
         assert_eq!(addresses(&answer), [IpAddr::from([127, 0, 0, 1])], "{order:?}");
         assert_eq!((answer.alias, answer.ttl_s), (None, 100));
     }
+}
+
+#[test]
+fn an_alias_may_be_what_is_asked_for() {
+    let cname = question("_acme-challenge.a.net", RecordType::Cname);
+    let message = Message::to(&cname, OK).record(ASKED, CNAME, 7, &wire("b.net"));
+    let expected = DnsAnswer { records: Vec::new(), alias: Some(name("b.net")), ttl_s: 7 };
+    assert_eq!(message.answer(&cname), expected);
+    assert!(Message::to(&cname, OK).answer(&cname).is_empty());
 }
 
 #[test]

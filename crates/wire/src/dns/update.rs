@@ -1,7 +1,7 @@
 //! Dynamic updates (RFC 2136) of TXT records, signed with a shared secret (TSIG, RFC 8945).
 //!
-//! Deliberately absent: prerequisites, other types of records and algorithms, and the digest
-//! itself, which comes from outside.
+//! Deliberately absent: prerequisites, other types of records, and the digest itself, which comes
+//! from outside.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,8 +9,8 @@ use core::fmt;
 use super::name::walk;
 use super::{CLASS_IN, DomainName, HEADER_BYTES, NameError, Rcode, u16_at};
 
-/// HMAC-SHA256 of a secret and a message.
-pub type HmacSha256<'h> = &'h dyn Fn(&[u8], &[u8]) -> [u8; MAC_BYTES];
+/// The HMAC of a secret and a message.
+pub type TsigHmac<'h> = &'h dyn Fn(TsigAlgorithm, &[u8], &[u8]) -> Vec<u8>;
 
 /// A change of one TXT record; other records of the name stay.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +28,20 @@ pub enum TxtChange {
     Remove,
 }
 
-/// A secret that is shared with a name server. Its algorithm is `hmac-sha256`.
+/// A secret that is shared with a name server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TsigKey {
     pub name: DomainName,
+    pub algorithm: TsigAlgorithm,
     pub secret: Vec<u8>,
+}
+
+/// The algorithms that RFC 8945, section 6, requires or recommends, but SHA-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TsigAlgorithm {
+    HmacSha256,
+    HmacSha384,
+    HmacSha512,
 }
 
 /// A signed message, and what its response is checked with.
@@ -40,7 +49,7 @@ pub struct TsigKey {
 pub struct SignedUpdate {
     pub message: Vec<u8>,
     id: u16,
-    mac: [u8; MAC_BYTES],
+    mac: Vec<u8>,
 }
 
 /// Why a message is not the response to an update.
@@ -61,8 +70,6 @@ pub enum UpdateError {
     Time,
 }
 
-const MAC_BYTES: usize = 32;
-
 const OPCODE_UPDATE: u16 = 5 << 11;
 /// The bit of a response, and the kind of query.
 const QR_AND_OPCODE: u16 = 0xf800;
@@ -74,8 +81,6 @@ const TYPE_TSIG: u16 = 250;
 const CLASS_NONE: u16 = 254;
 const CLASS_ANY: u16 = 255;
 
-/// `hmac-sha256.`
-const ALGORITHM: &[u8] = b"\x0bhmac-sha256\0";
 /// By how many seconds the clocks may differ.
 const FUDGE_S: u16 = 300;
 /// The most bytes of a string in a TXT record.
@@ -83,11 +88,11 @@ const STRING_BYTES_MAX: usize = 255;
 
 impl TxtUpdate<'_> {
     /// The message, signed at `now_s` since 1970.
-    pub fn sign(&self, id: u16, now_s: u64, key: &TsigKey, hmac: HmacSha256<'_>) -> SignedUpdate {
+    pub fn sign(&self, id: u16, now_s: u64, key: &TsigKey, hmac: TsigHmac<'_>) -> SignedUpdate {
         let mut message = Vec::new();
         self.write(id, &mut message);
         let variables = key.variables(now_s, FUDGE_S, 0, &[]);
-        let mac = hmac(&key.secret, &[message.as_slice(), &variables].concat());
+        let mac = hmac(key.algorithm, &key.secret, &[message.as_slice(), &variables].concat());
         key.write_record(id, now_s, &mac, &mut message);
         // One additional record.
         message[11] = 1;
@@ -116,13 +121,39 @@ impl TxtUpdate<'_> {
     }
 }
 
+impl TsigAlgorithm {
+    pub const ALL: [Self; 3] = [Self::HmacSha256, Self::HmacSha384, Self::HmacSha512];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HmacSha256 => "hmac-sha256",
+            Self::HmacSha384 => "hmac-sha384",
+            Self::HmacSha512 => "hmac-sha512",
+        }
+    }
+
+    /// The algorithm of this name; case does not matter.
+    pub fn of(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name().as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Its name on the wire.
+    const fn wire(self) -> &'static [u8] {
+        match self {
+            Self::HmacSha256 => b"\x0bhmac-sha256\0",
+            Self::HmacSha384 => b"\x0bhmac-sha384\0",
+            Self::HmacSha512 => b"\x0bhmac-sha512\0",
+        }
+    }
+}
+
 impl TsigKey {
     /// The signed part of a TSIG record (RFC 8945, section 4.3.3).
     fn variables(&self, time_s: u64, fudge_s: u16, error: u16, other: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         self.name.write(&mut out);
         push_words(&[CLASS_ANY, 0, 0], &mut out);
-        out.extend_from_slice(ALGORITHM);
+        out.extend_from_slice(self.algorithm.wire());
         out.extend_from_slice(&time_s.to_be_bytes()[2..]);
         push_words(&[fudge_s, error, other.len() as u16], &mut out);
         out.extend_from_slice(other);
@@ -130,7 +161,7 @@ impl TsigKey {
     }
 
     fn write_record(&self, id: u16, time_s: u64, mac: &[u8], out: &mut Vec<u8>) {
-        let mut data = ALGORITHM.to_vec();
+        let mut data = self.algorithm.wire().to_vec();
         data.extend_from_slice(&time_s.to_be_bytes()[2..]);
         push_words(&[FUDGE_S, mac.len() as u16], &mut data);
         data.extend_from_slice(mac);
@@ -148,7 +179,7 @@ impl SignedUpdate {
         response: &[u8],
         now_s: u64,
         key: &TsigKey,
-        hmac: HmacSha256<'_>,
+        hmac: TsigHmac<'_>,
     ) -> Result<Rcode, UpdateError> {
         let word = |at| u16_at(response, at).ok_or(UpdateError::Invalid);
         let flags = word(2)?;
@@ -167,11 +198,11 @@ impl SignedUpdate {
         let records = word(10)?.wrapping_sub(1);
         message[..2].copy_from_slice(&tsig.original_id.to_be_bytes());
         message[10..12].copy_from_slice(&records.to_be_bytes());
-        let mut signed = (MAC_BYTES as u16).to_be_bytes().to_vec();
+        let mut signed = (self.mac.len() as u16).to_be_bytes().to_vec();
         signed.extend_from_slice(&self.mac);
         signed.append(&mut message);
         signed.extend(key.variables(tsig.time_s, tsig.fudge_s, tsig.error, tsig.other));
-        if !is_equal(&hmac(&key.secret, &signed), tsig.mac) {
+        if !is_equal(&hmac(key.algorithm, &key.secret, &signed), tsig.mac) {
             return Err(UpdateError::Signature);
         }
         match (tsig.error, tsig.time_s.abs_diff(now_s) <= u64::from(tsig.fudge_s)) {
@@ -223,19 +254,19 @@ impl<'m> TsigRecord<'m> {
         if !key.name.is_at(message, start) {
             return Err(UpdateError::Signature);
         }
-        Self::read(message, start, data).map(Some).ok_or(UpdateError::Invalid)
+        let algorithm = key.algorithm.wire();
+        Self::read(message, start, data, algorithm).map(Some).ok_or(UpdateError::Invalid)
     }
 
-    fn read(message: &'m [u8], start: usize, data: usize) -> Option<Self> {
+    fn read(message: &'m [u8], start: usize, data: usize, algorithm: &[u8]) -> Option<Self> {
         let fields = message.get(data..)?;
-        let head = fields.get(..ALGORITHM.len())?;
-        let fields = &fields[ALGORITHM.len()..];
+        let (head, fields) = fields.split_at_checked(algorithm.len())?;
         let mut time = [0; 8];
         time[2..].copy_from_slice(fields.get(..6)?);
         let mac_end = 10 + usize::from(u16_at(fields, 8)?);
         let other = fields.get(mac_end + 6..)?;
         let is_whole = usize::from(u16_at(fields, mac_end + 4)?) == other.len();
-        (is_whole && head.eq_ignore_ascii_case(ALGORITHM)).then_some(Self {
+        (is_whole && head.eq_ignore_ascii_case(algorithm)).then_some(Self {
             start,
             time_s: u64::from_be_bytes(time),
             fudge_s: u16_at(fields, 6)?,
@@ -278,7 +309,9 @@ impl fmt::Display for UpdateError {
             Self::Invalid => f.write_str("invalid response to a DNS update"),
             Self::Name(error) => error.fmt(f),
             Self::Other => f.write_str("response to another DNS update"),
-            Self::Unsigned(rcode) => write!(f, "unsigned response to a DNS update ({rcode})"),
+            Self::Unsigned(rcode) => {
+                write!(f, "unsigned response to a DNS update ({})", rcode.mnemonic())
+            }
             Self::Tsig(16) => f.write_str("the name server refuses the signature (BADSIG)"),
             Self::Tsig(17) => f.write_str("the name server does not know the key (BADKEY)"),
             Self::Tsig(18) => f.write_str("the name server has another time (BADTIME)"),
@@ -296,14 +329,16 @@ mod tests {
     const NOW_S: u64 = 1_700_000_000;
     const ID: u16 = 0x1234;
 
+    const MAC_BYTES: usize = 32;
+
     /// A digest that merely depends on everything.
-    fn hmac(secret: &[u8], message: &[u8]) -> [u8; MAC_BYTES] {
+    fn hmac(_: TsigAlgorithm, secret: &[u8], message: &[u8]) -> Vec<u8> {
         let mut digest = [secret.len() as u8; MAC_BYTES];
         for (at, byte) in secret.iter().chain(message).enumerate() {
             let place = &mut digest[at % MAC_BYTES];
             *place = place.wrapping_mul(31).wrapping_add(*byte);
         }
-        digest
+        digest.to_vec()
     }
 
     fn name(text: &str) -> DomainName {
@@ -311,7 +346,8 @@ mod tests {
     }
 
     fn key() -> TsigKey {
-        TsigKey { name: name("key.test"), secret: b"secret".to_vec() }
+        let algorithm = TsigAlgorithm::HmacSha256;
+        TsigKey { name: name("key.test"), algorithm, secret: b"secret".to_vec() }
     }
 
     fn signed(change: TxtChange) -> SignedUpdate {
@@ -328,7 +364,8 @@ mod tests {
         to_sign.extend_from_slice(&update.mac);
         to_sign.extend_from_slice(&message);
         to_sign.extend(key().variables(NOW_S, FUDGE_S, 0, &[]));
-        key().write_record(ID, NOW_S, &hmac(&key().secret, &to_sign), &mut message);
+        let mac = hmac(key().algorithm, &key().secret, &to_sign);
+        key().write_record(ID, NOW_S, &mac, &mut message);
         message[11] = 1;
         message
     }

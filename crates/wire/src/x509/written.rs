@@ -22,15 +22,19 @@ fn key_algorithm(kind: KeyKind) -> &'static [u8] {
         KeyKind::EcdsaP384 => {
             b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\0\x22"
         }
+        KeyKind::EcdsaP521 => {
+            b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\0\x23"
+        }
         KeyKind::Rsa => b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\0",
     }
 }
 
-/// `ecdsa-with-SHA256`, `ecdsa-with-SHA384`, `sha256WithRSAEncryption`.
+/// `ecdsa-with-SHA256`, `ecdsa-with-SHA384`, `ecdsa-with-SHA512`, `sha256WithRSAEncryption`.
 pub(super) fn signature_algorithm(kind: KeyKind) -> &'static [u8] {
     match kind {
         KeyKind::EcdsaP256 => b"\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x02",
         KeyKind::EcdsaP384 => b"\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x03",
+        KeyKind::EcdsaP521 => b"\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x04",
         KeyKind::Rsa => b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b\x05\0",
     }
 }

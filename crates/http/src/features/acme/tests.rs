@@ -31,7 +31,7 @@ fn a_certificate_needs_an_issuer_and_names() {
     assert_eq!(refused("acme_certificate a a.test key=rsa:1;"), "unsupported key size");
     assert_eq!(
         refused("acme_certificate a *.a.test;"),
-        "no issuer can obtain a certificate for wildcard \"*.a.test\""
+        "issuer \"a\" cannot obtain a certificate for wildcard \"*.a.test\""
     );
 }
 
@@ -43,7 +43,7 @@ fn an_issuer_is_checked() {
     assert_eq!(refused(""), "\"uri\" is missing in issuer \"a\"");
     assert_eq!(refused("uri ftp://a/;"), "invalid URL prefix in \"ftp://a/\"");
     assert_eq!(refused("uri https://a/; uri https://b/;"), "\"uri\" directive is duplicate");
-    assert_eq!(refused("challenge dns;"), "unsupported challenge: dns");
+    assert_eq!(refused("challenge dns-02;"), "unsupported challenge: dns-02");
     assert_eq!(refused("account_key ecdsa:234;"), "unsupported curve");
     assert!(refused("account_key no-such-file;").starts_with("cannot load \"no-such-file\""));
     assert_eq!(refused("directory x;"), "unknown directive \"directory\"");
@@ -74,6 +74,48 @@ fn names_that_clients_tell_need_somebody_who_allows_them() {
         assert_eq!(refused(&format!("{asks} {word};"), ""), expected);
     }
     assert_eq!(refused(&format!("{asks} max=5;"), ""), "invalid parameter \"max=5\"");
+}
+
+#[test]
+fn the_challenge_of_dns_needs_somebody_who_changes_records() {
+    let issuer = |lines: &str| {
+        format!("acme_issuer a {{ uri https://a/; ssl_verify off; state_path off; {lines} }}")
+    };
+    let refused = |lines: &str| message(&format!("{} server {{ listen 80; }}", issuer(lines)));
+    let key = "key=data:k:c2VjcmV0";
+    for (lines, why) in [
+        ("challenge dns-01;", "\"challenge dns-01\" needs \"dns_update\" or \"dns_hook\""),
+        ("dns_hook /bin/true;", "\"dns_hook\" has no effect without \"challenge dns-01\""),
+        ("dns_hook true;", "\"dns_hook\" needs an absolute path, not \"true\""),
+        ("dns_timeout 0;", "\"dns_timeout\" directive invalid value"),
+        ("dns_check unix:/a;", "unix domain socket in \"unix:/a\""),
+        ("dns_update zone=a ttl=1 key=data:k:AA==;", "\"dns_update\" must have a name server"),
+        ("dns_update ::1 zone=a key=data:k:AA==;", "invalid port in \"::1\""),
+        ("dns_update 127.0.0.1 zone=a ttl=1;", "\"dns_update\" must have \"key\" parameter"),
+        ("dns_update 127.0.0.1 zone=a..b x=y;", "invalid name of a zone in \"zone=a..b\""),
+        ("dns_update 127.0.0.1 zone=a tll=1;", "unknown parameter in \"tll=1\""),
+        ("dns_update 127.0.0.1 zone=a ttl=x;", "invalid TTL in \"ttl=x\""),
+        (
+            "dns_update 127.0.0.1 zone=a key=data:k:?;",
+            "invalid key: the secret of the key is not base64",
+        ),
+    ] {
+        assert_eq!(refused(lines), why, "{lines}");
+    }
+    let update = format!("dns_update 127.0.0.1 zone=a.test {key};");
+    let both = refused(&format!("challenge dns-01; {update} dns_hook /bin/true;"));
+    assert_eq!(both, "\"dns_hook\" and \"dns_update\" exclude each other");
+    let twice = refused(&format!("challenge dns-01; {update} {update}"));
+    assert_eq!(twice, "duplicate zone \"a.test\" in \"dns_update\"");
+    let with = |names: &str| {
+        let issuer = issuer(&format!("challenge dns-01; {update}"));
+        format!("{issuer} server {{ listen 443 ssl; acme_certificate a {names}; }}")
+    };
+    assert_eq!(
+        message(&with("10.0.0.1")),
+        "issuer \"a\" cannot obtain a certificate for address \"10.0.0.1\""
+    );
+    site(&with("*.a.test a.test"));
 }
 
 #[test]
