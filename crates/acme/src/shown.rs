@@ -1,6 +1,6 @@
 //! Certificates on pages about the server.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,8 +45,10 @@ pub(crate) fn show(tree: &mut StatusTree) {
     tree.add(&[b"tls", b"acme_orders"], Items::Named(counts.collect()));
 }
 
-/// The certificates as items of a tree.
-pub(crate) fn sources(shown: Vec<AcmeCertificate>) -> Vec<Arc<dyn TreeSource>> {
+/// The certificates as items of a tree: one that both subsystems have is shown once.
+pub(crate) fn sources(mut shown: Vec<AcmeCertificate>) -> Vec<Arc<dyn TreeSource>> {
+    let mut seen = HashSet::new();
+    shown.retain(|one| seen.insert(one.place()));
     let mut first: HashMap<String, usize> = HashMap::new();
     shown.iter().for_each(|one| *first.entry(one.shown()).or_default() += 1);
     let source = |one: AcmeCertificate| -> Arc<dyn TreeSource> {
