@@ -67,6 +67,12 @@ const PAGES: &[CommandPage] = &[
         commands: &["ctl"],
     },
     CommandPage {
+        name: "weir-acme",
+        section: "1",
+        summary: "show, renew and forget the certificates of a server",
+        commands: &["acme"],
+    },
+    CommandPage {
         name: "weir-top",
         section: "1",
         summary: "show what a running server does",

@@ -37,6 +37,8 @@ pub(crate) struct IssuerInUse {
     /// Whether an order is under way that may create the account.
     is_opening: Cell<bool>,
     orders: Rc<AccountOrders>,
+    /// Questions when to renew, which must not keep orders waiting.
+    questions: Rc<AccountOrders>,
 }
 
 /// What the state folder says about the account.
@@ -63,7 +65,13 @@ impl IssuerInUse {
             url: RefCell::default(),
             is_opening: Cell::new(false),
             orders: AccountOrders::new(),
+            questions: AccountOrders::new(),
         }
+    }
+
+    /// Waits until another question may be asked when to renew.
+    pub(crate) async fn question_permit(&self) -> OrderPermit {
+        self.questions.permit().await
     }
 
     /// Waits until another order may begin. As long as there is no account, there is one order.

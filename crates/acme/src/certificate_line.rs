@@ -7,12 +7,19 @@ use conf::{Directive, Load, Result, Value, Word};
 use net::NewKey;
 use tls::CertificateSlot;
 use wire::x509::SubjectName;
+use zones::Zones;
 
+use crate::host_name::{check_host, host_of};
 use crate::issuer::AcmeIssuer;
 use crate::issuer_lines::Issuers;
 use crate::key_name;
+use crate::on_demand::{OnDemandNames, OnDemandServer};
+use crate::on_demand_plan::{OnDemandBook, OnDemandPlan};
 use crate::plan::{AcmeCertificate, PlanBook};
+use crate::stand_in;
 
+/// The name in the certificate that is shown to clients whose name gets none.
+const NAMELESS: &str = "on-demand.invalid";
 /// The most names of a certificate; no authority has a higher limit.
 const NAMES_MAX: usize = 100;
 
@@ -22,6 +29,8 @@ pub struct CertificateLine {
     /// As they are written.
     names: Vec<String>,
     key: NewKey,
+    /// Whether clients tell the names.
+    is_on_demand: bool,
 }
 
 /// A name of the server, as `server_name` has it.
@@ -34,11 +43,16 @@ impl Value for CertificateLine {
     const ARGS: RangeInclusive<usize> = 1..=usize::MAX;
 
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
-        let mut line = Self { from: from.clone(), names: Vec::new(), key: NewKey::EcdsaP256 };
+        let (names, key) = (Vec::new(), NewKey::EcdsaP256);
+        let mut line = Self { from: from.clone(), names, key, is_on_demand: false };
         if from.arg(0).text.is_empty() {
             return Err(from.refuse("\"issuer\" is missing"));
         }
         for word in &from.args[1..] {
+            if *word.text == *b"on_demand" {
+                line.is_on_demand = true;
+                continue;
+            }
             match word.text.strip_prefix(b"key=") {
                 Some(kind) => match key_name::parse(kind) {
                     Some(Ok(key)) => line.key = key,
@@ -50,6 +64,10 @@ impl Value for CertificateLine {
                     line.names.push(name);
                 }
             }
+        }
+        if line.is_on_demand && !line.names.is_empty() {
+            let help = "clients tell the names; another server can have names of its own";
+            return Err(from.error("\"on_demand\" cannot be combined with names").help(help));
         }
         Ok(line)
     }
@@ -66,6 +84,9 @@ impl CertificateLine {
         server_names: impl Iterator<Item = ServerNameText<'n>>,
         load: &mut Load<'_>,
     ) -> Result<Arc<CertificateSlot>> {
+        if self.is_on_demand {
+            return self.on_demand(server_names, load);
+        }
         let mut line = self.clone();
         if line.names.is_empty() {
             line.add_all(server_names, load)?;
@@ -112,6 +133,39 @@ impl CertificateLine {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// The slot of a server whose clients tell the names.
+    fn on_demand<'n>(
+        &self,
+        server_names: impl Iterator<Item = ServerNameText<'n>>,
+        load: &mut Load<'_>,
+    ) -> Result<Arc<CertificateSlot>> {
+        let issuers = self.issuers(load)?;
+        let Some(rules) = issuers[0].on_demand.clone() else {
+            let message = format!("issuer \"{}\" has no \"on_demand\"", issuers[0].name);
+            let help = "\"on_demand ask=URI;\" there names who allows names";
+            return Err(self.from.error_at(self.from.arg(0), message).help(help));
+        };
+        let issuer_names: Vec<_> = issuers.iter().map(|issuer| issuer.name.as_str()).collect();
+        let place = format!(
+            "on demand\n{}\n{}\n{:?}",
+            issuers[0].folder.shown(),
+            issuer_names.join(","),
+            self.key
+        );
+        let names: Arc<OnDemandNames> =
+            Zones::of(load).keep(place.as_bytes(), |old| old.unwrap_or_default());
+        let server = OnDemandServer { names: names.clone(), wait_ms: rules.wait_ms };
+        OnDemandBook::add(OnDemandPlan { names, rules, issuers, key: self.key }, load);
+        let texts = server_names.filter(|name| !name.is_pattern);
+        let hosts = texts.filter_map(|name| host_of(name.text)).map(|host| SubjectName::of(&host));
+        let mut shown: Vec<_> = hosts.collect();
+        if shown.is_empty() {
+            shown.push(SubjectName::of(NAMELESS));
+        }
+        let make_stand_in = Box::new(move || stand_in::make(&shown));
+        Ok(Arc::new(CertificateSlot::with_on_demand(make_stand_in, Arc::new(server))))
     }
 
     fn add_all<'n>(
@@ -194,24 +248,6 @@ fn subject_names(texts: &[String], issuers: &[Arc<AcmeIssuer>]) -> Vec<SubjectNa
     names
 }
 
-/// As in nginx-acme: labels of printable ASCII, perhaps after `*.`.
-fn check_host(host: &str) -> std::result::Result<(), &'static str> {
-    let labels = host.strip_prefix("*.").unwrap_or(host);
-    if labels.is_empty() || host.len() > 253 {
-        return Err("it is no host");
-    }
-    let is_in_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~%!$&'()+,;=".contains(&byte);
-    for label in labels.split('.') {
-        match label.bytes().find(|byte| !is_in_label(*byte)) {
-            Some(b'*') => return Err("a wildcard can only be at the beginning"),
-            Some(_) => return Err("a character is not allowed in it"),
-            None if label.is_empty() => return Err("a label is empty"),
-            None => {}
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,16 +262,5 @@ mod tests {
         assert_eq!(names(&all), ["a.test", "*.a.test", "b.c.a.test", "test", "10.0.0.1"]);
         assert_eq!(names(&[".a.test"]), ["*.a.test", "a.test"]);
         assert_eq!(names(&["a.test", "www.a.test"]), ["a.test", "www.a.test"]);
-    }
-
-    #[test]
-    fn hosts_are_checked_as_in_nginx_acme() {
-        for host in ["example", "_a.b-c", "00.example.test", "*.example.test", "xn--e1afmkfd.test"]
-        {
-            assert_eq!(check_host(host), Ok(()), "{host}");
-        }
-        for host in ["", "*", "*.", "a..b", "a.", "*ww.a", "ww*.a", "www.example.*", "a b", "a:b"] {
-            assert!(check_host(host).is_err(), "{host}");
-        }
     }
 }

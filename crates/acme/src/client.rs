@@ -10,10 +10,19 @@ use net::accept::Transport;
 use net::tls::{ChainRules, ServerTrust, TrustedCertificates, TrustedRoots};
 use session::identity;
 use upstream::address::{self, Endpoint};
+use wire::Method;
 use wire::acme::{AcmeInput, AcmeReply, AcmeRequest, REPLY_BYTES_MAX};
 
 use crate::issuer::{AcmeIssuer, IssuerTrust};
 
+/// Limits of questions that are answered with a status alone.
+const STATUS_LIMITS: FetchLimits = FetchLimits {
+    head_bytes_max: 32 * 1024,
+    body_bytes_max: 64 * 1024,
+    connect_ms: 5000,
+    silence_ms: 10_000,
+    total_ms: 10_000,
+};
 const LIMITS: FetchLimits = FetchLimits {
     head_bytes_max: 32 * 1024,
     body_bytes_max: REPLY_BYTES_MAX,
@@ -132,17 +141,38 @@ impl AcmeClient {
         AcmeInput::Failed(format!("more than {REDIRECTS_MAX} redirects of {}", request.url))
     }
 
-    async fn fetch(&self, request: &AcmeRequest, url: &str) -> Result<Fetched, String> {
+    /// The status of a page. Redirects are not followed.
+    pub(crate) async fn status(&self, url: &str) -> Result<u16, String> {
         let url = AcmeUrl::parse(url).map_err(|why| format!("{why}: {url}"))?;
+        let request = FetchRequest {
+            origin: self.origin(&url).await?,
+            method: Method::Get,
+            target: url.target.clone().into_bytes(),
+            fields: vec![(b"User-Agent".to_vec(), identity::token().as_bytes().to_vec())],
+            body: Vec::new(),
+        };
+        let sent = self.fetcher.send(&request, &STATUS_LIMITS).await;
+        sent.map(|reply| reply.status()).map_err(|error| {
+            self.found.borrow_mut().remove(&url.host);
+            error.to_string()
+        })
+    }
+
+    async fn origin(&self, url: &AcmeUrl) -> Result<FetchOrigin, String> {
         let transport = match url.is_secure {
-            true => Some(self.transport(&url)?),
+            true => Some(self.transport(url)?),
             false => None,
         };
-        let place = self.place(&url).await?;
+        let place = self.place(url).await?;
+        Ok(FetchOrigin { place, host: url.host.clone().into_bytes(), transport })
+    }
+
+    async fn fetch(&self, request: &AcmeRequest, url: &str) -> Result<Fetched, String> {
+        let url = AcmeUrl::parse(url).map_err(|why| format!("{why}: {url}"))?;
         let mut fields = vec![(b"User-Agent".to_vec(), identity::token().as_bytes().to_vec())];
         fields.extend(request.content_type.map(|kind| (b"Content-Type".to_vec(), kind.into())));
         let request = FetchRequest {
-            origin: FetchOrigin { place, host: url.host.clone().into_bytes(), transport },
+            origin: self.origin(&url).await?,
             method: request.method,
             target: url.target.clone().into_bytes(),
             fields,

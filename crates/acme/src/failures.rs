@@ -4,6 +4,15 @@ use wire::acme::{AcmeFailure, AcmeFailureKind, schedule};
 
 use crate::stored::{Failures, IssuerFailures};
 
+/// The times that are remembered.
+const TIMES_MAX: usize = 5;
+/// The most failures within an hour after which somebody may ask for another attempt. Let's Encrypt
+/// refuses names that have failed five times.
+const FORCED_MAX: usize = 4;
+const HOUR_S: i64 = 60 * 60;
+/// The longest pause that an authority may ask for.
+const ASKED_S_MAX: i64 = 30 * 24 * HOUR_S;
+
 /// Records a failure. `issuers` are those that it says something about. `random` spreads the next
 /// attempts of many certificates.
 pub(crate) fn record<'n>(
@@ -17,7 +26,14 @@ pub(crate) fn record<'n>(
         let known = failures.entry(issuer.to_owned()).or_default();
         let count = known.count.saturating_add(1);
         let pause_s = pause_s(count, failure, random);
-        *known = IssuerFailures { count, next_s: now_s + pause_s, error: failure.to_string() };
+        let mut times = std::mem::take(&mut known.times);
+        times.push(now_s);
+        times.drain(..times.len().saturating_sub(TIMES_MAX));
+        let asked_s = failure.retry_after_s.map_or(0, |asked_s| {
+            now_s + i64::try_from(asked_s).unwrap_or(i64::MAX).min(ASKED_S_MAX)
+        });
+        let error = failure.to_string();
+        *known = IssuerFailures { count, next_s: now_s + pause_s, error, times, asked_s };
     }
 }
 
@@ -25,6 +41,15 @@ fn pause_s(count: u32, failure: &AcmeFailure, random: u64) -> i64 {
     let needs_change = failure.kind.needs_change();
     let pause_s = schedule::backoff_s(count, needs_change, failure.retry_after_s, random);
     i64::try_from(pause_s).unwrap_or(i64::MAX / 2)
+}
+
+/// When an issuer may be asked by somebody who does not want to wait for the end of the pause:
+/// neither before the authority itself allows it, nor more often than it allows.
+pub(crate) fn forced_s(failures: &Failures, issuer: &str, now_s: i64) -> i64 {
+    let Some(known) = failures.get(issuer) else { return 0 };
+    let mut recent = known.times.iter().filter(|time| (0..HOUR_S).contains(&(now_s - **time)));
+    let first_s = recent.nth_back(FORCED_MAX - 1).map_or(0, |time| time + HOUR_S);
+    first_s.max(known.asked_s)
 }
 
 /// Whether another issuer may be asked now: not if the failure is our own.
@@ -69,6 +94,22 @@ mod tests {
         assert_eq!(pause_s(1, &limited, 0), 100_000);
         let soon = failure(AcmeFailureKind::RateLimited, Some(5));
         assert_eq!(pause_s(1, &soon, 0), 60, "no sooner than without it");
+    }
+
+    #[test]
+    fn who_does_not_wait_is_stopped_before_the_authority_does_so() {
+        let mut failures = Failures::new();
+        let failed = failure(AcmeFailureKind::Challenge, None);
+        for number in 1..=4 {
+            assert_eq!(forced_s(&failures, "a", 1000 * number), 0);
+            record(&mut failures, ["a"].into_iter(), &failed, 1000 * number, 0);
+        }
+        assert_eq!(forced_s(&failures, "a", 4100), 1000 + HOUR_S);
+        assert_eq!(forced_s(&failures, "a", 4600), 0);
+        let limited = failure(AcmeFailureKind::RateLimited, Some(100_000));
+        record(&mut failures, ["a"].into_iter(), &limited, 9000, 0);
+        assert_eq!(forced_s(&failures, "a", 9000), 109_000);
+        assert_eq!(failures["a"].times.len(), 5);
     }
 
     #[test]

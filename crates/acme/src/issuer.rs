@@ -7,6 +7,7 @@ use upstream::ResolverPolicy;
 use wire::acme::{AcmeProfile, ChallengeKind, ExternalAccount};
 
 use crate::dns01::{DnsContext, DnsSettings};
+use crate::on_demand_rules::OnDemandRules;
 use crate::state_folder::StateFolder;
 
 #[derive(Clone)]
@@ -29,6 +30,8 @@ pub(crate) struct AcmeIssuer {
     pub(crate) preferred_chain: Option<String>,
     pub(crate) trust: IssuerTrust,
     pub(crate) folder: Arc<StateFolder>,
+    /// How certificates are obtained for names that clients tell; `None`: they are not.
+    pub(crate) on_demand: Option<OnDemandRules>,
     /// The resolver's settings; without name servers, the system's resolver is used.
     pub(crate) names: ResolverPolicy,
     /// The text of the block: another text is another issuer.

@@ -17,11 +17,13 @@ use crate::dns01::DnsSettings;
 use crate::issuer::{AccountKey, AcmeIssuer, IssuerTrust};
 use crate::key_name;
 use crate::line_words::{read_file, text};
+use crate::on_demand_lines;
+use crate::on_demand_rules::OnDemandRules;
 use crate::plan::StateFolders;
 use crate::state_folder::StateFolder;
 
 /// The lines of a block, and the least and greatest number of their arguments.
-const LINES: [(&str, usize, usize); 17] = [
+const LINES: [(&str, usize, usize); 18] = [
     ("uri", 1, 1),
     ("account_key", 1, 1),
     ("challenge", 1, 1),
@@ -32,6 +34,7 @@ const LINES: [(&str, usize, usize); 17] = [
     ("dns_timeout", 1, 1),
     ("dns_update", 3, 12),
     ("external_account_key", 2, 2),
+    ("on_demand", 1, 5),
     ("preferred_chain", 1, 1),
     ("profile", 1, 2),
     ("ssl_trusted_certificate", 1, 1),
@@ -68,6 +71,7 @@ struct IssuerBlock {
     has_common_name: bool,
     contact: Vec<String>,
     external: Option<ExternalAccount>,
+    on_demand: Option<OnDemandRules>,
     preferred_chain: Option<String>,
     profile: Option<AcmeProfile>,
     authorities: Option<Directive>,
@@ -136,6 +140,7 @@ impl IssuerBlock {
             has_common_name: false,
             contact: Vec::new(),
             external: None,
+            on_demand: None,
             preferred_chain: None,
             profile: None,
             authorities: None,
@@ -182,6 +187,7 @@ impl IssuerBlock {
             b"dns_timeout" => self.dns.add_timeout(line)?,
             b"dns_update" => self.dns.add_update(line, load)?,
             b"external_account_key" => self.external = external_account(line, load)?,
+            b"on_demand" => self.on_demand = Some(on_demand_lines::read(line)?),
             b"preferred_chain" => self.preferred_chain = Some(text(line, line.arg(0))?),
             b"profile" => self.profile = Some(profile(line)?),
             b"ssl_trusted_certificate" => self.authorities = Some(line.clone()),
@@ -215,6 +221,7 @@ impl IssuerBlock {
             contact: self.contact,
             accepts_terms: self.accepts_terms,
             external: self.external,
+            on_demand: self.on_demand,
             profile: self.profile,
             preferred_chain: self.preferred_chain,
             names,

@@ -7,14 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use net::Task;
 use session::ControlJob;
+use session::steering::SteeringCall;
 use wire::acme::ChallengeKind;
 use zones::Zones;
 
 use crate::account::IssuerInUse;
 use crate::certificate::CertificateKeeper;
 use crate::challenges::PublishedChallenges;
+use crate::desk::RequestDesk;
 use crate::issuer::AcmeIssuer;
 use crate::leftovers;
+use crate::on_demand_keeper::OnDemandKeeper;
+use crate::on_demand_plan::{OnDemandPlan, OnDemandPlans};
 use crate::plan::{AcmeCertificate, AcmePlan};
 use crate::shown;
 use crate::state_folder::StateFolder;
@@ -27,7 +31,9 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(10);
 pub struct AcmeJob {
     keepers: Vec<(Rc<CertificateKeeper>, Task)>,
     issuers: Vec<Rc<IssuerInUse>>,
+    on_demand: Vec<Rc<OnDemandKeeper>>,
     watches: Vec<Task>,
+    desk: RequestDesk,
 }
 
 impl<S> ControlJob<S> for AcmeJob {
@@ -41,7 +47,7 @@ impl<S> ControlJob<S> for AcmeJob {
         let mut before: HashMap<_, _> =
             before.into_iter().map(|kept| (kept.0.certificate.place(), kept)).collect();
         for certificate in wanted {
-            let issuers = self.issuers_of(certificate, &issuers_before);
+            let issuers = self.issuers_of(&certificate.issuers, &issuers_before);
             let kept = match before.remove(&certificate.place()) {
                 Some((keeper, task)) if keeper.certificate.is_same(certificate) => {
                     // The stored state may have changed.
@@ -56,14 +62,25 @@ impl<S> ControlJob<S> for AcmeJob {
             self.keepers.push(kept);
         }
         before.into_values().for_each(|(_, task)| task.stop());
+        let demanded = zones.all::<OnDemandPlans>();
+        let demanded = demanded.iter().flat_map(|plans| &plans.0).collect();
+        self.adopt_on_demand(demanded, &issuers_before);
         let all = self.keepers.iter().map(|(keeper, _)| keeper.certificate.clone());
-        shown::set(all.collect());
+        let names = self.on_demand.iter().map(|keeper| keeper.plan().names.clone());
+        shown::set(all.collect(), names.collect());
         self.watch();
+    }
+
+    fn called(&mut self, call: SteeringCall) -> Option<SteeringCall> {
+        let keepers = self.keepers.iter().map(|(keeper, _)| keeper.clone());
+        let demanded = self.on_demand.iter().flat_map(|one| one.keepers());
+        self.desk.called(call, keepers.chain(demanded).collect(), self.on_demand.clone())
     }
 
     /// Another process may serve already, and keep the same certificates.
     fn leave(&mut self) {
         self.keepers.drain(..).for_each(|(_, task)| task.stop());
+        self.on_demand.drain(..).for_each(|keeper| keeper.stop());
         self.watches.drain(..).for_each(|task| task.stop());
     }
 }
@@ -79,10 +96,24 @@ fn start(
 }
 
 impl AcmeJob {
+    /// Goes on with the names that clients tell. Two keepers never have the same names.
+    fn adopt_on_demand(&mut self, wanted: Vec<&OnDemandPlan>, issuers: &[Rc<IssuerInUse>]) {
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.on_demand)
+            .into_iter()
+            .partition(|keeper| wanted.iter().any(|plan| plan.is_same(keeper.plan())));
+        gone.into_iter().for_each(|keeper| keeper.stop());
+        for plan in wanted {
+            let issuers = self.issuers_of(&plan.issuers, issuers);
+            let same = kept.iter().find(|keeper| plan.is_same(keeper.plan())).cloned();
+            let keeper = same.unwrap_or_else(|| OnDemandKeeper::start(plan.clone(), issuers));
+            self.on_demand.push(keeper);
+        }
+    }
+
     /// The issuers of a certificate, which it shares with others.
     fn issuers_of(
         &mut self,
-        certificate: &AcmeCertificate,
+        wanted: &[Arc<AcmeIssuer>],
         before: &[Rc<IssuerInUse>],
     ) -> Vec<Rc<IssuerInUse>> {
         let find = |list: &[Rc<IssuerInUse>], issuer: &AcmeIssuer| {
@@ -92,7 +123,7 @@ impl AcmeJob {
             list.iter().find(is_same).cloned()
         };
         let mut issuers = Vec::new();
-        for issuer in &certificate.issuers {
+        for issuer in wanted {
             let in_use = find(&self.issuers, issuer).unwrap_or_else(|| {
                 let in_use = find(before, issuer);
                 let in_use = in_use.unwrap_or_else(|| IssuerInUse::new(issuer.clone()));
@@ -115,6 +146,11 @@ impl AcmeJob {
                 .or_insert_with(|| (folder.clone(), Keepers::default()));
             keepers.insert(keeper.certificate.stem.clone(), keeper.clone());
         }
+        for keeper in &self.on_demand {
+            let folder = keeper.plan().folder();
+            let empty = || (folder.clone(), Keepers::default());
+            folders.entry(folder.shown()).or_insert_with(empty);
+        }
         let all: Vec<_> = folders.values().map(|(folder, _)| folder.clone()).collect();
         let answers_tls =
             |one: &Rc<IssuerInUse>| one.issuer.challenges.contains(&ChallengeKind::TlsAlpn01);
@@ -126,7 +162,8 @@ impl AcmeJob {
         }
         for (folder, keepers) in folders.into_values() {
             if let StateFolder::Disk(_) = *folder {
-                self.watches.push(net::spawn(watch(folder, keepers)));
+                let demanded = self.on_demand.clone();
+                self.watches.push(net::spawn(watch(folder, keepers, demanded)));
             }
         }
     }
@@ -136,7 +173,7 @@ impl AcmeJob {
 type Keepers = HashMap<String, Rc<CertificateKeeper>>;
 
 /// Tells keepers that another process has changed their certificate.
-async fn watch(folder: Arc<StateFolder>, keepers: Keepers) {
+async fn watch(folder: Arc<StateFolder>, keepers: Keepers, demanded: Vec<Rc<OnDemandKeeper>>) {
     let mut seen_folder = None;
     let mut seen: HashMap<String, SystemTime> = HashMap::new();
     loop {
@@ -150,7 +187,9 @@ async fn watch(folder: Arc<StateFolder>, keepers: Keepers) {
         let Some((changed, manifests)) = read.await else { continue };
         seen_folder = changed;
         for (stem, time) in manifests {
-            if let Some(keeper) = keepers.get(&stem)
+            let known = keepers.get(&stem).cloned();
+            let known = known.or_else(|| demanded.iter().find_map(|one| one.keeper_of(&stem)));
+            if let Some(keeper) = known
                 && seen.insert(stem, time).is_none_or(|before| before != time)
             {
                 keeper.urge();

@@ -10,6 +10,12 @@
 //!                  handshakes          published challenges --> workers
 //! ```
 //!
+//! Names that only clients tell (`on_demand`) come by another way to the same tasks:
+//!
+//! ```text
+//! handshake --> OnDemandNames --> OnDemandKeeper: ask, limits --> CertificateKeeper of the name
+//! ```
+//!
 //! One task per certificate waits until it is due, takes the lock of its name, and drives
 //! `wire::acme`. Nobody waits for it: a slot shows the stored certificate, even an expired one, or
 //! else one that signs itself. Everything that must outlive the process is in the state folder.
@@ -25,11 +31,15 @@ mod certificate;
 mod certificate_line;
 mod challenges;
 mod client;
+mod counts;
 mod crypto;
+mod desk;
 mod dns01;
 mod dns_lines;
+mod due;
 mod failures;
 mod handshake;
+mod host_name;
 mod issuer;
 mod issuer_lines;
 mod job;
@@ -37,8 +47,17 @@ mod key_name;
 mod leftovers;
 mod line_words;
 mod lock;
+mod now;
+mod on_demand;
+mod on_demand_keeper;
+mod on_demand_lines;
+mod on_demand_plan;
+mod on_demand_rules;
 mod orders;
+mod pace;
+mod permission;
 mod plan;
+mod requests;
 mod shared_zone;
 mod shown;
 mod stand_in;
@@ -57,6 +76,7 @@ pub use handshake::answer_handshake;
 pub use issuer_lines::{answers_http, build_issuers};
 pub use job::AcmeJob;
 pub use plan::{StateFolderLine, StateFolders};
+pub use shown::stored_status;
 pub use variables::{AcmeVariables, HasCertificateSlot};
 
 use conf::Load;
@@ -88,6 +108,11 @@ conf::directives! {
         ///   needed, or a file
         /// - `external_account_key ID FILE | data:KEY`: binds the account to one at the
         ///   authority; the key is in base64url
+        /// - `on_demand ask=URI [names=N] [new_per_hour=N] [wait=TIME] [unused=TIME]`: allows
+        ///   `acme_certificate ... on_demand`. A name gets a certificate if `URI?domain=NAME`
+        ///   answers 200. `names` (1000) is the most names in all, `new_per_hour` (60) the most new
+        ///   ones; a handshake waits for `wait` (10s) at most; a name that no client has told for
+        ///   `unused` (30d) is not renewed
         /// - `profile NAME [require]`: the profile of certificates
         /// - `preferred_chain NAME`: the chain whose topmost certificate was issued by this name
         /// - `common_name_in_csr on | off`: whether requests have a common name; off
@@ -128,12 +153,16 @@ conf::directives! {
     /// limits. `key=` is the kind of key: `ecdsa:256` (default), `ecdsa:384`, `ecdsa:521`,
     /// `rsa:2048`, `rsa:3072`, `rsa:4096`.
     ///
+    /// With `on_demand` instead of names, clients tell the names: a certificate is obtained in the
+    /// handshake of the first client that names a host, if `on_demand ask=` of the first issuer
+    /// allows it. Other clients are shown `ssl_certificate`, or one that signs itself.
+    ///
     /// The server shows the certificate if it has no `ssl_certificate`, or if that is
     /// `$acme_certificate`. Until there is one, it shows one that signs itself.
     ///
-    /// Syntax: ISSUER[,ISSUER...] [NAME...] [key=ALGORITHM[:SIZE]]
-    /// Differs: not in nginx's sources; as in nginx-acme, which has no lists of issuers and needs
-    /// `ssl_certificate`.
+    /// Syntax: ISSUER[,ISSUER...] [NAME... | on_demand] [key=ALGORITHM[:SIZE]]
+    /// Differs: not in nginx's sources; as in nginx-acme, which has no lists of issuers, has no
+    /// `on_demand`, and needs `ssl_certificate`.
     ///
     /// ```nginx
     /// acme_issuer letsencrypt {
@@ -152,7 +181,8 @@ conf::directives! {
 
 /// Completes the certificates of a subsystem, after all its servers were compiled.
 pub fn finish(load: &mut Load<'_>) {
-    if plan::PlanBook::finish(load) {
+    let has_names = on_demand_plan::OnDemandBook::finish(load);
+    if plan::PlanBook::finish(load) || has_names {
         load.own.of::<StatusBook>().show_more(shown::show);
     }
 }

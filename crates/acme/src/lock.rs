@@ -208,7 +208,9 @@ mod tests {
                 while watch.seen.as_ref().map(|seen| &seen.0)
                     == folder.read("a.lock").unwrap().as_ref()
                 {
-                    net::yield_now().await;
+                    // It may have begun to wait after the time had passed.
+                    net::testing::advance(10).await;
+                    std::thread::sleep(Duration::from_millis(1));
                 }
             }
             held.release().await;

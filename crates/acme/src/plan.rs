@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use conf::{Load, Span};
 use net::NewKey;
 use tls::CertificateSlot;
-use wire::x509::SubjectName;
+use wire::x509::{SubjectName, ValidityPeriod};
 use zones::{TwoProcesses, ZoneState, Zones};
 
+use crate::due::NextAttempt;
 use crate::issuer::AcmeIssuer;
 use crate::stand_in;
 use crate::state_folder::StateFolder;
@@ -45,12 +46,51 @@ pub(crate) struct KeptCertificate {
 pub(crate) struct AcmeProgress {
     /// The number of the certificate in the slot; 0: there is none.
     pub(crate) number: u64,
-    /// When it expires, in seconds since 1970, as all times here.
-    pub(crate) not_after_s: Option<i64>,
-    pub(crate) next_attempt_s: Option<i64>,
+    pub(crate) facts: Option<CertificateFacts>,
+    pub(crate) next_attempt: Option<NextAttempt>,
     /// Failures in a row.
     pub(crate) failures: u32,
-    pub(crate) last_error: Option<String>,
+    pub(crate) last_error: Option<AcmeError>,
+    /// Before this time nothing is tried, because of failures, in seconds since 1970.
+    pub(crate) blocked_until_s: i64,
+    pub(crate) storage_error: Option<AcmeError>,
+    pub(crate) order: OrderProgress,
+}
+
+/// What is in a certificate.
+#[derive(Clone, Debug)]
+pub(crate) struct CertificateFacts {
+    /// The name of the issuer; empty: one that the configuration does not name any more.
+    pub(crate) issuer: String,
+    /// In hexadecimal.
+    pub(crate) serial: String,
+    pub(crate) validity: ValidityPeriod,
+}
+
+/// An error, and when it happened, in seconds since 1970; 0: that is unknown.
+#[derive(Clone, Debug)]
+pub(crate) struct AcmeError {
+    pub(crate) text: String,
+    pub(crate) at_s: i64,
+}
+
+/// What is done about an order now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OrderProgress {
+    #[default]
+    None,
+    /// The order of an earlier attempt is stored, and will be continued.
+    Stored,
+    /// It waits for other orders of the account, or for the lock.
+    Queued,
+    UnderWay,
+}
+
+impl AcmeProgress {
+    /// The newest error.
+    pub(crate) fn error(&self) -> Option<&AcmeError> {
+        self.storage_error.iter().chain(&self.last_error).max_by_key(|error| error.at_s)
+    }
 }
 
 impl ZoneState for KeptCertificate {
@@ -129,6 +169,26 @@ impl AcmeCertificate {
         Self { names, key, issuers, stem, kept }
     }
 
+    /// The same for a name that the configuration does not have. `before`: what is kept of it.
+    pub(crate) fn demanded(
+        name: &str,
+        key: NewKey,
+        issuers: Vec<Arc<AcmeIssuer>>,
+        before: Option<Arc<KeptCertificate>>,
+    ) -> Self {
+        let make = || {
+            let slot = Arc::new(CertificateSlot::new(Box::new(|| None)));
+            Arc::new(KeptCertificate { slot, progress: Mutex::default() })
+        };
+        let (names, kept) = (vec![SubjectName::of(name)], before.unwrap_or_else(make));
+        Self { stem: stem(&names, key), names, key, issuers, kept }
+    }
+
+    /// What the names of the files of such a certificate begin with.
+    pub(crate) fn stem_of(name: &str, key: NewKey) -> String {
+        stem(&[SubjectName::of(name)], key)
+    }
+
     /// The same outside of any configuration.
     #[cfg(test)]
     pub(crate) fn sample(
@@ -154,6 +214,11 @@ impl AcmeCertificate {
     /// The first name, for log lines.
     pub(crate) fn shown(&self) -> String {
         self.names[0].to_string()
+    }
+
+    /// Whether it is for the name, as it is written in configurations.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.stem == name || self.names.iter().any(|own| own.to_string().eq_ignore_ascii_case(name))
     }
 
     /// Whether the other one is obtained in the same way.

@@ -156,6 +156,27 @@ impl StateFolder {
         }
     }
 
+    /// The names that end with `suffix`.
+    pub(crate) fn names_with(&self, suffix: &str) -> io::Result<Vec<String>> {
+        match self {
+            Self::Memory(files) => {
+                let files = files.lock();
+                Ok(files.keys().filter(|name| name.ends_with(suffix)).cloned().collect())
+            }
+            Self::Disk(folder) if !folder.is_dir() => Ok(Vec::new()),
+            Self::Disk(folder) => {
+                let mut names = Vec::new();
+                for entry in fs::read_dir(folder)? {
+                    let name = entry?.file_name().into_string();
+                    let is_finished = |name: &String| !name.starts_with('.');
+                    let name = name.ok().filter(is_finished);
+                    names.extend(name.filter(|name| name.ends_with(suffix)));
+                }
+                Ok(names)
+            }
+        }
+    }
+
     /// When a name in the folder has changed last; in memory only this process changes any.
     pub(crate) fn changed(&self) -> Option<SystemTime> {
         match self {

@@ -16,6 +16,8 @@ use std::time::Duration;
 use ::upstream::Group;
 use zones::Zones;
 
+use crate::steering::SteeringCall;
+
 /// How long all jobs together may take to finish, before the process ends without them.
 pub const JOBS_FINISH_MAX: Duration = Duration::from_millis(500);
 
@@ -31,6 +33,12 @@ pub trait ControlJob<S> {
     /// The servers of a group were changed at run time.
     fn changed(&mut self, group: &Arc<Group>) {
         let _ = group;
+    }
+
+    /// A request at the control socket. The job that its path names takes it, and answers it now or
+    /// later; others return it.
+    fn called(&mut self, call: SteeringCall) -> Option<SteeringCall> {
+        Some(call)
     }
 
     /// The workers have been told to end, and the process will end with their last sessions. Called

@@ -7,7 +7,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use ::upstream::api::SpecRefusal;
 use net::{MailboxSender, Timer};
+use wire::json;
 
 /// The longest body of a request.
 pub const CHANGE_BODY_MAX: usize = 1 << 20;
@@ -67,6 +69,20 @@ pub async fn ask(request: SteeringRequest) -> Option<SteeringReply> {
     let timer = Timer::new();
     timer.set(ANSWER_MAX.as_millis() as u64);
     timer.limit(answers.next()).await.flatten()
+}
+
+/// Where the codes of errors are explained.
+const HREF: &str = "https://nginx.org/en/docs/http/ngx_http_api_module.html";
+
+/// The reply to a request that is refused, in the form of NGINX Plus.
+pub fn refusal(refused: &SpecRefusal, request: &SteeringRequest) -> SteeringReply {
+    let SpecRefusal { status, text, code } = refused;
+    let mut json = format!("{{\"error\":{{\"status\":{status},\"text\":").into_bytes();
+    json::write_text(text.as_bytes(), &mut json);
+    json.extend_from_slice(format!(",\"code\":\"{code}\"}},\"request_id\":").as_bytes());
+    json::write_text(&request.request_id, &mut json);
+    json.extend_from_slice(format!(",\"href\":\"{HREF}\"}}").as_bytes());
+    SteeringReply { status: *status, json, fields: Vec::new() }
 }
 
 impl SteeringRequest {

@@ -12,6 +12,7 @@ use net::{MailboxSender, Timer, listening};
 use observe::{Errno, LogFiles};
 use session::keyval::{KeyvalChange, KeyvalZone};
 use session::status::{Program, ProgramFacts};
+use session::steering::SteeringCall;
 use session::{ControlJobs, JOBS_FINISH_MAX};
 use upstream::roster::GroupChange;
 use zones::Zones;
@@ -142,6 +143,11 @@ impl Control {
                 changed.push(zone);
             }
         }
+    }
+
+    /// Lets the jobs look at a request of the control socket. Returns it if it is none of theirs.
+    pub fn called(&mut self, call: SteeringCall) -> Option<SteeringCall> {
+        self.jobs.iter_mut().try_fold(call, |call, job| job.called(call))
     }
 
     /// The newest generation's sites.

@@ -13,6 +13,7 @@
 mod acceptor;
 mod advice;
 mod arguments;
+mod certificates;
 mod check;
 mod command_line;
 mod config_origin;

@@ -171,7 +171,8 @@ impl Single {
     }
 
     /// Answers a request at the control socket.
-    fn called(&mut self, mut call: SteeringCall) {
+    fn called(&mut self, call: SteeringCall) {
+        let Some(mut call) = self.control.called(call) else { return };
         let number = self.control.number();
         let path = call.request.path.clone();
         let reply = match (&*call.request.method, &*path) {

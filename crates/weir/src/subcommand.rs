@@ -13,7 +13,7 @@ use load::CalledAs;
 
 use crate::messages::{Reported, advise, code, complain, print};
 use crate::name::name;
-use crate::{check, ctl, help, reference, top, trial};
+use crate::{certificates, check, ctl, help, reference, top, trial};
 
 /// `cargo xtask licenses` writes it.
 const LICENSES: &str = include_str!("../licenses.txt");
@@ -59,6 +59,12 @@ static SUBCOMMANDS: &[Subcommand] = &[
         summary: "look at a running server and change it: drain servers, reload",
         run: |rest| code(ctl::run(rest)),
         help: Some(ctl::HELP),
+    },
+    Subcommand {
+        name: "acme",
+        summary: "show, renew and forget the certificates that the server obtains by itself",
+        run: |rest| code(certificates::run(rest)),
+        help: Some(certificates::HELP),
     },
     Subcommand {
         name: "top",

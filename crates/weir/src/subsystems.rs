@@ -14,6 +14,7 @@ use net::{Address, SocketOptions};
 use session::keyval::KeyvalZone;
 use session::limits::LimitSharing;
 use session::status::SubsystemStatus;
+use session::steering::SteeringCall;
 use session::{ControlJob, ControlJobs, SubsystemSite};
 use upstream::Group;
 use zones::Zones;
@@ -137,6 +138,10 @@ impl<S> ControlJob<Sites> for SubsystemJobs<S> {
 
     fn changed(&mut self, group: &Arc<Group>) {
         self.jobs.iter_mut().for_each(|job| job.changed(group));
+    }
+
+    fn called(&mut self, call: SteeringCall) -> Option<SteeringCall> {
+        self.jobs.iter_mut().try_fold(call, |call, job| job.called(call))
     }
 
     fn leave(&mut self) {

@@ -279,13 +279,19 @@ impl WorkerProcess {
         }
     }
 
-    /// Answers a request for a page about the program, which the master received.
-    fn show(&self, message: &Message) {
-        if let Some(request) = SteeringRequest::from_bytes(&message.bytes) {
-            let bytes = replies::page(&request).to_bytes();
-            let answer = Message::new(MessageKind::Answer, message.number);
-            self.outbox.send(Message { bytes, ..answer });
+    /// Answers a request that the master has received for a job, or for a page about the program.
+    fn show(&mut self, message: &Message) {
+        let Some(request) = SteeringRequest::from_bytes(&message.bytes) else { return };
+        let (reply, mut answers) = net::mailbox();
+        if let Some(call) = self.control.called(SteeringCall { request, reply }) {
+            call.reply.send(replies::page(&call.request));
         }
+        let (outbox, number) = (self.outbox.clone(), message.number);
+        net::spawn(async move {
+            let unanswered = SteeringReply { status: 503, ..SteeringReply::default() };
+            let bytes = answers.next().await.unwrap_or(unanswered).to_bytes();
+            outbox.send(Message { bytes, ..Message::new(MessageKind::Answer, number) });
+        });
     }
 
     fn answered(&mut self, message: &Message) {

@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::process::Command;
 
 use net::testing::tls::{ECDSA_CERTIFICATE, ECDSA_KEY, TlsClient, der};
-use testing::{Server, eventually, free_address};
+use testing::{Folder, Server, eventually, free_address};
 use wire::x509::{SubjectName, X509};
 
 /// A site whose issuer is not there.
@@ -53,6 +54,62 @@ fn without_an_authority_handshakes_succeed_and_failures_outlive_a_reload() {
     assert_eq!(shown(&server), certificate, "a stand-in is made once in a process");
     assert_eq!(stored(&server, ".failures").0, failures);
     assert_eq!(server.log().matches("was not obtained").count(), 1, "{}", server.log());
+}
+
+/// What `weir acme` prints, and whether it succeeded.
+fn acme(conf: &str, words: &str) -> (String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["acme", "-c", conf]).args(words.split(' '));
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8(text).unwrap(), output.status.success())
+}
+
+#[test]
+fn certificates_are_shown_renewed_and_forgotten_on_request() {
+    let main = "control_socket unix:DIR/control.sock;";
+    let server = Server::start(main, &site(""));
+    let conf = server.folder.name("nginx.conf");
+    stored(&server, ".failures");
+    let (status, is_good) = acme(&conf, "status");
+    assert!(is_good && status.contains("last error") && status.contains("blocked"), "{status}");
+    let (refused, is_good) = acme(&conf, "renew a.test");
+    assert!(!is_good && refused.contains("--force does not wait"), "{refused}");
+    let (failed, is_good) = acme(&conf, "renew a.test --force");
+    assert!(!is_good && failed.contains("failures     2 in a row"), "{failed}");
+    let (refused, is_good) = acme(&conf, "forget a.test");
+    assert!(!is_good && refused.contains("the configuration has the name"), "{refused}");
+    server
+        .folder
+        .write("state/old.test-0123456789abcdef.json", "{\"number\": 1, \"directory\": \"x\"}");
+    server.folder.write("state/old.test-0123456789abcdef.1.key", ECDSA_KEY);
+    let (forgotten, is_good) = acme(&conf, "forget old.test");
+    assert!(is_good && forgotten.contains("old.test-0123456789abcdef.*"), "{forgotten}");
+    let left = fs::read_dir(server.folder.join("state")).unwrap();
+    let left: Vec<_> = left.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!left.iter().any(|name| name.starts_with("old.test")), "{left:?}");
+    let (unknown, is_good) = acme(&conf, "renew b.test");
+    assert!(!is_good && unknown.contains("there is no certificate for \"b.test\""), "{unknown}");
+}
+
+#[test]
+fn without_a_server_the_state_folder_says_how_certificates_are_doing() {
+    let folder = Folder::new();
+    let site = site("").replace("DIR", &folder.name("")).replace("ADDRESS", "127.0.0.1:1");
+    folder.write("nginx.conf", &format!("events {{}} http {{ {site} }}"));
+    let conf = folder.name("nginx.conf");
+    let (status, is_good) = acme(&conf, "status --json");
+    let stem = status.split("\"file\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    let stem = stem.filter(|_| is_good).expect(&status);
+    fs::create_dir(folder.join("state")).unwrap();
+    folder.write(&format!("state/{stem}.1.key"), ECDSA_KEY);
+    folder.write(&format!("state/{stem}.1.crt"), ECDSA_CERTIFICATE);
+    folder.write(&format!("state/{stem}.json"), "{\"number\": 1, \"directory\": \"x\"}");
+    let (status, is_good) = acme(&conf, "status a.test");
+    assert!(is_good && status.contains("this is what is stored"), "{status}");
+    assert!(status.contains("certificate  of an issuer that is not configured"), "{status}");
+    let (refused, is_good) = acme(&conf, "renew a.test");
+    assert!(!is_good && refused.contains("has no \"control_socket\""), "{refused}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use wire::base64;
 use wire::der::{DerReader, tag};
-use wire::json::{self, JsonLimits};
+use wire::json::{self, JsonLimits, JsonValue};
 use wire::pem;
 use wire::signer::{KeyKind, Signer, SigningFailed};
 use wire::x509::{SelfSigned, SubjectName, ValidityPeriod};
@@ -40,16 +40,22 @@ struct State {
     counts: BTreeMap<String, usize>,
     /// Replies that are sent instead, by path: status, and fields.
     faults: BTreeMap<String, VecDeque<(u16, String)>>,
-    /// The key of the request of each order, once it is finalized.
-    orders: Vec<Option<Vec<u8>>>,
-    /// Whether the answer was found.
-    is_proved: bool,
+    orders: Vec<Order>,
     /// Whether it is to be seen in DNS; otherwise it is looked for in this process.
     sees_record: Option<Box<dyn Fn() -> bool + Send>>,
     /// Whether it looks for no answer: orders stay pending.
     is_blind: bool,
     /// When certificates begin, in seconds since 1970.
     now_s: i64,
+}
+
+/// An order, whose number its URLs and its token have.
+struct Order {
+    name: String,
+    /// Whether the answer was found.
+    is_proved: bool,
+    /// The key of its request, once it is finalized.
+    key: Option<Vec<u8>>,
 }
 
 /// The lifetime of certificates in seconds.
@@ -164,8 +170,7 @@ fn answer(state: &mut State, base: &str, path: &str, body: &[u8]) -> (u16, Strin
             (201, format!("Location: {base}/account/1\r\n"), "{\"status\": \"valid\"}".into())
         }
         "/new-order" => {
-            state.orders.push(None);
-            state.is_proved = false;
+            state.orders.push(Order { name: ordered_name(body), is_proved: false, key: None });
             let number = state.orders.len() - 1;
             let fields = format!("Location: {base}/order/{number}\r\n");
             (201, fields, order(state, base, number))
@@ -173,15 +178,16 @@ fn answer(state: &mut State, base: &str, path: &str, body: &[u8]) -> (u16, Strin
         "/order" => ok(order(state, base, number)),
         "/authorization" => ok(authorization(state, base, number)),
         "/challenge" => {
-            state.is_proved = match &state.sees_record {
+            let is_proved = match &state.sees_record {
                 _ if state.is_blind => false,
                 Some(sees_record) => sees_record(),
-                None => PublishedChallenges::of_process().http_answer("token").is_some(),
+                None => PublishedChallenges::of_process().http_answer(&token(number)).is_some(),
             };
+            state.orders[number].is_proved = is_proved;
             ok("{\"type\": \"x\", \"status\": \"processing\"}".into())
         }
         "/finalize" => {
-            state.orders[number] = Some(requested_key(body));
+            state.orders[number].key = Some(requested_key(body));
             ok(order(state, base, number))
         }
         "/certificate" => ok(certificate(state, number)),
@@ -190,12 +196,13 @@ fn answer(state: &mut State, base: &str, path: &str, body: &[u8]) -> (u16, Strin
 }
 
 fn order(state: &State, base: &str, number: usize) -> String {
-    let status = match (&state.orders[number], state.is_proved) {
+    let Order { name, is_proved, key } = &state.orders[number];
+    let status = match (key, is_proved) {
         (Some(_), _) => "valid",
         (None, true) => "ready",
         (None, false) => "pending",
     };
-    let names = format!("[{{\"type\": \"dns\", \"value\": \"{NAME}\"}}]");
+    let names = format!("[{{\"type\": \"dns\", \"value\": \"{name}\"}}]");
     format!(
         "{{\"status\": \"{status}\", \"identifiers\": {names}, \
          \"authorizations\": [\"{base}/authorization/{number}\"], \
@@ -205,27 +212,46 @@ fn order(state: &State, base: &str, number: usize) -> String {
 }
 
 fn authorization(state: &State, base: &str, number: usize) -> String {
-    let status = if state.is_proved { "valid" } else { "pending" };
-    let name = format!("{{\"type\": \"dns\", \"value\": \"{NAME}\"}}");
+    let Order { name, is_proved, .. } = &state.orders[number];
+    let status = if *is_proved { "valid" } else { "pending" };
+    let name = format!("{{\"type\": \"dns\", \"value\": \"{name}\"}}");
+    let token = token(number);
     let url = format!("{base}/challenge/{number}");
     let kind = if state.sees_record.is_some() { "dns-01" } else { "http-01" };
     format!(
         "{{\"status\": \"{status}\", \"identifier\": {name}, \"challenges\": [{{\"type\": \
-         \"{kind}\", \"status\": \"pending\", \"url\": \"{url}\", \"token\": \"token\"}}]}}"
+         \"{kind}\", \"status\": \"pending\", \"url\": \"{url}\", \"token\": \"{token}\"}}]}}"
     )
+}
+
+fn token(number: usize) -> String {
+    if number == 0 { "token".into() } else { format!("token{number}") }
+}
+
+fn decode(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    base64::decode_url(text.as_bytes(), &mut bytes).unwrap();
+    bytes
+}
+
+fn member(text: &[u8], name: &str) -> String {
+    let document = json::parse(text, LIMITS).unwrap();
+    document.as_object().unwrap().get(name).unwrap().as_text().unwrap().to_owned()
+}
+
+/// The first name of a new order, or the domain of a wildcard.
+fn ordered_name(body: &[u8]) -> String {
+    let payload = decode(&member(body, "payload"));
+    let document = json::parse(&payload, LIMITS).unwrap();
+    let JsonValue::List(names) = document.as_object().unwrap().get("identifiers").unwrap() else {
+        panic!("an order without names")
+    };
+    let name = names[0].as_object().unwrap().get("value").unwrap().as_text().unwrap();
+    name.trim_start_matches("*.").to_owned()
 }
 
 /// The public key in a request for a certificate.
 fn requested_key(body: &[u8]) -> Vec<u8> {
-    let decode = |text: &str| {
-        let mut bytes = Vec::new();
-        base64::decode_url(text.as_bytes(), &mut bytes).unwrap();
-        bytes
-    };
-    let member = |text: &[u8], name: &str| {
-        let document = json::parse(text, LIMITS).unwrap();
-        document.as_object().unwrap().get(name).unwrap().as_text().unwrap().to_owned()
-    };
     let request = decode(&member(&decode(&member(body, "payload")), "csr"));
     let mut info = DerReader::sequence(&request).unwrap().inside(tag::SEQUENCE).unwrap();
     info.contents(tag::INTEGER).unwrap();
@@ -236,9 +262,9 @@ fn requested_key(body: &[u8]) -> Vec<u8> {
 }
 
 fn certificate(state: &State, number: usize) -> String {
-    let key = RequestedKey(state.orders[number].clone().unwrap());
+    let key = RequestedKey(state.orders[number].key.clone().unwrap());
     let (not_before_s, not_after_s) = (state.now_s, state.now_s + LIFETIME_S);
-    let names = [SubjectName::of(NAME)];
+    let names = [SubjectName::of(&state.orders[number].name)];
     let certificate = SelfSigned {
         common_name: "test authority",
         names: &names,

@@ -5,6 +5,8 @@
 mod dns;
 mod fake_authority;
 mod fake_name_server;
+mod many_names;
+mod on_demand;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,8 +21,10 @@ use wire::x509::SubjectName;
 use crate::account::IssuerInUse;
 use crate::certificate::CertificateKeeper;
 use crate::challenges::PublishedChallenges;
+use crate::due::DueReason;
 use crate::issuer::{AccountKey, AcmeIssuer, IssuerTrust};
 use crate::leftovers;
+use crate::lock::LockWatch;
 use crate::plan::AcmeCertificate;
 use crate::state_folder::StateFolder;
 use fake_authority::{FakeAuthority, NAME};
@@ -52,6 +56,7 @@ fn issuer(name: &str, authority: &FakeAuthority, folder: &Arc<StateFolder>) -> A
         preferred_chain: None,
         trust: IssuerTrust::Any,
         folder: folder.clone(),
+        on_demand: None,
         names: ResolverPolicy::default(),
         text: Vec::new(),
     })
@@ -81,7 +86,8 @@ impl Process {
     }
 
     fn last_error(&self) -> String {
-        self.keeper.certificate.kept.progress().last_error.clone().unwrap_or_default()
+        let progress = self.keeper.certificate.kept.progress().clone();
+        progress.error().map(|error| error.text.clone()).unwrap_or_default()
     }
 
     fn failures(&self) -> u32 {
@@ -214,6 +220,126 @@ fn the_next_issuer_is_asked_if_one_fails() {
         assert_eq!((one.count("/new-order"), other.count("/new-order")), (1, 1));
         assert_eq!(others.names("account").unwrap(), ["account.key", "account.url"]);
         process.end();
+    });
+}
+
+/// The authority says that its own certificates have begun long ago, so each is due at once.
+#[test]
+fn a_restart_does_not_end_the_pause_after_certificates_in_haste() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        authority.set_time((clock::unix_ms() / 1000) as i64 - 80 * 24 * 60 * 60);
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        process.until(|| process.number() == 3).await;
+        process.end();
+        let next = Process::start(vec![issuer("a", &authority, &folder)]);
+        next.pass_slowly(9 * MINUTE_MS, MINUTE_MS / 2).await;
+        assert_eq!(authority.count("/new-order"), 3, "the third is followed by ten minutes");
+        next.pass_slowly(3 * MINUTE_MS, MINUTE_MS / 2).await;
+        next.until(|| next.number() == 4).await;
+        next.end();
+    });
+}
+
+#[test]
+fn a_broken_file_is_looked_at_again_after_a_pause() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        process.until(|| process.number() == 1).await;
+        let manifest = format!("{}.json", process.keeper.certificate.stem);
+        let good = folder.read(&manifest).unwrap().unwrap();
+        folder.write(&manifest, b"{").unwrap();
+        process.keeper.urge();
+        let is_failing = || process.keeper.certificate.kept.progress().storage_error.is_some();
+        process.until(is_failing).await;
+        process.until(|| process.keeper.is_waiting.get()).await;
+        folder.write(&manifest, &good).unwrap();
+        let why = || process.keeper.certificate.kept.progress().next_attempt.map(|due| due.why);
+        process.until(|| why() == Some(DueReason::Lifetime)).await;
+        process.end();
+    });
+}
+
+#[test]
+fn a_renewal_on_request_is_done_at_once_and_four_in_a_week_are_enough() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        process.until(|| process.number() == 1).await;
+        for (number, is_forced) in [(2, false), (3, true), (4, true)] {
+            process.until(|| process.keeper.is_waiting.get()).await;
+            authority.set_time((clock::unix_ms() / 1000) as i64);
+            assert_eq!(process.keeper.request_renewal(is_forced).await.unwrap(), number - 1);
+            process.until(|| process.number() == number).await;
+        }
+        process.until(|| process.keeper.is_waiting.get()).await;
+        let refused = process.keeper.request_renewal(true).await.unwrap_err();
+        assert_eq!(refused.code, "TooManyCertificates");
+        process.pass_slowly(2 * DAY_MS, 60 * MINUTE_MS).await;
+        assert_eq!(authority.count("/new-order"), 4, "no request is done twice");
+        process.end();
+    });
+}
+
+#[test]
+fn a_request_waits_for_the_end_of_a_pause_unless_it_is_forced() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        authority.fail("/new-order", 4, 500, "");
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        for failures in 1..=3 {
+            process.until(|| process.failures() == failures).await;
+            process.until(|| process.keeper.is_waiting.get()).await;
+            let refused = process.keeper.request_renewal(false).await.unwrap_err();
+            assert_eq!(refused.code, "Pause", "{failures}");
+            process.keeper.request_renewal(true).await.unwrap();
+        }
+        process.until(|| process.failures() == 4).await;
+        process.until(|| process.keeper.is_waiting.get()).await;
+        let refused = process.keeper.request_renewal(true).await.unwrap_err();
+        assert_eq!(refused.code, "AuthorityLimit", "the fifth failure would block the name");
+        process.pass_slowly(61 * MINUTE_MS, MINUTE_MS).await;
+        process.keeper.request_renewal(true).await.unwrap();
+        process.until(|| process.number() == 1).await;
+        process.end();
+    });
+}
+
+#[test]
+fn what_an_authority_asks_for_holds_for_requests_too() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        authority.fail("/new-order", 1, 429, "Retry-After: 7200\r\n");
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        process.until(|| process.failures() == 1).await;
+        process.until(|| process.keeper.is_waiting.get()).await;
+        let refused = process.keeper.request_renewal(true).await.unwrap_err();
+        assert_eq!((refused.code, authority.count("/new-order")), ("AuthorityLimit", 1));
+        process.end();
+    });
+}
+
+#[test]
+fn a_forgotten_certificate_is_replaced_in_every_process() {
+    simulate(async || {
+        let (authority, folder) = (FakeAuthority::start(), Arc::new(StateFolder::in_memory()));
+        let process = Process::start(vec![issuer("a", &authority, &folder)]);
+        let other = Process::start(vec![issuer("a", &authority, &folder)]);
+        process.until(|| process.number() == 1 && process.keeper.is_waiting.get()).await;
+        other.keeper.urge();
+        other.until(|| other.number() == 1).await;
+        let key = process.keeper.certificate.kept.slot.current().unwrap().key.clone();
+        process.keeper.forget(&mut LockWatch::default()).await.unwrap();
+        assert!(process.keeper.certificate.kept.slot.current().is_none());
+        process.until(|| process.number() == 2).await;
+        other.keeper.urge();
+        other.until(|| other.number() == 2).await;
+        let shown = other.keeper.certificate.kept.slot.current().unwrap();
+        assert_ne!(shown.key, key);
+        assert_eq!(authority.count("/new-order"), 2);
+        process.end();
+        other.end();
     });
 }
 

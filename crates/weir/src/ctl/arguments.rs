@@ -1,11 +1,12 @@
 //! The arguments of `weir ctl`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use zones::Zones;
 
+use super::client::socket_path;
 use super::group::GroupArgument;
 use super::keyval_command::KeyvalCommand;
 use crate::command_line::CommandLine;
@@ -62,7 +63,7 @@ impl CtlArguments {
             };
             match &*option {
                 "--json" => json = true,
-                "-s" => socket = Some(path(value()?)),
+                "-s" => socket = Some(socket_path(value()?)),
                 "-c" => conf = Some(value()?.clone()),
                 "-o" => owner = Some(owner_name(&value()?.to_string_lossy())?),
                 _ if option.starts_with('-') => {
@@ -88,11 +89,6 @@ impl CtlArguments {
             complain(format_args!("ctl: {conf} has no \"control_socket\"; name the socket with -s"))
         })
     }
-}
-
-fn path(word: &OsStr) -> PathBuf {
-    let bytes = word.as_encoded_bytes();
-    conf::bytes_path(bytes.strip_prefix(b"unix:").unwrap_or(bytes)).to_owned()
 }
 
 fn owner_name(word: &str) -> Result<String, Reported> {

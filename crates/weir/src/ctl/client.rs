@@ -1,5 +1,6 @@
 //! One request at a control socket.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -14,33 +15,48 @@ const REPLY_MAX: Duration = Duration::from_secs(600);
 /// The longest reply.
 const REPLY_BYTES_MAX: u64 = 256 << 20;
 
-pub(super) struct ControlClient {
+pub struct ControlClient {
+    /// The command that asks, for errors.
+    command: &'static str,
     socket: PathBuf,
     owner: Option<String>,
 }
 
-pub(super) struct ControlReply {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: Value,
+/// The path of a socket, as `control_socket` or as a file.
+pub fn socket_path(word: &OsStr) -> PathBuf {
+    let bytes = word.as_encoded_bytes();
+    conf::bytes_path(bytes.strip_prefix(b"unix:").unwrap_or(bytes)).to_owned()
+}
+
+pub struct ControlReply {
+    pub status: u16,
+    pub head: String,
+    pub body: Value,
 }
 
 impl ControlClient {
-    pub(super) fn at(socket: PathBuf, owner: Option<String>) -> Self {
-        Self { socket, owner }
+    pub fn at(command: &'static str, socket: PathBuf, owner: Option<String>) -> Self {
+        Self { command, socket, owner }
+    }
+
+    /// Whether a server has the socket.
+    pub fn is_served(&self) -> bool {
+        UnixStream::connect(&self.socket).is_ok()
     }
 
     /// Sends a request with a body of JSON, and reads the reply.
-    pub(super) fn ask(
+    pub fn ask(
         &self,
         method: &str,
         path: &str,
         body: Option<&str>,
     ) -> Result<ControlReply, Reported> {
-        let socket = self.socket.display();
+        let (command, socket) = (self.command, self.socket.display());
         let reply = self.exchange(method, path, body.unwrap_or_default());
-        let reply = reply.map_err(|error| complain(format_args!("ctl: {socket}: {error}")))?;
-        parse(&reply).ok_or_else(|| complain(format_args!("ctl: {socket}: not a reply of HTTP")))
+        let reply =
+            reply.map_err(|error| complain(format_args!("{command}: {socket}: {error}")))?;
+        parse(&reply)
+            .ok_or_else(|| complain(format_args!("{command}: {socket}: not a reply of HTTP")))
     }
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
@@ -72,12 +88,12 @@ fn parse(reply: &[u8]) -> Option<ControlReply> {
 }
 
 impl ControlReply {
-    pub(super) fn is_good(&self) -> bool {
+    pub fn is_good(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
     /// What is to be known about a change that was made. `kept_by`: what would keep it.
-    pub(super) fn notes(&self, kept_by: &str) -> Vec<String> {
+    pub fn notes(&self, kept_by: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if self.head.contains("\r\nWeir-Persistence: none") {
             notes.push(format!("the next start undoes this change; {kept_by} keeps it"));

@@ -1,7 +1,7 @@
 //! `weir ctl`: asks a running server at its control socket, and changes its groups of servers.
 
 mod arguments;
-mod client;
+pub mod client;
 mod group;
 mod keyval;
 mod keyval_command;
@@ -59,7 +59,7 @@ Exit code: 0 if the command succeeded, 1 otherwise.
 /// Runs one command.
 pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
     let arguments = CtlArguments::parse(arguments)?;
-    let client = ControlClient::at(arguments.socket()?, arguments.owner.clone());
+    let client = ControlClient::at("ctl", arguments.socket()?, arguments.owner.clone());
     let ctl = Ctl { client, json: arguments.json };
     match &arguments.command {
         CtlCommand::Status => ctl.get("/status", show::status),

@@ -8,6 +8,7 @@
 //! | `POST /reload` | the result of a reload, and what it logged, once it is over |
 //! | `/9/…/upstreams/NAME/servers/…` | the servers of groups, as in NGINX Plus's API |
 //! | `/9/…/keyvals/NAME` | changes of tables |
+//! | `POST /acme/…` | what becomes of a certificate, from the worker process that keeps it |
 //! | other `GET` | a page about the program, which a worker process writes |
 
 use std::collections::HashMap;
@@ -115,7 +116,8 @@ impl Master {
                 let (sites, rosters) = (&self.plan.loaded.sites, &self.plan.rosters);
                 replies::json(200, steering::listing(sites, rosters))
             }
-            (b"GET" | b"HEAD", _) if !replies::is_of_servers(&path) => return self.show(call),
+            (b"POST", path) if path.starts_with(b"/acme/") => return self.pass_on(call),
+            (b"GET" | b"HEAD", _) if !replies::is_of_servers(&path) => return self.pass_on(call),
             _ => match replies::api_path(&path) {
                 Ok(rest) => {
                     call.request.path = rest.into();
@@ -127,8 +129,8 @@ impl Master {
         call.reply.send(reply);
     }
 
-    /// Passes a request for a page on to a worker process.
-    fn show(&mut self, call: SteeringCall) {
+    /// Passes a request on to the worker process that serves the newest configuration.
+    fn pass_on(&mut self, call: SteeringCall) {
         let newest = |stage| self.children.iter().rev().find(|child| child.stage == stage);
         // One that starts answers as soon as it serves.
         let child = newest(ChildStage::Serving).or_else(|| newest(ChildStage::Starting));

@@ -7,13 +7,13 @@ use upstream::api::{ServersAnswer, ServersPath, SpecRefusal};
 use upstream::roster::GroupChange;
 
 use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange, UNKEPT};
-use super::errors::refusal;
 use super::keyvals::{KeyvalPath, TrialTables};
 use super::resets::ResetPath;
 use super::rosters::Rosters;
 use super::worker_change::WorkerChange;
 use crate::log::notice;
 use crate::subsystems::Sites;
+use session::steering::refusal;
 
 /// The longest name of an owner.
 const OWNER_LENGTH_MAX: usize = 100;

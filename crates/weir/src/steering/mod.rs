@@ -39,10 +39,10 @@ use resets::ResetPath;
 use state_file::StateOwner;
 
 pub use accepted::{AcceptedChange, AcceptedWhat};
-pub use errors::refusal;
 pub use files_on_disk::changes_on_disk;
 pub use listing::listing;
 pub use rosters::Rosters;
+pub use session::steering::refusal;
 pub use state_file::{StateWrite, StoredState};
 pub use worker_change::WorkerChange;
 

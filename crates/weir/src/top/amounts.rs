@@ -50,7 +50,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
     }
 }
 
-pub(super) fn span(ms: f64) -> String {
+pub fn span(ms: f64) -> String {
     let seconds = (ms / 1000.0).max(0.0);
     match seconds {
         _ if seconds < 90.0 => format!("{seconds:.0} s"),

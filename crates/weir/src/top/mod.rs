@@ -31,6 +31,7 @@ use growth::TopSnapshot;
 use source::TopSource;
 use view::TopView;
 
+pub use amounts::span;
 pub use arguments::HELP;
 
 pub fn run(words: &[OsString]) -> ExitCode {

@@ -54,6 +54,29 @@ fn an_issuer_is_checked() {
 }
 
 #[test]
+fn names_that_clients_tell_need_somebody_who_allows_them() {
+    let refused = |line: &str, certificate: &str| {
+        message(&format!(
+            "acme_issuer a {{ uri https://a.test/; ssl_verify off; state_path off; {line} }}
+             server {{ listen 443 ssl; acme_certificate a {certificate}; }}"
+        ))
+    };
+    assert_eq!(refused("", "on_demand"), "issuer \"a\" has no \"on_demand\"");
+    assert_eq!(refused("on_demand names=5;", ""), "\"on_demand\" requires \"ask=URI\"");
+    let asks = "on_demand ask=http://127.0.0.1/";
+    assert_eq!(
+        refused(&format!("{asks};"), "on_demand a.test"),
+        "\"on_demand\" cannot be combined with names"
+    );
+    assert_eq!(refused("on_demand ask=/x;", ""), "invalid URL prefix in \"ask=/x\"");
+    for word in ["names=0", "new_per_hour=4000", "wait=2m", "unused=1h"] {
+        let expected = format!("invalid value in \"{word}\"");
+        assert_eq!(refused(&format!("{asks} {word};"), ""), expected);
+    }
+    assert_eq!(refused(&format!("{asks} max=5;"), ""), "invalid parameter \"max=5\"");
+}
+
+#[test]
 fn the_challenge_of_dns_needs_somebody_who_changes_records() {
     let issuer = |lines: &str| {
         format!("acme_issuer a {{ uri https://a/; ssl_verify off; state_path off; {lines} }}")
