@@ -9,8 +9,9 @@
 //! A site can move from nginx with a warm cache, and back: names, levels and files are nginx's
 //! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`freshness`] and
 //! [`vary`]. A zone ([`zone`]) is the index that all workers share, with the fills in progress
-//! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits, as
-//! [`room`] does for what is being stored. An [`index_file`] carries the index over a restart.
+//! ([`fills`]), which others may follow ([`progress`]); [`upkeep`] reads the directory at the start
+//! and keeps it within its limits, as [`room`] does for what is being stored. An [`index_file`]
+//! carries the index over a restart.
 //!
 //! Deliberately absent: sockets, exchanges, threads and clocks. Time is an argument, and whoever
 //! waits for a fill leaves a waker. Files are read and written by the caller; only the upkeep
@@ -26,6 +27,7 @@ pub mod fuzz;
 mod index;
 pub mod index_file;
 pub mod key;
+pub mod progress;
 mod queue;
 pub mod room;
 pub mod upkeep;
