@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::key::KeyDigest;
+use crate::progress::{FillProgress, ProgressWriter};
 use crate::zone::CacheZone;
 
 /// The right to fetch a key.
@@ -56,6 +57,8 @@ pub struct FillWaiter {
     digest: KeyDigest,
     ticket: u64,
     waits_for: Option<WaitedFill>,
+    /// The reply that may be followed.
+    progress: Option<Arc<FillProgress>>,
 }
 
 /// The fill that is waited for.
@@ -81,6 +84,8 @@ struct PendingFill {
     until_ms: u64,
     waiting: HashMap<u64, Waker>,
     failures: Arc<FillFailures>,
+    /// The reply as far as there is one, if it may be followed.
+    progress: Option<Arc<FillProgress>>,
 }
 
 impl FillFailures {
@@ -112,7 +117,8 @@ impl PendingFills {
             None => {
                 let (waiting, failures) = (HashMap::new(), failures.unwrap_or_default());
                 let serial = ticket;
-                let pending = PendingFill { ticket, serial, until_ms, waiting, failures };
+                let pending =
+                    PendingFill { ticket, serial, until_ms, waiting, failures, progress: None };
                 self.0.insert(digest, pending);
             }
         }
@@ -134,6 +140,17 @@ impl Fill {
     /// The right to fetch, which was taken with this ticket.
     pub(crate) fn new(zone: Arc<CacheZone>, digest: KeyDigest, ticket: u64) -> Self {
         Self { zone, digest, ticket }
+    }
+
+    /// Shows the reply to those who wait, and to those who come.
+    pub fn publish(&self, writer: &ProgressWriter) {
+        let mut shard = self.zone.shard(&self.digest);
+        let pending = shard.fills.0.get_mut(&self.digest);
+        let Some(pending) = pending.filter(|pending| pending.ticket == self.ticket) else { return };
+        pending.progress = Some(writer.progress().clone());
+        let waiting = std::mem::take(&mut pending.waiting);
+        drop(shard);
+        waiting.into_values().for_each(Waker::wake);
     }
 
     /// Ends it with a reply that cannot be stored, which is remembered.
@@ -163,7 +180,7 @@ impl Drop for Fill {
 
 impl FillWaiter {
     pub(crate) fn new(zone: Arc<CacheZone>, digest: KeyDigest, ticket: u64) -> Self {
-        Self { zone, digest, ticket, waits_for: None }
+        Self { zone, digest, ticket, waits_for: None, progress: None }
     }
 
     /// Ready once the fill has ended that was there at the first call, or is too old. `until_ms` is
@@ -182,6 +199,7 @@ impl FillWaiter {
             failures: pending.failures.clone(),
             failed_before: pending.failures.last().0,
         });
+        self.progress.clone_from(&pending.progress);
         *until_ms = pending.until_ms;
         let waker = pending.waiting.entry(self.ticket).or_insert_with(|| cx.waker().clone());
         waker.clone_from(cx.waker());
@@ -196,6 +214,11 @@ impl FillWaiter {
             }
             _ => FillEnd::Ended,
         }
+    }
+
+    /// The reply that is being fetched, if the last call of [`FillWaiter::poll`] has found one.
+    pub fn progress(&self) -> Option<&Arc<FillProgress>> {
+        self.progress.as_ref()
     }
 
     /// The failures so far, for whoever fetches next.

@@ -9,9 +9,9 @@
 //! A site can move from nginx with a warm cache, and back: names, levels and files are nginx's
 //! ([`folder`], [`file_head`]). What a reply's fields say about storing it is in [`rules`] and
 //! [`vary`]. A zone ([`zone`]) is the index that all workers share, with the fills in progress
-//! ([`fills`]); [`upkeep`] reads the directory at the start and keeps it within its limits, as
-//! [`room`] does for what is being stored. An [`index_file`] carries the index over a restart. What
-//! was purged is a list of rules with a journal ([`purge`]).
+//! ([`fills`]), which others may follow ([`progress`]); [`upkeep`] reads the directory at the start
+//! and keeps it within its limits, as [`room`] does for what is being stored. An [`index_file`]
+//! carries the index over a restart. What was purged is a list of rules with a journal ([`purge`]).
 //!
 //! Deliberately absent: sockets, exchanges, threads and clocks. Time is an argument, and whoever
 //! waits for a fill leaves a waker. Cached replies are read and written by the caller; only the
@@ -26,6 +26,7 @@ pub mod fuzz;
 mod index;
 pub mod index_file;
 pub mod key;
+pub mod progress;
 pub mod purge;
 mod queue;
 pub mod room;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use processes::procfs;
 
-use super::{ProofFolder, ProofVerdict, free_port};
+use super::{ProofFolder, ProofVerdict};
 use crate::args::Args;
 use crate::project;
 
@@ -187,6 +187,14 @@ impl KillRun {
     }
 }
 
+/// A free port that no client is given: one that connects while no server listens could be
+/// connected with itself, and the port would be taken.
+fn low_port() -> Result<u16, String> {
+    let first = 10_000 + (std::process::id() % 20_000) as u16;
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    (first..first + 100).find(is_free).ok_or_else(|| "no free port".to_owned())
+}
+
 /// Files whose names end as those of replies that are being received.
 fn temporary_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -220,7 +228,7 @@ impl ServerPlace {
         backend: &VersionBackend,
         temp: &str,
     ) -> Result<Self, String> {
-        let port = free_port()?;
+        let port = low_port()?;
         let conf = CONF
             .replace("{d}", &folder.0.to_string_lossy())
             .replace("{port}", &port.to_string())
@@ -235,10 +243,11 @@ impl ServerPlace {
         let mut command = Command::new(&self.program);
         command.arg("-p").arg(&self.prefix).arg("-c").arg(&self.conf);
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = KilledServer(quiet.spawn().map_err(|err| err.to_string())?);
+        let mut server = KilledServer(quiet.spawn().map_err(|err| err.to_string())?);
         let end = Instant::now() + PATIENCE;
         while TcpStream::connect(self.address).is_err() {
-            if Instant::now() > end {
+            let has_ended = !matches!(server.0.try_wait(), Ok(None));
+            if has_ended || Instant::now() > end {
                 return Err("the server does not start".into());
             }
             thread::sleep(LOOK);

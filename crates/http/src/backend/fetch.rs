@@ -27,6 +27,15 @@ pub(crate) trait ReplySink: 'static {
     fn end(self: Box<Self>);
     /// The reply has ended before it was complete.
     fn cut(self: Box<Self>) {}
+    /// The file with the body, as far as it was written, if others wait for the reply: then a slow
+    /// client reads from it what it could not take yet.
+    fn file(&self) -> Option<FileSlice> {
+        None
+    }
+    /// Writes all pieces so far to the file. An error has been logged; the sink is dropped then.
+    fn flush(&mut self) -> Result<(), SinkFailed> {
+        Ok(())
+    }
     /// The log for messages after the end of the exchange.
     fn log(&self) -> &Rc<DetachedLog>;
 }
@@ -39,7 +48,7 @@ pub(super) fn keep(x: &Exchange, mut sink: Box<dyn ReplySink>, body: Body) -> Bo
         Body::Stream(source) => {
             let generation = x.generation.clone();
             let fetch = Fetch { source, sink: Some(sink), rest: None, generation };
-            Body::Stream(Box::new(FetchReader { fetch: Some(fetch), next: None }))
+            Body::Stream(Box::new(FetchReader::new(fetch)))
         }
         Body::Bytes(bytes) => {
             let piece = Chunk::Bytes(bytes);
@@ -123,13 +132,72 @@ impl Fetch {
 
 /// A stored reply as its exchange reads it: one piece behind the sink where possible, so that the
 /// file is complete before the client has seen the end.
+///
+/// While the client takes nothing and others wait for the reply, pieces go to the sink's file only.
+/// The client reads them from there later.
 struct FetchReader {
     /// `None` once it has ended.
     fetch: Option<Fetch>,
     next: Option<Result<Option<Chunk>, BodyError>>,
+    /// What the client has to read from the sink's file before anything else but `next`.
+    behind: Option<FileSlice>,
+    /// Bytes of the body that the client has been given, or has in `next`.
+    given: u64,
+    /// What follows `behind`.
+    last: Option<Result<Option<Chunk>, BodyError>>,
+}
+
+/// The bytes of a body in a piece.
+fn length_of(piece: &Chunk) -> u64 {
+    match piece {
+        Chunk::Bytes(bytes) => bytes.as_ref().len() as u64,
+        Chunk::File(slice) => slice.len(),
+        Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => 0,
+    }
 }
 
 impl FetchReader {
+    fn new(fetch: Fetch) -> Self {
+        Self { fetch: Some(fetch), next: None, behind: None, given: 0, last: None }
+    }
+
+    /// Fetches on for the sink alone, while the client takes nothing.
+    fn fill_sink(&mut self, cx: &mut Context<'_>, log: &mut dyn BodyLog) {
+        while self.last.is_none() && net::poll_share(cx).is_ready() {
+            let Some(fetch) = &mut self.fetch else { return };
+            let Some(file) = fetch.sink.as_ref().and_then(|sink| sink.file()) else { return };
+            let Poll::Ready(pulled) = fetch.poll_chunk(cx, log) else { return };
+            let length = pulled.as_ref().map_or(0, |piece| piece.as_ref().map_or(0, length_of));
+            let is_written = match &mut fetch.sink {
+                Some(sink) => sink.flush().is_ok(),
+                // It has the whole body.
+                None => matches!(pulled, Ok(None)),
+            };
+            if !is_written {
+                fetch.sink = None;
+            }
+            if is_written && length > 0 {
+                let start = file.start + self.given;
+                let behind = self.behind.get_or_insert(FileSlice { start, end: start, ..file });
+                behind.end += length;
+                self.given += length;
+            } else if length > 0 || !matches!(pulled, Ok(Some(Chunk::Flush | Chunk::Pause))) {
+                self.last = Some(pulled);
+            }
+        }
+    }
+
+    /// The next piece of what the client has to read from the sink's file.
+    fn next_behind(&mut self) -> Option<Chunk> {
+        let behind = self.behind.as_mut()?;
+        let piece = behind.part(0..behind.len().min(FILE_PIECE_MAX));
+        behind.start = piece.end;
+        if behind.start == behind.end {
+            self.behind = None;
+        }
+        Some(Chunk::File(piece))
+    }
+
     fn poll_fetch(
         &mut self,
         cx: &mut Context<'_>,
@@ -137,8 +205,9 @@ impl FetchReader {
     ) -> Poll<Result<Option<Chunk>, BodyError>> {
         let Some(fetch) = &mut self.fetch else { return Poll::Ready(Ok(None)) };
         let pulled = ready!(fetch.poll_chunk(cx, log));
-        if !matches!(pulled, Ok(Some(_))) {
-            self.fetch = None;
+        match &pulled {
+            Ok(Some(piece)) => self.given += length_of(piece),
+            _ => self.fetch = None,
         }
         Poll::Ready(pulled)
     }
@@ -152,9 +221,25 @@ impl BodyStream for FetchReader {
     ) -> Poll<Result<Option<Chunk>, BodyError>> {
         let pulled = match self.next.take() {
             Some(next) => next,
-            None => ready!(self.poll_fetch(cx, log)),
+            None => match (self.next_behind(), self.last.take()) {
+                (Some(piece), last) => {
+                    self.last = last;
+                    return Poll::Ready(Ok(Some(piece)));
+                }
+                (None, Some(last)) => {
+                    if let Ok(Some(piece)) = &last {
+                        self.given += length_of(piece);
+                    } else {
+                        self.fetch = None;
+                    }
+                    return Poll::Ready(last);
+                }
+                (None, None) => ready!(self.poll_fetch(cx, log)),
+            },
         };
         if matches!(pulled, Ok(Some(_)))
+            && self.behind.is_none()
+            && self.last.is_none()
             && let Poll::Ready(next) = self.poll_fetch(cx, log)
         {
             self.next = Some(next);
@@ -163,8 +248,10 @@ impl BodyStream for FetchReader {
     }
 
     fn fill(&mut self, cx: &mut Context<'_>, log: &mut dyn BodyLog) {
-        if let Some(fetch) = &mut self.fetch {
-            fetch.source.fill(cx, log);
+        let Some(fetch) = &mut self.fetch else { return };
+        match fetch.sink.as_ref().and_then(|sink| sink.file()) {
+            Some(_) if !matches!(self.next, Some(Ok(None) | Err(_))) => self.fill_sink(cx, log),
+            _ => fetch.source.fill(cx, log),
         }
     }
 }

@@ -198,6 +198,11 @@ impl TempFile {
         self.file.metadata().map(|metadata| FileFacts::of(&metadata))
     }
 
+    /// Another descriptor of it.
+    pub fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// Writes over bytes that it has already.
     pub fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, at)

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use cache::checksum::Checksum;
 use cache::file_head::CHECKSUM_AT;
+use cache::progress::ProgressWriter;
 use cache::room::FillRoom;
 use cache::{CacheKey, FileFacts, FileHead, Fill, FillFailure, Freshness, KeyDigest};
 use observe::{Errno, Level};
@@ -49,6 +50,10 @@ pub(crate) struct CacheFill {
     outcome: CacheStatus,
     file: TempFile,
     room: FillRoom,
+    /// For those who follow it.
+    writer: Option<ProgressWriter>,
+    /// Where the body begins in the file.
+    body_start: u64,
     place: PathBuf,
     /// Bytes that are not written yet.
     pending: Vec<u8>,
@@ -120,6 +125,7 @@ impl CacheFill {
             refuse(attempt.fill);
             return None;
         };
+        let is_followed = attempt.cache.conf.cache_read_while_writing;
         let CacheAttempt { store, key, fill, .. } = attempt;
         let mut checksum = Checksum::default();
         let contents = pending.len();
@@ -135,6 +141,8 @@ impl CacheFill {
         match file {
             Ok(file) => Some(Box::new(Self {
                 room: FillRoom::new(store.zone.clone()),
+                writer: publish(fill.as_ref().filter(|_| is_followed), &file, &pending),
+                body_start: pending.len() as u64,
                 store,
                 digest,
                 main,
@@ -169,6 +177,7 @@ impl CacheFill {
             false => {
                 self.make_room(bytes.len())?;
                 self.file.append(bytes)?;
+                self.tell_progress();
             }
         }
         Ok(())
@@ -187,6 +196,12 @@ impl CacheFill {
         Ok(())
     }
 
+    fn tell_progress(&self) {
+        if let Some(writer) = &self.writer {
+            writer.advance(self.file.slice().end);
+        }
+    }
+
     fn make_room(&mut self, bytes: usize) -> Result<(), FillError> {
         let CacheStore { zone, limits, .. } = &*self.store;
         let free = || net::file::free_bytes(&zone.folder().path).ok();
@@ -201,6 +216,7 @@ impl CacheFill {
         self.is_unwritten = false;
         self.file.append(&self.pending)?;
         self.pending.clear();
+        self.tell_progress();
         Ok(())
     }
 
@@ -233,6 +249,14 @@ impl CacheFill {
         }
         refuse(self.fill.take());
     }
+}
+
+/// Shows a reply to those who wait for it, if they may follow it.
+fn publish(fill: Option<&Fill>, file: &TempFile, head: &[u8]) -> Option<ProgressWriter> {
+    // Without a descriptor for them, they wait for the end.
+    let writer = ProgressWriter::new(file.share().ok().filter(|_| fill.is_some())?, head.into());
+    fill?.publish(&writer);
+    Some(writer)
 }
 
 /// The fixed part of a file whose head has `head_bytes`; `None`: the head is too long.
@@ -278,12 +302,28 @@ impl ReplySink for CacheFill {
             self.log.write(Level::Info, format_args!("{what}, it is not cached"));
             return Err(SinkFailed);
         }
-        let written = match piece {
+        let mut written = match piece {
             Chunk::Bytes(bytes) => self.add(bytes.as_ref()),
             Chunk::File(slice) => self.add_file(slice),
             Chunk::Flush | Chunk::Pause | Chunk::Trailers(_) => Ok(()),
         };
+        if written.is_ok() && self.writer.as_ref().is_some_and(ProgressWriter::is_followed) {
+            written = CacheFill::flush(self);
+        }
         written.map_err(|error| {
+            self.give_up(&error);
+            SinkFailed
+        })
+    }
+
+    /// A client that is slow must not keep those waiting who wait for the reply.
+    fn file(&self) -> Option<FileSlice> {
+        let start = self.body_start;
+        self.fill.as_ref().map(|_| FileSlice { start, ..self.file.slice() })
+    }
+
+    fn flush(&mut self) -> Result<(), SinkFailed> {
+        CacheFill::flush(self).map_err(|error| {
             self.give_up(&error);
             SinkFailed
         })
@@ -295,7 +335,10 @@ impl ReplySink for CacheFill {
             Err(error) => return self.give_up(&error),
         };
         // The fill ends when the file is in its place, and its room when its entry counts.
-        let Self { store, digest, main, fill, outcome, file, room, place, log, .. } = *self;
+        let Self { store, digest, main, fill, outcome, file, room, writer, place, log, .. } = *self;
+        if let Some(writer) = writer {
+            writer.complete();
+        }
         let bytes = file.slice().len();
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {

@@ -14,6 +14,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use cache::progress::FillProgress;
 use cache::{FillEnd, FillFailure, FillFailures};
 use net::{Timer, clock};
 use observe::Level;
@@ -35,13 +36,36 @@ pub(super) struct LockPatience {
     failures: Option<Arc<FillFailures>>,
     /// The fills that have ended without one.
     fruitless: u32,
+    /// Whether it follows a reply that is being fetched.
+    follows: bool,
+}
+
+/// What follows after a wait.
+pub(super) enum LockOutcome {
+    LookAgain,
+    /// That is the answer to the request as well.
+    Failed(FillFailure),
+    /// The reply can be followed.
+    Begun(Arc<FillProgress>),
+}
+
+/// Why a wait is over.
+enum LockEvent {
+    Late,
+    End(FillEnd),
+    Begun(Arc<FillProgress>),
 }
 
 impl LockPatience {
     /// That of a request which begins now.
     pub(super) fn new(cache: &LocationCache) -> Self {
         let deadline_ms = clock::now_ms().saturating_add(cache.conf.cache_lock_timeout.0);
-        Self { deadline_ms, failures: None, fruitless: 0 }
+        Self {
+            deadline_ms,
+            failures: None,
+            fruitless: 0,
+            follows: cache.conf.cache_read_while_writing,
+        }
     }
 
     /// Whether `lock_timeout` is over.
@@ -54,38 +78,41 @@ impl LockPatience {
         !self.is_late() && self.fruitless < FRUITLESS_MAX
     }
 
-    /// Waits until the key is no longer fetched, or has been for too long. Returns the failure that
-    /// answers the request as well.
-    pub(super) async fn wait(
-        &mut self,
-        x: &mut Exchange,
-        attempt: &CacheAttempt,
-    ) -> Option<FillFailure> {
+    /// Waits until the key is no longer fetched, or has been for too long, or there is something to
+    /// follow.
+    pub(super) async fn wait(&mut self, x: &mut Exchange, attempt: &CacheAttempt) -> LockOutcome {
         x.waits_for(TimedPhase::Queue);
         match self.end_of_fill(attempt).await {
-            None => x.log(Level::Info, format_args!("cache lock timeout")),
-            Some(FillEnd::TooOld) => {}
-            Some(FillEnd::Ended) => self.fruitless += 1,
-            Some(FillEnd::Failed(failure, count)) => {
-                let is_shared = !failure.was_sent || count >= FAILURES_MAX;
-                return is_shared.then_some(failure);
+            LockEvent::Late => x.log(Level::Info, format_args!("cache lock timeout")),
+            LockEvent::End(FillEnd::TooOld) => {}
+            LockEvent::End(FillEnd::Ended) => self.fruitless += 1,
+            LockEvent::End(FillEnd::Failed(failure, count)) => {
+                if !failure.was_sent || count >= FAILURES_MAX {
+                    return LockOutcome::Failed(failure);
+                }
+            }
+            LockEvent::Begun(progress) => {
+                self.follows = false;
+                return LockOutcome::Begun(progress);
             }
         }
-        None
+        LockOutcome::LookAgain
     }
 
-    /// `None`: the deadline has come first.
-    async fn end_of_fill(&mut self, attempt: &CacheAttempt) -> Option<FillEnd> {
+    async fn end_of_fill(&mut self, attempt: &CacheAttempt) -> LockEvent {
         let (mut waiter, timer) = (attempt.store.zone.wait(&attempt.digest), Timer::new());
         let mut timed_ms = 0;
         let end = poll_fn(|cx| {
             loop {
                 let (now_ms, mut until_ms) = (clock::now_ms(), self.deadline_ms);
                 if now_ms >= self.deadline_ms {
-                    return Poll::Ready(None);
+                    return Poll::Ready(LockEvent::Late);
                 }
                 if let Poll::Ready(end) = waiter.poll(cx, now_ms, &mut until_ms) {
-                    return Poll::Ready(Some(end));
+                    return Poll::Ready(LockEvent::End(end));
+                }
+                if let Some(progress) = waiter.progress().filter(|_| self.follows) {
+                    return Poll::Ready(LockEvent::Begun(progress.clone()));
                 }
                 let until_ms = until_ms.min(self.deadline_ms);
                 if timed_ms != until_ms {

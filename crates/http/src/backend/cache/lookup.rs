@@ -21,7 +21,7 @@ use wire::Known;
 
 use super::attempt::{CacheAttempt, now_s};
 use super::cached::{CachedReply, NotCached, log_invalid};
-use super::lock::LockPatience;
+use super::lock::{LockOutcome, LockPatience};
 use super::path::CacheStore;
 use super::state::{CacheState, CacheStatus};
 use super::{CacheChoice, LocationCache, ReplyRules, reply_fields, state, update};
@@ -91,7 +91,7 @@ impl LocationCache {
             return CacheLookup::Ask(None);
         }
         let digest = key.digest();
-        let mut attempt = Box::new(CacheAttempt {
+        let attempt = Box::new(CacheAttempt {
             cache: self.clone(),
             store,
             key,
@@ -121,6 +121,16 @@ impl LocationCache {
             return asked(x, CacheLookup::Ask(Some(attempt)));
         }
         CacheState::set(x, CacheStatus::Miss);
+        self.look_until_done(x, rules, attempt).await
+    }
+
+    /// Looks, and looks again after each wait.
+    async fn look_until_done(
+        self: &Arc<Self>,
+        x: &mut Exchange,
+        rules: ReplyRules<'_>,
+        mut attempt: Box<CacheAttempt>,
+    ) -> CacheLookup {
         let mut patience = LockPatience::new(self);
         loop {
             attempt = match self.look(x, rules, attempt, &patience) {
@@ -132,8 +142,16 @@ impl LocationCache {
                 }
                 Look::Wait(attempt) => attempt,
             };
-            if let Some(failure) = patience.wait(x, &attempt).await {
-                return CacheLookup::Answered(attempt.share_failure(x, rules, &failure));
+            match patience.wait(x, &attempt).await {
+                LockOutcome::LookAgain => {}
+                LockOutcome::Failed(failure) => {
+                    return CacheLookup::Answered(attempt.share_failure(x, rules, &failure));
+                }
+                LockOutcome::Begun(progress) => {
+                    if let Some(flow) = attempt.follow(x, rules, &progress) {
+                        return CacheLookup::Answered(flow);
+                    }
+                }
             }
         }
     }

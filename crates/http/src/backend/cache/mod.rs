@@ -11,7 +11,8 @@
 //!
 //! Crate `cache` has the files and the index. Here is what a location makes of them: [`lookup`]
 //! before the request to the backend, with [`lock`] for those who wait; [`attempt`] with its reply,
-//! [`fill`] while that is stored; [`standard`] has what is different by the rules of RFC 9111.
+//! [`fill`] while that is stored, and [`follow`] for others meanwhile; [`standard`] has what is
+//! different by the rules of RFC 9111.
 //! A hit is read as a static file is ([`cached`]): small ones are in the worker's memory, others
 //! are sent by the kernel. Nothing here knows a family's protocol, except by its
 //! [`StoredForm`](super::protocol::stored::StoredForm).
@@ -19,6 +20,7 @@
 mod attempt;
 mod cached;
 mod fill;
+mod follow;
 mod job;
 mod lock;
 mod lookup;
@@ -163,6 +165,16 @@ conf::directives! {
     /// proxy_cache_lock_age 10s;
     /// ```
     cache_lock_age: Milliseconds = "5s",
+    /// Whether requests that wait for a response (`proxy_cache_lock`) are given what has come of it
+    /// so far, and the rest as it comes.
+    ///
+    /// Differs: not in nginx.
+    ///
+    /// ```nginx
+    /// proxy_cache_lock on;
+    /// proxy_cache_read_while_writing on;
+    /// ```
+    cache_read_while_writing: bool = "off",
     /// When an expired response is used: after these failures of the backend, or while it is being
     /// updated. Only `proxy_cache_use_stale` has `http_502` and `http_504`.
     ///

@@ -1,12 +1,13 @@
 //! `cache_lock`: who asks the backend, and what the others are answered, however the fetch ends.
 
+use std::io::Read as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use super::cache::{Cached, GET, outcome};
-use crate::backend::testing::TestBackend;
-use crate::h1::tests::Server;
+use crate::backend::testing::{TestBackend, text};
+use crate::h1::tests::{Client, Server};
 use testing::Folder;
 
 const CLIENTS: usize = 10;
@@ -202,4 +203,81 @@ fn a_client_that_leaves_does_not_hold_the_others_up() {
     drop(open);
     assert_eq!(outcome(&second.rest()), "HIT a");
     asked(&cached.backend, 1);
+}
+
+const FOLLOWED: &str = "proxy_cache_read_while_writing on;";
+
+/// The beginning of a reply, of which a part is sent before the rest comes.
+const BEGINNING: usize = 200_000;
+
+/// A backend that sends the beginning of a reply, and the rest when it is told; `None`: it hangs up
+/// instead.
+fn in_parts(lines: &str, rest: usize) -> (Folder, TestBackend, Server, Sender<Option<String>>) {
+    let (folder, (tell, told)) = (Folder::new(), channel::<Option<String>>());
+    let told = Mutex::new(told);
+    let backend = TestBackend::playing(move |mut peer| {
+        peer.request();
+        let length = BEGINNING + rest;
+        peer.send(&format!("HTTP/1.1 200 OK\nContent-Length: {length}\n\n"));
+        peer.send_raw(text(BEGINNING));
+        while let Ok(Some(part)) = told.lock().unwrap().recv() {
+            peer.send_raw(part);
+        }
+    });
+    let (address, path) = (backend.address(), folder.display());
+    let server = Server::start(format!(
+        "error_log e.log; proxy_cache_path {path}/cache keys_zone=one:1m;
+         proxy_temp_path {path}/temp; add_header X-Cache $upstream_cache_status always;
+         proxy_cache one; {LOCKED} {lines}
+         server {{ location / {{ proxy_pass http://{address}; }} }}"
+    ));
+    (folder, backend, server, tell)
+}
+
+/// Sends a request and reads half of what there is of the reply.
+fn begin(server: &Server) -> Client {
+    let mut client = server.connect();
+    client.send(GET);
+    client.0.read_exact(&mut [0; BEGINNING / 2]).unwrap();
+    client
+}
+
+#[test]
+fn those_who_wait_follow_a_reply_that_is_being_fetched() {
+    let (_folder, backend, server, tell) = in_parts(FOLLOWED, 5);
+    let mut clients: Vec<_> = (0..3).map(|_| begin(&server)).collect();
+    tell.send(Some("ended".into())).unwrap();
+    let whole = text(BEGINNING) + "ended";
+    for client in &mut clients {
+        let rest = client.rest();
+        assert!(rest.len() < BEGINNING && whole.ends_with(&rest[rest.len() - 90_000..]));
+    }
+    asked(&backend, 1);
+    assert_eq!(outcome(&server.ask(GET)), format!("HIT {whole}"));
+}
+
+#[test]
+fn those_who_follow_are_cut_with_the_reply() {
+    let (_folder, backend, server, tell) = in_parts(FOLLOWED, 5);
+    let mut clients: Vec<_> = (0..2).map(|_| begin(&server)).collect();
+    tell.send(None).unwrap();
+    assert!(clients.iter_mut().all(|client| client.rest().len() <= BEGINNING));
+    asked(&backend, 1);
+}
+
+#[test]
+fn a_client_that_reads_nothing_does_not_hold_up_those_who_wait() {
+    let rest = text(4_000_000);
+    let (_folder, backend, server, tell) = in_parts("", rest.len());
+    let mut slow = server.connect();
+    slow.send(GET);
+    server.advance(1);
+    let mut quick = server.connect();
+    quick.send(GET);
+    server.advance(1);
+    tell.send(Some(rest.clone())).unwrap();
+    let whole = text(BEGINNING) + &rest;
+    assert_eq!(outcome(&quick.rest()), format!("HIT {whole}"));
+    assert_eq!(outcome(&slow.rest()), format!("MISS {whole}"));
+    asked(&backend, 1);
 }
