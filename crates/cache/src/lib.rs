@@ -18,6 +18,7 @@
 
 pub mod checksum;
 pub mod file_head;
+mod file_time;
 pub mod fills;
 pub mod folder;
 pub mod freshness;

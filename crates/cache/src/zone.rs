@@ -12,7 +12,7 @@ use crate::fills::{Fill, FillWaiter, PendingFills};
 use crate::folder::CacheFolder;
 use crate::index::{EntryState, IndexEntry, IndexShard};
 use crate::key::KeyDigest;
-use crate::purge::ZonePurges;
+use crate::purge::ledger::ZonePurges;
 
 /// The number of shards; a power of two.
 const SHARDS: usize = 64;
@@ -203,18 +203,32 @@ impl CacheZone {
         fs::remove_file(self.folder.file(digest)).is_ok()
     }
 
-    /// Remembers an error that has no file.
-    pub fn remember_error(&self, digest: &KeyDigest, status: u16, until_s: i64, now_s: i64) {
-        self.remember(digest, EntryState::Error(status), until_s, now_s);
+    /// Remembers an error that has no file, of a request that began when the newest purge was
+    /// `purge_ns`.
+    pub fn remember_error(
+        &self,
+        digest: &KeyDigest,
+        status: u16,
+        purge_ns: u64,
+        until_s: i64,
+        now_s: i64,
+    ) {
+        self.remember(digest, EntryState::Error(status), purge_ns, until_s, now_s);
     }
 
     /// Remembers that the reply could not be stored.
     pub fn remember_uncacheable(&self, digest: &KeyDigest, until_s: i64, now_s: i64) {
-        self.remember(digest, EntryState::Uncacheable, until_s, now_s);
+        self.remember(digest, EntryState::Uncacheable, 0, until_s, now_s);
     }
 
-    fn remember(&self, digest: &KeyDigest, state: EntryState, until_s: i64, now_s: i64) {
-        let purge_ns = self.newest_purge_ns();
+    fn remember(
+        &self,
+        digest: &KeyDigest,
+        state: EntryState,
+        purge_ns: u64,
+        until_s: i64,
+        now_s: i64,
+    ) {
         self.update(digest, seconds(now_s), |entry| {
             if !entry.state.has_file() {
                 (entry.state, entry.until_s) = (state, seconds(until_s));
@@ -397,10 +411,10 @@ mod tests {
     #[test]
     fn errors_are_remembered_for_a_while() {
         let zone = zone(10);
-        zone.remember_error(&key(1), 502, 9, 5);
+        zone.remember_error(&key(1), 502, 7, 9, 5);
         zone.remember_uncacheable(&key(2), 9, 5);
         for (now_s, first, second) in [
-            (9, KeyState::Error { status: 502, purge_ns: 0 }, KeyState::Uncacheable),
+            (9, KeyState::Error { status: 502, purge_ns: 7 }, KeyState::Uncacheable),
             (10, KeyState::Missing, KeyState::Missing),
         ] {
             assert_eq!(zone.find(&key(1), 1, now_s), first);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cache::{CacheKey, Fill, Freshness, KeyDigest, vary};
+use cache::{CacheKey, Fill, Freshness, KeyDigest, PurgeSubject, vary};
 use net::clock;
 use observe::Level;
 
@@ -30,6 +30,8 @@ pub(crate) struct CacheAttempt {
     pub(super) is_cacheable: bool,
     /// What the fields of the reply say.
     pub(super) freshness: Freshness,
+    /// The newest purge when the request began.
+    pub(super) begun_ns: u64,
 }
 
 /// Seconds since 1970.
@@ -92,16 +94,22 @@ impl CacheAttempt {
             return Flow::Status(500);
         };
         let now_s = now_s();
+        // Those of the stored head.
+        let tags = self.store.tags.values_of(&x.backends.head, &x.backends.head_text);
         if freshness.valid_s == 0 {
             freshness = CachedReply::freshness(x, &self.cache.family, now_s);
         }
         if freshness.valid_s == 0 {
             freshness.valid_s = self.valid_until(x.backends.head.status, now_s).unwrap_or(0);
         }
-        if let Some(stale) = self.stale.take().filter(|_| freshness.valid_s != 0)
-            && let Err(error) = stale.renew(&self.key, &freshness, now_s)
-        {
-            stale.log_failure(x, "pwrite()", &error);
+        if let Some(stale) = self.stale.take().filter(|_| freshness.valid_s != 0) {
+            let subject = PurgeSubject::new(&self.key, &tags);
+            let renewed = self.store.zone.renew(&subject, self.begun_ns, |earliest_ns| {
+                stale.renew(&self.key, &freshness, now_s, earliest_ns)
+            });
+            if let Err(error) = renewed {
+                stale.log_failure(x, "pwrite()", &error);
+            }
         }
         flow
     }
@@ -132,7 +140,8 @@ impl CacheAttempt {
             until_s => Some(until_s),
         };
         if let Some(until_s) = until_s.filter(|_| may) {
-            self.store.zone.remember_error(&self.digest, status, until_s, now_s);
+            let zone = &self.store.zone;
+            zone.remember_error(&self.digest, status, self.begun_ns, until_s, now_s);
         }
     }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use cache::checksum::Checksum;
 use cache::file_head::CHECKSUM_AT;
-use cache::{CacheKey, FileFacts, FileHead, Fill, Freshness, KeyDigest};
-use observe::{Errno, Level};
+use cache::{CacheKey, FileFacts, FileHead, Fill, Freshness, KeyDigest, PurgeSubject};
+use observe::{Errno, Level, Text};
 use wire::date;
 use wire::reply::ReplyName;
 
@@ -36,6 +36,11 @@ const UNCACHEABLE_S: i64 = 5;
 pub(crate) struct CacheFill {
     store: Arc<CacheStore>,
     digest: KeyDigest,
+    key: CacheKey,
+    /// Values of fields with tags.
+    tags: Vec<u8>,
+    /// The newest purge when the request began.
+    begun_ns: u64,
     /// What others wait for; given back when the file is in its place.
     _fill: Option<Fill>,
     file: TempFile,
@@ -86,7 +91,8 @@ impl CacheFill {
         temp_path: &TempPath,
     ) -> Option<Box<Self>> {
         let (digest, variant) = attempt.place(x);
-        let CacheAttempt { cache, store, key, fill, freshness, .. } = attempt;
+        let CacheAttempt { cache, store, key, fill, freshness, begun_ns, .. } = attempt;
+        let tags = store.tags.values_of(&x.backends.head, &x.backends.head_text);
         let mut head = Vec::with_capacity(text.len());
         cache.terms.form.write(text, &mut head);
         let mut pending = begun(x, &key, &freshness, variant, head.len())?;
@@ -105,6 +111,9 @@ impl CacheFill {
             Ok(file) => Some(Box::new(Self {
                 store,
                 digest,
+                key,
+                tags,
+                begun_ns,
                 _fill: fill,
                 file,
                 place,
@@ -156,7 +165,7 @@ impl CacheFill {
     }
 
     /// Writes the rest, and the checksum.
-    fn complete(&mut self) -> io::Result<FileFacts> {
+    fn complete(&mut self) -> io::Result<(FileFacts, u64)> {
         let checksum = self.checksum.value().to_ne_bytes();
         if self.is_unwritten {
             let at = CHECKSUM_AT as usize;
@@ -167,6 +176,22 @@ impl CacheFill {
             self.file.write_at(&checksum, CHECKSUM_AT)?;
         }
         self.file.facts()
+    }
+
+    /// Whether it may be kept, with a time at which no purge so far concerns it.
+    fn is_admitted(&self, modified_ns: u64) -> bool {
+        let subject = PurgeSubject::new(&self.key, &self.tags);
+        let admitted = self.store.zone.admit(&subject, self.begun_ns, modified_ns);
+        let Some(earliest_ns) = admitted else {
+            let key = Text(self.key.text());
+            self.log.write(Level::Info, format_args!("\"{key}\" was purged while it was fetched"));
+            return false;
+        };
+        if modified_ns >= earliest_ns {
+            return true;
+        }
+        let set = self.file.set_modified(earliest_ns);
+        set.inspect_err(|error| self.log_failure("utimes()", error)).is_ok()
     }
 
     fn log_failure(&self, call: &str, error: &io::Error) {
@@ -220,10 +245,13 @@ impl ReplySink for CacheFill {
     }
 
     fn end(mut self: Box<Self>) {
-        let facts = match self.complete() {
-            Ok(facts) => facts,
+        let (facts, modified_ns) = match self.complete() {
+            Ok(completed) => completed,
             Err(error) => return self.log_failure("pwrite()", &error),
         };
+        if !self.is_admitted(modified_ns) {
+            return;
+        }
         let Self { store, digest, _fill, file, place, log, .. } = *self;
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 
-use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState};
+use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState, PurgeSubject};
 use net::{Timer, clock};
 use observe::{Level, Text};
 use wire::Known;
@@ -71,7 +71,16 @@ impl LocationCache {
             attempt.expect_revalidation(x);
             return CacheLookup::Ask(Some(attempt));
         }
-        if !self.conf.cache_methods.unwrap_or(super::CacheMethods::USUAL).has(x.request.head.method)
+        let purge = match self.purge_wanted(x) {
+            Ok(purge) => purge,
+            Err(flow) => return CacheLookup::Answered(flow),
+        };
+        if purge.is_none()
+            && !self
+                .conf
+                .cache_methods
+                .unwrap_or(super::CacheMethods::USUAL)
+                .has(x.request.head.method)
         {
             return CacheLookup::Ask(None);
         }
@@ -87,10 +96,13 @@ impl LocationCache {
         }
         let key = CacheKey::new(&text);
         x.give_scratch(text);
+        if let Some(purge) = purge {
+            return CacheLookup::Answered(Box::pin(purge.answer(x, store, key)).await);
+        }
         if self.key_is_too_long(x, &key, &self.family) {
             return CacheLookup::Ask(None);
         }
-        let digest = key.digest();
+        let (digest, begun_ns) = (key.digest(), store.zone.newest_purge_ns());
         let mut attempt = Box::new(CacheAttempt {
             cache: self.clone(),
             store,
@@ -100,6 +112,7 @@ impl LocationCache {
             stale: None,
             is_cacheable: true,
             freshness: Freshness::default(),
+            begun_ns,
         });
         if self.conf.cache_bypass.as_ref().is_some_and(|bypass| bypass.any(x)) {
             CacheState::set(x, CacheStatus::Bypass);
@@ -146,6 +159,7 @@ impl LocationCache {
         let answered = |flow| (Look::Done(CacheLookup::Answered(flow)), None);
         let asks = |attempt| (Look::Done(CacheLookup::Ask(attempt)), None);
         let mut is_uncacheable = false;
+        attempt.begun_ns = attempt.store.zone.newest_purge_ns();
         match attempt.find(x) {
             CacheFinding::Fresh(reply) => {
                 CacheState::set(x, CacheStatus::Hit);
@@ -253,7 +267,13 @@ impl CacheAttempt {
             KeyState::Unread { is_scarce } => is_scarce,
             KeyState::Missing => return CacheFinding::NOTHING,
             KeyState::Scarce => return CacheFinding::SCARCE,
-            KeyState::Error(status) => return CacheFinding::Error(status),
+            KeyState::Error { status, purge_ns } => {
+                let subject = PurgeSubject::new(&self.key, b"");
+                return match zone.is_error_purged(&subject, purge_ns) {
+                    true => CacheFinding::NOTHING,
+                    false => CacheFinding::Error(status),
+                };
+            }
             KeyState::Uncacheable => {
                 return CacheFinding::Nothing { is_scarce: false, is_uncacheable: true };
             }
@@ -263,6 +283,11 @@ impl CacheAttempt {
             Ok(reply) => Box::new(reply),
             Err(unusable) => return self.without_file(x, &path, &unusable, is_scarce),
         };
+        // Before the variant, so that whatever is used was looked at.
+        if zone.may_be_purged(reply.modified_ns()) && self.is_purged(x, &reply) {
+            zone.remove(&self.digest);
+            return CacheFinding::NOTHING;
+        }
         if !reply.vary.is_empty() {
             let variant = variant_of(x, self.key.digest(), &reply.vary);
             if variant != reply.variant {
@@ -286,6 +311,19 @@ impl CacheAttempt {
             true => CacheFinding::Fresh(reply),
             false => CacheFinding::Expired(reply),
         }
+    }
+
+    /// Whether a file was purged. Its head is read if its tags count.
+    fn is_purged(&self, x: &mut Exchange, reply: &CachedReply) -> bool {
+        let CacheStore { zone, tags, .. } = &*self.store;
+        let (modified_ns, form) = (reply.modified_ns(), self.cache.terms.form);
+        let tags = match zone.has_purged_tags_since(modified_ns)
+            && reply.parse(x, form, self.cache.is_to_head(x))
+        {
+            true => tags.values_of(&x.backends.head, &x.backends.head_text),
+            false => Vec::new(),
+        };
+        zone.is_purged(&PurgeSubject::new(&self.key, &tags), modified_ns)
     }
 
     /// What follows from a file that is not there or cannot be used.

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use cache::upkeep::{CacheLimits, StepBudget};
 use cache::{CacheFolder, CacheZone, DirectoryLevels};
 use conf::{Directive, Error, Load, Result, Word, units};
 use zones::{TwoProcesses, ZoneState, Zones};
 
+use super::tags::TagFields;
 use crate::files::{TempFolder, TempPaths};
 
 /// The smallest zone: two pages.
@@ -18,6 +20,8 @@ const INACTIVE_S: u64 = 600;
 const UPKEEP: StepBudget = StepBudget { files: 100, threshold_ms: 200, sleep_ms: 50 };
 /// The default of `loader_...`: with nginx's, a million files would take eight minutes.
 const LOADER: StepBudget = StepBudget { files: 10_000, threshold_ms: 50, sleep_ms: 10 };
+/// The default of `purger_...`: with nginx's, a million files would take an hour and a half.
+const PURGER: StepBudget = StepBudget { files: 1000, threshold_ms: 50, sleep_ms: 50 };
 
 /// A cache of a configuration. Its index outlives the configuration.
 pub(crate) struct CacheStore {
@@ -27,6 +31,12 @@ pub(crate) struct CacheStore {
     pub(crate) limits: CacheLimits,
     pub(crate) loader: StepBudget,
     pub(crate) upkeep: StepBudget,
+    /// Whether purged files are removed at once.
+    pub(super) purger: bool,
+    pub(super) purge: StepBudget,
+    pub(super) tags: TagFields,
+    /// Whether requests can purge: not all processes that use the directory are told.
+    pub(super) is_purgeable: AtomicBool,
 }
 
 impl ZoneState for CacheStore {
@@ -47,6 +57,9 @@ struct CacheLine<'w> {
     limits: CacheLimits,
     loader: StepBudget,
     upkeep: StepBudget,
+    purger: bool,
+    purge: StepBudget,
+    tags: TagFields,
 }
 
 pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -59,6 +72,9 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         limits: CacheLimits { inactive_s: INACTIVE_S, size_max: u64::MAX, free_min: 0 },
         loader: LOADER,
         upkeep: UPKEEP,
+        purger: false,
+        purge: PURGER,
+        tags: TagFields::default(),
     };
     for word in &from.args[1..] {
         line.add(word, from)?;
@@ -90,7 +106,7 @@ impl<'w> CacheLine<'w> {
                 let invalid = || from.error_at(word, format!("invalid \"levels\" \"{word}\""));
                 self.folder.levels = levels.ok_or_else(invalid)?;
             }
-            b"use_temp_path" => self.use_temp_path = switch(value, word, from)?,
+            b"use_temp_path" => self.use_temp_path = switch(value, "use_temp_path", word, from)?,
             b"keys_zone" => self.zone = Some(keys_zone(value, word, from)?),
             b"inactive" => self.limits.inactive_s = number(units::seconds)?,
             b"max_size" => self.limits.size_max = number(units::offset)?,
@@ -101,6 +117,11 @@ impl<'w> CacheLine<'w> {
             b"manager_files" => self.upkeep.files = number(units::number)?,
             b"manager_sleep" => self.upkeep.sleep_ms = number(units::milliseconds)?,
             b"manager_threshold" => self.upkeep.threshold_ms = number(units::milliseconds)?,
+            b"purger" => self.purger = switch(value, "purger", word, from)?,
+            b"purger_files" => self.purge.files = number(units::number)?,
+            b"purger_sleep" => self.purge.sleep_ms = number(units::milliseconds)?,
+            b"purger_threshold" => self.purge.threshold_ms = number(units::milliseconds)?,
+            b"tags" => self.tags = TagFields::parse(value, word, from)?,
             _ => return Err(from.error_at(word, format!("invalid parameter \"{word}\""))),
         }
         Ok(())
@@ -114,7 +135,7 @@ impl<'w> CacheLine<'w> {
         from: &Directive,
         load: &mut Load<'_>,
     ) -> Result<Arc<CacheStore>> {
-        let Self { folder, use_temp_path, limits, loader, upkeep, .. } = self;
+        let Self { folder, use_temp_path, limits, loader, upkeep, purger, purge, tags, .. } = self;
         let folders = load.registry.of::<TempPaths>();
         if !folders.0.iter().any(|known| *known.path == *folder.path) {
             let path = folder.path.to_path_buf();
@@ -127,17 +148,28 @@ impl<'w> CacheLine<'w> {
                 Some(zone) if *zone.folder() == folder => zone,
                 Some(zone) => return Err(changed(name, &folder, zone.folder())),
             };
-            Ok(Arc::new(CacheStore { zone, use_temp_path, limits, loader, upkeep }))
+            let is_purgeable = AtomicBool::new(false);
+            Ok(Arc::new(CacheStore {
+                zone,
+                use_temp_path,
+                limits,
+                loader,
+                upkeep,
+                purger,
+                purge,
+                tags,
+                is_purgeable,
+            }))
         })
     }
 }
 
-fn switch(value: &[u8], word: &Word, from: &Directive) -> Result<bool> {
+fn switch(value: &[u8], name: &str, word: &Word, from: &Directive) -> Result<bool> {
     let must = "it must be \"on\" or \"off\"";
     match value {
         b"on" => Ok(true),
         b"off" => Ok(false),
-        _ => Err(from.error_at(word, format!("invalid use_temp_path value \"{word}\", {must}"))),
+        _ => Err(from.error_at(word, format!("invalid {name} value \"{word}\", {must}"))),
     }
 }
 

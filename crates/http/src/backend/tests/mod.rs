@@ -4,6 +4,7 @@ mod bodies;
 mod cache;
 mod early_hints;
 mod logs;
+mod purge;
 mod queue;
 mod replies;
 mod requests;
