@@ -16,6 +16,7 @@ mod errors;
 mod files_on_disk;
 mod keyvals;
 mod listing;
+mod purges;
 mod resets;
 mod rosters;
 mod state_file;
@@ -39,6 +40,7 @@ pub use accepted::{AcceptedChange, AcceptedWhat};
 pub use errors::refusal;
 pub use files_on_disk::changes_on_disk;
 pub use listing::listing;
+pub use purges::apply_purge;
 pub use rosters::Rosters;
 pub use state_file::{StateWrite, StoredState};
 pub use worker_change::WorkerChange;
@@ -153,6 +155,7 @@ pub fn catch_up(changes: &[WorkerChange], sites: &Sites) {
                 }
             }
             WorkerChange::Keyval(change) => apply_to_table(change, sites),
+            WorkerChange::Purge(change) => apply_purge(change, sites),
         }
     }
 }
@@ -206,7 +209,7 @@ impl<'s> StateFiles<'s> {
                 AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
                     kept.zones.extend(sites.keyval_zone(change.subsystem, &change.zone));
                 }
-                AcceptedWhat::Owner(_) => {}
+                AcceptedWhat::Workers(WorkerChange::Purge(_)) | AcceptedWhat::Owner(_) => {}
             }
         }
         kept
