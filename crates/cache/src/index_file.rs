@@ -181,7 +181,7 @@ mod tests {
         let zone = zone(&folder);
         assert!(!owner.begin(&zone, 100).unwrap());
         (0..10).for_each(|number| zone.store(&key(number), FileFacts { inode: 1, blocks: 8 }, 100));
-        zone.remember_error(&key(99), 502, 1000, 100);
+        zone.remember_error(&key(99), 502, 0, 1000, 100);
         (0..3).for_each(|_| _ = zone.find(&key(3), 1, 150));
         assert!(owner.end(&zone, 200).unwrap());
         folder

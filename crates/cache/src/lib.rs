@@ -19,6 +19,7 @@
 
 pub mod checksum;
 pub mod file_head;
+mod file_time;
 pub mod fills;
 pub mod folder;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -16,6 +16,8 @@ pub struct FillProgress {
     file: File,
     /// What the file begins with, up to the body.
     head: Box<[u8]>,
+    /// The newest purge when the request for it began.
+    begun_ns: u64,
     is_followed: AtomicBool,
     state: Mutex<ProgressState>,
 }
@@ -58,6 +60,11 @@ impl FillProgress {
         &self.head
     }
 
+    /// The newest purge when the request for it began: it is not for requests after a later one.
+    pub fn begun_ns(&self) -> u64 {
+        self.begun_ns
+    }
+
     /// Follows it, with the file to read.
     pub fn follow(self: &Arc<Self>) -> io::Result<(FillFollower, File)> {
         let file = self.file.try_clone()?;
@@ -84,9 +91,9 @@ impl FillProgress {
 
 impl ProgressWriter {
     /// A reply whose file begins with `head`. The head is only in memory so far.
-    pub fn new(file: File, head: Box<[u8]>) -> Self {
+    pub fn new(file: File, head: Box<[u8]>, begun_ns: u64) -> Self {
         let (is_followed, state) = (AtomicBool::new(false), Mutex::default());
-        Self(Arc::new(FillProgress { file, head, is_followed, state }))
+        Self(Arc::new(FillProgress { file, head, begun_ns, is_followed, state }))
     }
 
     /// For those who follow.
@@ -150,7 +157,7 @@ mod tests {
         let folder = testing::Folder::new();
         let file = || File::create(folder.join("a")).unwrap();
         let cx = &mut Context::from_waker(Waker::noop());
-        let writer = ProgressWriter::new(file(), b"head".as_slice().into());
+        let writer = ProgressWriter::new(file(), b"head".as_slice().into(), 0);
         let (follower, _) = writer.progress().follow().unwrap();
         assert!(writer.is_followed() && writer.progress().head() == b"head");
         assert_eq!(follower.poll(cx, 4), Poll::Pending);
@@ -160,7 +167,7 @@ mod tests {
         writer.complete();
         assert_eq!(follower.poll(cx, 4), Poll::Ready(FollowedPart::UpTo(10)));
         assert_eq!(follower.poll(cx, 10), Poll::Ready(FollowedPart::Whole));
-        let cut = ProgressWriter::new(file(), Box::default());
+        let cut = ProgressWriter::new(file(), Box::default(), 0);
         let (follower, _) = cut.progress().follow().unwrap();
         assert_eq!(follower.poll(cx, 0), Poll::Pending);
         drop(cut);

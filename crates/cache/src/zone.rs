@@ -12,7 +12,7 @@ use crate::fills::{Fill, FillFailures, FillWaiter, PendingFills};
 use crate::folder::CacheFolder;
 use crate::index::{EntryState, IndexEntry, IndexShard, SavedEntry};
 use crate::key::KeyDigest;
-use crate::purge::ZonePurges;
+use crate::purge::ledger::ZonePurges;
 use crate::variants::VariantLists;
 
 /// The number of shards; a power of two.
@@ -270,9 +270,16 @@ impl CacheZone {
         }
     }
 
-    /// Remembers an error that has no file.
-    pub fn remember_error(&self, digest: &KeyDigest, status: u16, until_s: i64, now_s: i64) {
-        let purge_ns = self.newest_purge_ns();
+    /// Remembers an error that has no file, of a request that began when the newest purge was
+    /// `purge_ns`.
+    pub fn remember_error(
+        &self,
+        digest: &KeyDigest,
+        status: u16,
+        purge_ns: u64,
+        until_s: i64,
+        now_s: i64,
+    ) {
         self.update(digest, seconds(now_s), |entry| {
             if !entry.state.has_file() {
                 (entry.state, entry.until_s) = (EntryState::Error(status), seconds(until_s));
@@ -475,10 +482,10 @@ mod tests {
     #[test]
     fn errors_are_remembered_for_a_while() {
         let zone = zone(10);
-        zone.remember_error(&key(1), 502, 9, 5);
+        zone.remember_error(&key(1), 502, 7, 9, 5);
         zone.remember_uncacheable(&key(2), 9, 5);
         for (now_s, first, second) in [
-            (9, KeyState::Error { status: 502, purge_ns: 0 }, KeyState::Uncacheable),
+            (9, KeyState::Error { status: 502, purge_ns: 7 }, KeyState::Uncacheable),
             (10, KeyState::Missing, KeyState::Missing),
         ] {
             assert_eq!(zone.find(&key(1), 1, now_s), first);

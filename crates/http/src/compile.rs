@@ -346,6 +346,7 @@ impl HttpPlan {
         load.own.of::<StatusBook>().show_more(files::show_caches);
         site.status = StatusBook::finish(&mut load.own, &site.groups);
         site.worker_slots = std::mem::take(load.own.of());
+        crate::backend::cache::keep_in_site(load);
         site.own = std::mem::take(load.own.of());
         site.worker_slots.declare::<BackgroundTasks>();
         site.variables = variables::resolve(load)?;

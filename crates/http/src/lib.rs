@@ -38,6 +38,7 @@ mod testing;
 mod variables;
 mod worker;
 
+pub use backend::cache::CachePurgeChange;
 pub use compile::{BLOCKS, HttpPlan, read, variable_docs};
 pub use control_pages::{ControlPage, control_page};
 pub use features::aio::ThreadPools;

@@ -40,6 +40,12 @@ impl Stat {
         FileType::from_raw_mode(self.mode) == FileType::Symlink
     }
 
+    /// The time of the last change to the content, in nanoseconds since 1970.
+    pub fn modified_ns(&self) -> u64 {
+        let seconds = u64::try_from(self.modified).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000).saturating_add(self.modified_nanoseconds)
+    }
+
     /// Whether the owner may execute it.
     pub fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0

@@ -65,6 +65,20 @@ impl Value for AccessRules {
 }
 
 impl AccessRules {
+    /// Adds a rule that allows an address, a network or `all`; `None`: it is neither.
+    pub fn allow(&mut self, word: &[u8]) -> Option<()> {
+        match word {
+            b"all" => {
+                self.add(Cidr::V4(0, 0), RuleVerdict::Allow);
+                self.add(Cidr::V6(0, 0), RuleVerdict::Allow);
+                self.unix.get_or_insert(RuleVerdict::Allow);
+            }
+            b"unix:" => _ = self.unix.get_or_insert(RuleVerdict::Allow),
+            network => self.add(Cidr::parse(network)?.0, RuleVerdict::Allow),
+        }
+        Some(())
+    }
+
     fn add(&mut self, network: Cidr, verdict: RuleVerdict) {
         match network {
             Cidr::V4(network, bits) => {

@@ -25,7 +25,7 @@ use crate::log::{self, emerg, notice};
 use crate::messages::Reported;
 use crate::name::name;
 use crate::ready;
-use crate::steering::{WorkerChange, apply_to_table};
+use crate::steering::{WorkerChange, apply_purge, apply_to_table};
 use crate::subsystems::{self, Sites};
 use crate::workers::{NextGeneration, Workers};
 
@@ -120,6 +120,10 @@ impl Control {
         match change {
             WorkerChange::Servers(change) => self.change_servers(change),
             WorkerChange::Keyval(change) => self.change_table(change),
+            // Generations before the newest have the same index, unless its size has changed.
+            WorkerChange::Purge(change) => {
+                self.sites.values().for_each(|sites| apply_purge(change, sites));
+            }
         }
     }
 

@@ -61,6 +61,10 @@ impl Sites {
         [&*self.http, &*self.stream]
     }
 
+    pub fn http(&self) -> &http::Site {
+        &self.http
+    }
+
     /// [`Self::each`] as shared pointers.
     pub fn shared(&self) -> [Arc<dyn SubsystemSite>; Self::COUNT] {
         [self.http.clone(), self.stream.clone()]

@@ -273,3 +273,30 @@ fn an_api_that_writes_needs_access_rules_unless_it_is_on_a_unix_socket() {
         assert!(!says(listen, lines), "{listen} {lines}");
     }
 }
+
+#[test]
+fn a_location_that_purges_needs_access_rules() {
+    let says = |cache: &str, lines: &str| {
+        let text = format!(
+            "proxy_cache_path cache keys_zone=one:1m tags=Surrogate-Key;
+             server {{ listen 127.0.0.1:1;
+                 location / {{ proxy_pass http://127.0.0.1:2; proxy_cache one; {cache} }}
+                 location /purge {{ {lines} }} }}"
+        );
+        of(&text).1.contains("without access rules: whoever reaches this server over TCP")
+    };
+    for (cache, lines) in [
+        ("proxy_cache_purge on;", "return 404;"),
+        ("", "proxy_cache_purge one $arg_key;"),
+        ("", "proxy_cache_purge_tags one $arg_tags;"),
+    ] {
+        assert!(says(cache, lines), "{cache} {lines}");
+    }
+    for (cache, lines) in [
+        ("proxy_cache_purge PURGE from 127.0.0.1;", "return 404;"),
+        ("proxy_cache_purge $http_x_purge;", "return 404;"),
+        ("", "proxy_cache_purge one $arg_key; allow 127.0.0.1; deny all;"),
+    ] {
+        assert!(!says(cache, lines), "{cache} {lines}");
+    }
+}

@@ -15,7 +15,7 @@ const DEBIAN: [(&str, &str, &str); 30] = [
     ("ngx_http_auth_pam_module", "location", "*auth_pam \"a\";"),
     ("ngx_http_brotli_filter_module", "http", "*brotli on;"),
     ("ngx_http_brotli_static_module", "http", "*brotli_static on;"),
-    ("ngx_http_cache_purge_module", "location", "*fastcgi_cache_purge a b;"),
+    ("ngx_http_cache_purge_module", "http", "*cache_purge_legacy_status off;"),
     ("ngx_http_dav_ext_module", "location", "*dav_ext_methods PROPFIND;"),
     ("ngx_http_echo_module", "location", "*echo a;"),
     ("ngx_http_fancyindex_module", "location", "*fancyindex on;"),

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::rules::PurgeRule;
 use crate::checksum::Checksum;
+use crate::file_time::modified_ns;
 use crate::key::KeyDigest;
 
 /// The name of the file. nginx's loader removes it, as it does all foreign files.
@@ -135,6 +136,7 @@ pub(super) struct PurgeJournal {
     known: (u64, u64),
     /// The records in the file.
     records: usize,
+    was_read: bool,
 }
 
 /// What became of records that were to be appended.
@@ -149,7 +151,12 @@ pub(super) struct Appended {
 
 impl PurgeJournal {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { path: folder.join(FILE_NAME), known: (0, 0), records: 0 }
+        Self { path: folder.join(FILE_NAME), known: (0, 0), records: 0, was_read: false }
+    }
+
+    /// Whether this process has tried to read it.
+    pub(super) fn was_read(&self) -> bool {
+        self.was_read
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -169,6 +176,7 @@ impl PurgeJournal {
     /// Reads the file; also when it was last written, in nanoseconds since 1970. Without a file
     /// there are no rules.
     pub(super) fn read(&mut self) -> io::Result<(JournalContents, u64)> {
+        self.was_read = true;
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -190,7 +198,7 @@ impl PurgeJournal {
             contents.end = JournalEnd::Damaged;
         }
         (self.known, self.records) = ((metadata.ino(), bytes.len() as u64), contents.rules.len());
-        Ok((contents, super::modified_ns(&metadata)))
+        Ok((contents, modified_ns(&metadata)))
     }
 
     /// Appends records. `all` has those of a file that begins anew, the new ones included.

@@ -3,7 +3,7 @@
 //! ```text
 //! purge --> rule, with the next moment --> journal
 //!             |
-//!             +--> looked at when a file is used, when a fill ends, when an expired reply is renewed
+//!             +--> looked at when a file is used, a fill ends, or an expired reply is renewed
 //!             +--> walk through the directory --> files removed, rules forgotten
 //! ```
 //!
@@ -16,26 +16,26 @@
 //! by the next process, and by another one that uses the directory at the same time.
 
 pub mod journal;
+pub(crate) mod ledger;
 pub mod rules;
 pub mod tags;
 #[cfg(test)]
 mod tests;
 pub mod walk;
 
-use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::Ordering;
 
+pub use crate::file_time::modified_ns;
 use crate::key::{CacheKey, KeyDigest};
 use crate::zone::CacheZone;
-use journal::{JournalContents, JournalEnd, PurgeJournal, write_record};
-use rules::{PurgeRule, PurgeRules};
+use journal::{JournalContents, JournalEnd, write_record};
+use ledger::PurgeState;
+use rules::PurgeRule;
 
-/// How long a rule is kept after a walk has removed its files: a fill that began before it may still
-/// be under way. A fill that takes longer is not kept.
+/// How long a rule is kept after a walk has removed its files: a fill that began before it may
+/// still be under way. A fill that takes longer is not kept.
 const FILL_MAX_NS: u64 = 600 * 1_000_000_000;
 /// The records that the journal may have besides twice those in use.
 const RECORDS_SPARE: usize = 4096;
@@ -48,28 +48,6 @@ pub struct PurgeSubject<'a> {
     pub digest: KeyDigest,
     /// Values of fields with tags, with line feeds between them.
     pub tags: &'a [u8],
-}
-
-/// The purges of a zone.
-#[derive(Debug)]
-pub(crate) struct ZonePurges {
-    /// The moment of the newest rule; 0: there is none.
-    newest_ns: AtomicU64,
-    /// The latest moment that a file or a rule has.
-    clock_ns: AtomicU64,
-    /// Whether another process may purge at the same time, so that the journal is looked at.
-    is_watching: AtomicBool,
-    state: RwLock<PurgeState>,
-    journal: Mutex<PurgeJournal>,
-}
-
-#[derive(Debug, Default)]
-struct PurgeState {
-    rules: PurgeRules,
-    /// The files of rules up to this moment were removed.
-    walked_ns: u64,
-    /// Rules up to this moment were forgotten.
-    forgotten_ns: u64,
 }
 
 /// What the keeper of a zone needs to know of its rules.
@@ -88,82 +66,9 @@ impl<'a> PurgeSubject<'a> {
     }
 }
 
-impl ZonePurges {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self {
-            newest_ns: AtomicU64::new(0),
-            clock_ns: AtomicU64::new(0),
-            is_watching: AtomicBool::new(false),
-            state: RwLock::default(),
-            journal: Mutex::new(PurgeJournal::new(folder)),
-        }
-    }
-
-    pub(crate) fn note_file(&self, metadata: &Metadata) {
-        self.clock_ns.fetch_max(modified_ns(metadata), Ordering::Relaxed);
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, PurgeState> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, PurgeState> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn journal(&self) -> MutexGuard<'_, PurgeJournal> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds rules of the journal.
-    fn adopt(&self, contents: &JournalContents, written_ns: u64) {
-        let mut state = self.write();
-        let all = (contents.end == JournalEnd::Damaged).then(|| (PurgeRule::all(), written_ns));
-        for (rule, at_ns) in contents.rules.iter().chain(&all) {
-            if state.rules.add(rule.clone(), *at_ns) {
-                // A walk may have been over before.
-                state.walked_ns = state.walked_ns.min(at_ns.saturating_sub(1));
-            }
-            self.newest_ns.fetch_max(*at_ns, Ordering::Release);
-            self.clock_ns.fetch_max(*at_ns, Ordering::Relaxed);
-        }
-    }
-
-    /// The records of all rules, and their number.
-    fn records(&self) -> (Vec<u8>, usize) {
-        let (mut records, mut count) = (Vec::new(), 0);
-        self.read().rules.each(|rule, at_ns| {
-            write_record(rule, at_ns, &mut records);
-            count += 1;
-        });
-        (records, count)
-    }
-
-    /// Reads what another process has written to the journal.
-    fn catch_up(&self) -> io::Result<()> {
-        let mut journal = self.journal();
-        if journal.has_changed() {
-            let (contents, written_ns) = journal.read()?;
-            self.adopt(&contents, written_ns);
-        }
-        Ok(())
-    }
-
-    fn rewrite(&self, journal: &mut PurgeJournal) -> io::Result<()> {
-        journal.rewrite(|contents| {
-            // Rules of another process that this one does not know stay.
-            let forgotten_ns = self.read().forgotten_ns;
-            let known = |(_, at_ns): &(PurgeRule, u64)| *at_ns > forgotten_ns;
-            let rules = contents.rules.into_iter().filter(known).collect();
-            self.adopt(&JournalContents { rules, ..contents }, forgotten_ns);
-            self.records()
-        })
-    }
-}
-
 impl CacheZone {
-    /// Purges what rules are about. When it has returned, the rules are on disk, and the purge
-    /// can be acknowledged. Returns whether a key had a file; for other rules that is unknown. On an
+    /// Purges what rules are about. When it has returned, the rules are on disk, and the purge can
+    /// be acknowledged. Returns whether a key had a file; for other rules that is unknown. On an
     /// error, the rules hold for this process only.
     pub fn purge(&self, rules: Vec<PurgeRule>, now_ns: u64) -> io::Result<bool> {
         let purges = &self.purges;
@@ -226,6 +131,14 @@ impl CacheZone {
         self.purges.read().rules.has_tags_since(modified_ns)
     }
 
+    /// Whether an error is purged that was remembered for a key, of a request that began when the
+    /// newest purge was `begun_ns`. Its tags are not known, so that any may be meant.
+    pub fn is_error_purged(&self, subject: &PurgeSubject<'_>, begun_ns: u64) -> bool {
+        let next_ns = begun_ns.saturating_add(1);
+        self.may_be_purged(next_ns)
+            && (self.has_purged_tags_since(next_ns) || self.is_purged(subject, next_ns))
+    }
+
     /// Whether a reply whose fetching began when the newest purge was `begun_ns` may be kept.
     /// Returns the earliest time that its file may have; `None`: it was purged meanwhile.
     pub fn admit(
@@ -284,10 +197,17 @@ impl CacheZone {
         state.rules.newest_about(key, digest, tags::tags(tags))
     }
 
-    /// Reads the journal, before anything is served. Returns how it ended.
-    pub fn read_purges(&self) -> io::Result<JournalEnd> {
+    /// Reads the journal before anything is served, unless that was done. Returns how it ended. One
+    /// that cannot be read stands for everything up to now.
+    pub fn read_purges(&self, now_ns: u64) -> io::Result<JournalEnd> {
         let mut journal = self.purges.journal();
-        let (contents, written_ns) = journal.read()?;
+        if journal.was_read() {
+            return Ok(JournalEnd::Whole);
+        }
+        let (contents, written_ns) = journal.read().inspect_err(|_| {
+            let damaged = JournalContents { rules: Vec::new(), end: JournalEnd::Damaged };
+            self.purges.adopt(&damaged, now_ns);
+        })?;
         self.purges.adopt(&contents, written_ns);
         if contents.end != JournalEnd::Whole {
             // What is appended next must be readable.
@@ -336,10 +256,4 @@ impl CacheZone {
             false => Ok(()),
         }
     }
-}
-
-/// When a file was modified, in nanoseconds since 1970.
-pub fn modified_ns(metadata: &Metadata) -> u64 {
-    let seconds = u64::try_from(metadata.mtime()).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec() as u64)
 }

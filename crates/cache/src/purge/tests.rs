@@ -15,7 +15,7 @@ const BUDGET: StepBudget = StepBudget { files: 2, threshold_ms: 100, sleep_ms: 5
 fn open(folder: &Path) -> Arc<CacheZone> {
     let folder = CacheFolder { path: folder.into(), levels: Default::default() };
     let zone = CacheZone::new(folder, 1 << 20);
-    assert_eq!(zone.read_purges().unwrap(), JournalEnd::Whole);
+    assert_eq!(zone.read_purges(5).unwrap(), JournalEnd::Whole);
     Arc::new(zone)
 }
 
@@ -179,9 +179,37 @@ fn a_damaged_journal_purges_everything_before() {
     let written_ns = modified_ns(&fs::metadata(&path).unwrap());
     let folder_of = CacheFolder { path: (*folder).into(), levels: Default::default() };
     let next = CacheZone::new(folder_of, 1 << 20);
-    assert_eq!(next.read_purges().unwrap(), JournalEnd::Damaged);
+    assert_eq!(next.read_purges(5).unwrap(), JournalEnd::Damaged);
     assert!(is_purged(&next, "z", "", written_ns) && !is_purged(&next, "z", "", written_ns + 1));
     assert!(is_purged(&open(&folder), "z", "", written_ns), "it was written anew");
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_purges_everything_before() {
+    let folder = testing::Folder::new();
+    fs::create_dir(folder.join(journal::FILE_NAME)).unwrap();
+    let folder_of = CacheFolder { path: (*folder).into(), levels: Default::default() };
+    let zone = CacheZone::new(folder_of, 1 << 20);
+    assert!(zone.read_purges(100).is_err());
+    assert!(is_purged(&zone, "a", "", 100) && !is_purged(&zone, "a", "", 101));
+    assert!(zone.purge(vec![PurgeRule::of_key(b"a")], 200).is_err());
+    assert!(is_purged(&zone, "a", "", 200), "it holds for this process");
+}
+
+#[test]
+fn a_remembered_error_is_purged_by_its_key_and_by_any_tag() {
+    let folder = testing::Folder::new();
+    let zone = open(&folder);
+    let (key, tags) = subject("k");
+    let is_purged = |begun_ns| zone.is_error_purged(&PurgeSubject::new(&key, tags), begun_ns);
+    purge(&zone, "other", 100);
+    let begun_ns = zone.newest_purge_ns();
+    assert!(!is_purged(0) && !is_purged(begun_ns));
+    purge(&zone, "k", 200);
+    assert!(is_purged(begun_ns) && !is_purged(zone.newest_purge_ns()));
+    let begun_ns = zone.newest_purge_ns();
+    purge(&zone, "#t", 300);
+    assert!(is_purged(begun_ns));
 }
 
 #[test]
@@ -195,7 +223,7 @@ fn what_follows_a_record_that_was_cut_short_is_read() {
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     let folder_of = CacheFolder { path: (*folder).into(), levels: Default::default() };
     let next = CacheZone::new(folder_of, 1 << 20);
-    assert_eq!(next.read_purges().unwrap(), JournalEnd::Torn);
+    assert_eq!(next.read_purges(5).unwrap(), JournalEnd::Torn);
     purge(&next, "c", 300);
     let last = open(&folder);
     let purged = ["a", "b", "c"].map(|key| is_purged(&last, key, "", 100));

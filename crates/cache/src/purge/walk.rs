@@ -8,8 +8,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{PurgeSubject, modified_ns};
+use super::PurgeSubject;
 use crate::file_head::FIXED_BYTES;
+use crate::file_time::modified_ns;
 use crate::folder::{FileKind, LEVELS_MAX};
 use crate::key::KeyDigest;
 use crate::upkeep::StepBudget;

@@ -83,6 +83,14 @@ impl HeaderFilter {
         filter
     }
 
+    /// Hides further fields, in lower case, unless the configuration passes them on.
+    pub(crate) fn hiding(mut self, names: Vec<Box<[u8]>>, conf: &Conf) -> Self {
+        let is_passed =
+            |name: &[u8]| conf.pass_header.iter().any(|own| own.0.eq_ignore_ascii_case(name));
+        self.hidden_others.extend(names.into_iter().filter(|name| !is_passed(name)));
+        self
+    }
+
     /// Whether a field with that name is passed on.
     pub(super) fn shows(&self, name: &[u8]) -> bool {
         match ReplyName::of(name) {

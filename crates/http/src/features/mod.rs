@@ -9,6 +9,7 @@ pub mod auth_basic;
 pub mod auth_request;
 pub mod autoindex;
 pub mod backend_tls;
+pub mod cache_purge;
 pub mod charset;
 pub mod client_body;
 pub mod client_body_early_read;
@@ -144,6 +145,7 @@ conf::features! {
     prometheus: prometheus with VARIABLES,
     empty_gif: empty_gif,
     dashboard: dashboard,
+    cache_purge: cache_purge,
     proxy_family: backend "proxy_" with VARIABLES,
     proxy_caching: caching "proxy_" with VARIABLES,
     proxy_tls: backend_tls "proxy_ssl_",

@@ -193,9 +193,16 @@ impl TempFile {
         }
     }
 
-    /// What the index of a cache needs to know of it.
-    pub fn facts(&self) -> io::Result<FileFacts> {
-        self.file.metadata().map(|metadata| FileFacts::of(&metadata))
+    /// What the index of a cache needs to know of it, and when it was written, in nanoseconds since
+    /// 1970.
+    pub fn facts(&self) -> io::Result<(FileFacts, u64)> {
+        let metadata = self.file.metadata()?;
+        Ok((FileFacts::of(&metadata), cache::purge::modified_ns(&metadata)))
+    }
+
+    /// Sets when it was written, in nanoseconds since 1970.
+    pub fn set_modified(&self, modified_ns: u64) -> io::Result<()> {
+        self.file.set_modified(UNIX_EPOCH + Duration::from_nanos(modified_ns))
     }
 
     /// Another descriptor of it.

@@ -184,7 +184,8 @@ impl<D: Dialect> Gateway<D> {
             .map(|tls| SecuredBackend::new(tls.clone(), target.fixed().map(|group| &**group)));
         Ok(Self {
             dialect,
-            filter: HeaderFilter::new(family, &fields),
+            filter: HeaderFilter::new(family, &fields)
+                .hiding(settings.caching.hidden_fields(load), family),
             policy: Arc::new(BodyPolicy::new(family, settings.temp_path, None)),
             params: Params::new(settings.params, family.passes_fields()),
             cache,

@@ -29,7 +29,7 @@ pub struct LocationBuilder<'a, 'f> {
     /// Values that a feature leaves for a later one of the feature list, by type.
     pub(crate) handed_on: Registry,
     /// A line that lets every client change something, unless there are access rules.
-    needs_access_rules: Option<Directive>,
+    needs_access_rules: Option<(Directive, &'static str)>,
     /// The feature that is being installed.
     feature: FeatureName,
     postread: Vec<Hook<Handler>>,
@@ -172,18 +172,22 @@ impl<'a, 'f> LocationBuilder<'a, 'f> {
 
     /// Says that a line lets every client change something, unless there are access rules.
     pub fn needs_access_rules(&mut self, line: Directive) {
-        self.needs_access_rules = Some(line);
+        let help = "add \"allow\" and \"deny\", or \"auth_basic\", or listen on a Unix socket only";
+        self.needs_access_rules_or(line, help);
+    }
+
+    /// The same of a line that can be restricted otherwise, as `help` says.
+    pub fn needs_access_rules_or(&mut self, line: Directive, help: &'static str) {
+        self.needs_access_rules = Some((line, help));
     }
 
     /// Warns of a line that clients over TCP can use without access rules.
     pub(crate) fn check_access_rules(&mut self) {
-        let Some(line) = self.needs_access_rules.take().filter(|_| self.access.is_empty()) else {
-            return;
-        };
+        let needed = self.needs_access_rules.take();
+        let Some((line, help)) = needed.filter(|_| self.access.is_empty()) else { return };
         let who = "whoever reaches this server over TCP can change what it does";
         let words = line.args.iter().map(|word| format!(" {word}")).collect::<String>();
         let warning = format!("\"{}{words}\" without access rules: {who}", line.name);
-        let help = "add \"allow\" and \"deny\", or \"auth_basic\", or listen on a Unix socket only";
         self.load.warn(line.error(warning).help(help));
     }
 

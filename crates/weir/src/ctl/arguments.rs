@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use zones::Zones;
 
+use super::cache_command::CacheCommand;
 use super::client::socket_path;
 use super::group::GroupArgument;
 use super::keyval_command::KeyvalCommand;
@@ -30,12 +31,13 @@ pub(super) enum CtlCommand {
     Reload,
     Upstreams(Option<GroupArgument>),
     Keyval(KeyvalCommand),
+    Cache(CacheCommand),
     Set { group: GroupArgument, server: String, parameters: Map<String, Value> },
     Add { group: GroupArgument, parameters: Map<String, Value> },
     Remove { group: GroupArgument, server: String },
 }
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "status",
     "ready",
     "reload",
@@ -47,6 +49,7 @@ const COMMANDS: [&str; 11] = [
     "add",
     "remove",
     "keyval",
+    "cache",
 ];
 
 impl CtlArguments {
@@ -130,6 +133,10 @@ impl CtlCommand {
             ["keyval", ref rest @ ..] => match KeyvalCommand::parse(rest)? {
                 Some(command) => Ok(Self::Keyval(command)),
                 None => Err(wrong("wrong arguments of \"keyval\"", None)),
+            },
+            ["cache", ref rest @ ..] => match CacheCommand::parse(rest) {
+                Some(command) => Ok(Self::Cache(command)),
+                None => Err(wrong("wrong arguments of \"cache\"", None)),
             },
             [] => Err(wrong("a command is required", None)),
             [word, ..] if COMMANDS.contains(&word) => {

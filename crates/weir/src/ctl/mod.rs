@@ -1,6 +1,8 @@
 //! `weir ctl`: asks a running server at its control socket, and changes its groups of servers.
 
 mod arguments;
+mod cache;
+mod cache_command;
 pub mod client;
 mod group;
 mod keyval;
@@ -41,9 +43,14 @@ Commands:
                              add an entry, or change it
   keyval delete ZONE KEY     remove an entry
   keyval clear ZONE          remove all entries
+  cache purge CACHE KEY...   purge responses by key; KEY* stands for all keys that begin so
+  cache purge-tag CACHE TAG...
+                             purge all responses that have one of the tags
+  cache purge-all CACHE      purge everything
 
 GROUP is the name of an upstream block of http; that of stream is stream/NAME.
 ZONE is the name of a keyval_zone, in the same way.
+CACHE is the name in keys_zone of proxy_cache_path or its like.
 SERVER is an address as \"weir ctl upstreams\" prints it, or a number there.
 
 Options:
@@ -66,6 +73,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
         CtlCommand::Ready => ctl.get("/ready", show::ready),
         CtlCommand::Reload => ctl.reload(),
         CtlCommand::Keyval(command) => ctl.keyval(command),
+        CtlCommand::Cache(command) => ctl.purge(command),
         CtlCommand::Upstreams(group) => ctl.upstreams(group.as_ref()),
         CtlCommand::Set { group, server, parameters } => ctl.set(group, server, parameters),
         CtlCommand::Add { group, parameters } => {

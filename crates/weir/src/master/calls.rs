@@ -8,6 +8,7 @@
 //! | `POST /reload` | the result of a reload, and what it logged, once it is over |
 //! | `/9/…/upstreams/NAME/servers/…` | the servers of groups, as in NGINX Plus's API |
 //! | `/9/…/keyvals/NAME` | changes of tables |
+//! | `POST /9/http/caches/NAME/purge` | purges |
 //! | `POST /acme/…` | what becomes of a certificate, from the worker process that keeps it |
 //! | other `GET` | a page about the program, which a worker process writes |
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use conf::Subsystem;
+use http::CachePurgeChange;
 use net::MailboxSender;
 use session::keyval::{KeyvalChange, KeyvalOperation};
 use session::steering::{SteeringReply, SteeringRequest};
@@ -64,6 +65,9 @@ impl AcceptedChange {
                 AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
                     notice!("{}, by {who}", told_of_table(change));
                 }
+                AcceptedWhat::Workers(WorkerChange::Purge(change)) => {
+                    notice!("{}, by {who}", told_of_purge(change));
+                }
                 AcceptedWhat::Owner(change) => notice!("{change}, by {who}"),
             }
         }
@@ -113,4 +117,11 @@ fn told_of_table(change: &KeyvalChange) -> String {
         KeyvalOperation::Replace(_) => "all keys were replaced".to_owned(),
     };
     format!("{block} \"{zone}\": {what}")
+}
+
+/// A purge as the log tells it.
+fn told_of_purge(change: &CachePurgeChange) -> String {
+    let (cache, count) = (String::from_utf8_lossy(&change.cache), change.rules.len());
+    let what = if count == 1 { "purge" } else { "purges" };
+    format!("cache \"{cache}\": {count} {what}")
 }

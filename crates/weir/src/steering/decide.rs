@@ -8,6 +8,7 @@ use upstream::roster::GroupChange;
 
 use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange, UNKEPT};
 use super::keyvals::{KeyvalPath, TrialTables};
+use super::purges;
 use super::resets::ResetPath;
 use super::rosters::Rosters;
 use super::worker_change::WorkerChange;
@@ -79,6 +80,10 @@ fn accept(
     if let Some(path) = KeyvalPath::parse(&request.path) {
         let (change, reply) = trial.tables.accept(request, path, sites)?;
         return Ok((AcceptedWhat::Workers(WorkerChange::Keyval(change)), reply));
+    }
+    if let Some(cache) = purges::cache_of(&request.path) {
+        let (change, reply) = purges::accept(request, &cache, sites)?;
+        return Ok((AcceptedWhat::Workers(WorkerChange::Purge(change)), reply));
     }
     if let Some(released) = released(request, sites)? {
         let reply = SteeringReply { status: 204, ..SteeringReply::default() };

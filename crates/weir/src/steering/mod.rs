@@ -17,6 +17,7 @@ mod files_on_disk;
 mod journal;
 mod keyvals;
 mod listing;
+mod purges;
 mod resets;
 mod rosters;
 mod state_file;
@@ -41,6 +42,7 @@ use state_file::StateOwner;
 pub use accepted::{AcceptedChange, AcceptedWhat};
 pub use files_on_disk::changes_on_disk;
 pub use listing::listing;
+pub use purges::apply_purge;
 pub use rosters::Rosters;
 pub use session::steering::refusal;
 pub use state_file::{StateWrite, StoredState};
@@ -166,6 +168,7 @@ pub fn catch_up(changes: &[WorkerChange], sites: &Sites) {
                 }
             }
             WorkerChange::Keyval(change) => apply_to_table(change, sites),
+            WorkerChange::Purge(change) => apply_purge(change, sites),
         }
     }
 }
@@ -219,7 +222,7 @@ impl<'s> StateFiles<'s> {
                 AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
                     kept.zones.extend(sites.keyval_zone(change.subsystem, &change.zone));
                 }
-                AcceptedWhat::Owner(_) => {}
+                AcceptedWhat::Workers(WorkerChange::Purge(_)) | AcceptedWhat::Owner(_) => {}
             }
         }
         kept

@@ -51,7 +51,7 @@ impl Rosters {
                 self.apply_change(change, sites);
             }
             // The zones themselves have it.
-            AcceptedWhat::Workers(WorkerChange::Keyval(_)) => {}
+            AcceptedWhat::Workers(WorkerChange::Keyval(_) | WorkerChange::Purge(_)) => {}
             AcceptedWhat::Owner(OwnerChange { subsystem, group, owner }) => {
                 if let Some(group) = sites.group(*subsystem, group) {
                     self.0.entry(key(group)).or_default().owner = owner.clone();

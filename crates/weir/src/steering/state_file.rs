@@ -114,6 +114,8 @@ impl StoredState {
                     StateOwner::of_group(change.subsystem, &change.group)
                 }
                 WorkerChange::Keyval(change) => StateOwner::of_zone(change.subsystem, &change.zone),
+                // The worker processes keep it.
+                WorkerChange::Purge(_) => return false,
             }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use cache::rules::request::RequestControl;
-use cache::{CacheKey, Fill, FillFailure, Freshness, KeyDigest, vary};
+use cache::{CacheKey, Fill, FillFailure, Freshness, KeyDigest, PurgeSubject, vary};
 use net::clock;
 use observe::Level;
 
@@ -41,6 +41,8 @@ pub(crate) struct CacheAttempt {
     pub(super) is_unsafe: bool,
     /// Whether fields of the reply were dropped, so that its head is written anew.
     pub(super) has_dropped_fields: bool,
+    /// The newest purge when the request began.
+    pub(super) begun_ns: u64,
 }
 
 /// How long a reply that could not be stored is remembered as such.
@@ -116,16 +118,22 @@ impl CacheAttempt {
             return Flow::Status(500);
         };
         let now_s = now_s();
+        // Those of the stored head.
+        let tags = self.store.tags.values_of(&x.backends.head, &x.backends.head_text);
         if freshness.valid_s == 0 {
             freshness = CachedReply::freshness(x, &self.cache.family, now_s);
         }
         if freshness.valid_s == 0 {
             freshness.valid_s = self.valid_until(x.backends.head.status, now_s).unwrap_or(0);
         }
-        if let Some(stale) = self.stale.take().filter(|_| freshness.valid_s != 0)
-            && let Err(error) = stale.renew(&self.key, &freshness, now_s)
-        {
-            stale.log_failure(x, "pwrite()", &error);
+        if let Some(stale) = self.stale.take().filter(|_| freshness.valid_s != 0) {
+            let subject = PurgeSubject::new(&self.key, &tags);
+            let renewed = self.store.zone.renew(&subject, self.begun_ns, |earliest_ns| {
+                stale.renew(&self.key, &freshness, now_s, earliest_ns)
+            });
+            if let Err(error) = renewed {
+                stale.log_failure(x, "pwrite()", &error);
+            }
         }
         flow
     }
@@ -180,7 +188,8 @@ impl CacheAttempt {
             until_s => Some(until_s),
         };
         let Some(until_s) = until_s.filter(|_| may) else { return false };
-        self.store.zone.remember_error(&self.digest, status, until_s, now_s);
+        let zone = &self.store.zone;
+        zone.remember_error(&self.digest, status, self.begun_ns, until_s, now_s);
         true
     }
 

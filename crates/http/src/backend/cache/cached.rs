@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use cache::checksum::Checksum;
 use cache::file_head::FIXED_BYTES;
@@ -217,21 +218,33 @@ impl CachedReply {
         self.found.stat.size
     }
 
+    /// When the file was written, in nanoseconds since 1970.
+    pub(super) fn modified_ns(&self) -> u64 {
+        self.found.stat.modified_ns()
+    }
+
     /// What the index needs to know of the file.
     pub(super) fn facts(&self) -> FileFacts {
         let unknown = FileFacts { inode: 0, blocks: self.found.stat.size.div_ceil(BLOCK_BYTES) };
         fs::metadata(&self.path).map_or(unknown, |metadata| FileFacts::of(&metadata))
     }
 
-    /// Writes that the file is valid for longer, unless it has changed meanwhile.
-    pub(super) fn renew(&self, key: &CacheKey, freshness: &Freshness, date: i64) -> io::Result<()> {
+    /// Writes that the file is valid for longer, unless it has changed meanwhile. Returns when it
+    /// was written, which is not before `earliest_ns`.
+    pub(super) fn renew(
+        &self,
+        key: &CacheKey,
+        freshness: &Freshness,
+        date: i64,
+        earliest_ns: u64,
+    ) -> io::Result<u64> {
         let file = match File::options().read(true).write(true).open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             Err(error) => return Err(error),
         };
         if file::stat_open(&file).ok() != Some(self.found.stat) {
-            return Ok(());
+            return Ok(0);
         }
         let fixed = FileHead {
             valid_s: freshness.valid_s,
@@ -247,7 +260,12 @@ impl CachedReply {
             variant: self.variant,
             checksum: self.checksum,
         };
-        file.write_all_at(&fixed.write(key), 0)
+        file.write_all_at(&fixed.write(key), 0)?;
+        let modified_ns = file::stat_open(&file).map_err(|failed| failed.error)?.modified_ns();
+        if modified_ns < earliest_ns {
+            file.set_modified(UNIX_EPOCH + Duration::from_nanos(earliest_ns))?;
+        }
+        Ok(modified_ns.max(earliest_ns))
     }
 
     pub(super) fn log_failure(&self, x: &Exchange, call: &str, error: &io::Error) {

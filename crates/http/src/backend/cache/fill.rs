@@ -15,8 +15,8 @@ use cache::checksum::Checksum;
 use cache::file_head::CHECKSUM_AT;
 use cache::progress::ProgressWriter;
 use cache::room::FillRoom;
-use cache::{CacheKey, FileFacts, FileHead, Fill, FillFailure, Freshness, KeyDigest};
-use observe::{Errno, Level};
+use cache::{CacheKey, FileFacts, FileHead, Fill, FillFailure, Freshness, KeyDigest, PurgeSubject};
+use observe::{Errno, Level, Text};
 use wire::date;
 use wire::reply::ReplyName;
 
@@ -40,8 +40,11 @@ pub(super) const MODE: u32 = 0o600;
 pub(crate) struct CacheFill {
     store: Arc<CacheStore>,
     digest: KeyDigest,
-    /// The digest of the key.
-    main: KeyDigest,
+    key: CacheKey,
+    /// Values of fields with tags.
+    tags: Vec<u8>,
+    /// The newest purge when the request began.
+    begun_ns: u64,
     /// The bytes of the body so far.
     body_bytes: u64,
     /// What others wait for; given back when the file is in its place.
@@ -117,7 +120,8 @@ impl CacheFill {
         text: &[u8],
         temp_path: &TempPath,
     ) -> Option<Box<Self>> {
-        let ((digest, variant), main) = (attempt.place(x), attempt.key.digest());
+        let (digest, variant) = attempt.place(x);
+        let tags = attempt.store.tags.values_of(&x.backends.head, &x.backends.head_text);
         let mut head = Vec::with_capacity(text.len());
         attempt.cache.terms.form.write(text, &mut head);
         let begun = begun(x, &attempt.key, &attempt.freshness, variant, head.len());
@@ -126,7 +130,7 @@ impl CacheFill {
             return None;
         };
         let is_followed = attempt.cache.conf.cache_read_while_writing;
-        let CacheAttempt { store, key, fill, .. } = attempt;
+        let CacheAttempt { store, key, fill, begun_ns, .. } = attempt;
         let mut checksum = Checksum::default();
         let contents = pending.len();
         key.write_line(&mut pending);
@@ -141,11 +145,13 @@ impl CacheFill {
         match file {
             Ok(file) => Some(Box::new(Self {
                 room: FillRoom::new(store.zone.clone()),
-                writer: publish(fill.as_ref().filter(|_| is_followed), &file, &pending),
+                writer: publish(fill.as_ref().filter(|_| is_followed), &file, &pending, begun_ns),
                 body_start: pending.len() as u64,
                 store,
                 digest,
-                main,
+                key,
+                tags,
+                begun_ns,
                 body_bytes: 0,
                 fill,
                 outcome: state::status(x).unwrap_or(CacheStatus::Miss),
@@ -221,7 +227,7 @@ impl CacheFill {
     }
 
     /// Writes the rest, and the checksum.
-    fn complete(&mut self) -> Result<FileFacts, FillError> {
+    fn complete(&mut self) -> Result<(FileFacts, u64), FillError> {
         let checksum = self.checksum.value().to_ne_bytes();
         if self.is_unwritten {
             let at = CHECKSUM_AT as usize;
@@ -234,6 +240,22 @@ impl CacheFill {
         Ok(self.file.facts()?)
     }
 
+    /// Whether it may be kept, with a time at which no purge so far concerns it.
+    fn is_admitted(&self, modified_ns: u64) -> bool {
+        let subject = PurgeSubject::new(&self.key, &self.tags);
+        let admitted = self.store.zone.admit(&subject, self.begun_ns, modified_ns);
+        let Some(earliest_ns) = admitted else {
+            let key = Text(self.key.text());
+            self.log.write(Level::Info, format_args!("\"{key}\" was purged while it was fetched"));
+            return false;
+        };
+        if modified_ns >= earliest_ns {
+            return true;
+        }
+        let set = self.file.set_modified(earliest_ns);
+        set.inspect_err(|error| self.log_failure("utimes()", error)).is_ok()
+    }
+
     /// The reply is not stored.
     fn give_up(&mut self, error: &FillError) {
         match error {
@@ -242,19 +264,27 @@ impl CacheFill {
                 let what = format_args!("the cache \"{path}\" has no room for the response");
                 self.log.write(Level::Warn, what);
             }
-            FillError::Io(error) => {
-                let (path, errno) = (self.file.path().display(), Errno(error));
-                self.log.write(Level::Crit, format_args!("pwrite() \"{path}\" failed{errno}"));
-            }
+            FillError::Io(error) => self.log_failure("pwrite()", error),
         }
         refuse(self.fill.take());
+    }
+
+    fn log_failure(&self, call: &str, error: &io::Error) {
+        let (path, errno) = (self.file.path().display(), Errno(error));
+        self.log.write(Level::Crit, format_args!("{call} \"{path}\" failed{errno}"));
     }
 }
 
 /// Shows a reply to those who wait for it, if they may follow it.
-fn publish(fill: Option<&Fill>, file: &TempFile, head: &[u8]) -> Option<ProgressWriter> {
+fn publish(
+    fill: Option<&Fill>,
+    file: &TempFile,
+    head: &[u8],
+    begun_ns: u64,
+) -> Option<ProgressWriter> {
     // Without a descriptor for them, they wait for the end.
-    let writer = ProgressWriter::new(file.share().ok().filter(|_| fill.is_some())?, head.into());
+    let file = file.share().ok().filter(|_| fill.is_some())?;
+    let writer = ProgressWriter::new(file, head.into(), begun_ns);
     fill?.publish(&writer);
     Some(writer)
 }
@@ -330,16 +360,19 @@ impl ReplySink for CacheFill {
     }
 
     fn end(mut self: Box<Self>) {
-        let facts = match self.complete() {
-            Ok(facts) => facts,
+        let (facts, modified_ns) = match self.complete() {
+            Ok(completed) => completed,
             Err(error) => return self.give_up(&error),
         };
-        // The fill ends when the file is in its place, and its room when its entry counts.
-        let Self { store, digest, main, fill, outcome, file, room, writer, place, log, .. } = *self;
-        if let Some(writer) = writer {
+        if let Some(writer) = self.writer.take() {
             writer.complete();
         }
-        let bytes = file.slice().len();
+        if !self.is_admitted(modified_ns) {
+            return;
+        }
+        // The fill ends when the file is in its place, and its room when its entry counts.
+        let Self { store, digest, key, fill, outcome, file, room, place, log, .. } = *self;
+        let (bytes, main) = (file.slice().len(), key.digest());
         let from = file.path().to_owned();
         match file.move_to(&place, MODE) {
             Ok(()) => {

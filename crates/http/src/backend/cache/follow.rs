@@ -13,7 +13,7 @@ use observe::{Errno, Level};
 use super::super::head::{self, ReplySource};
 use super::super::protocol::ReplyLength;
 use super::ReplyRules;
-use super::attempt::{CacheAttempt, variant_of};
+use super::attempt::CacheAttempt;
 use super::state::{CacheState, CacheStatus};
 use crate::exchange::{Body, BodyError, BodyLog, BodyStream, Chunk, Exchange, FileSlice, Flow};
 
@@ -28,8 +28,12 @@ impl CacheAttempt {
         rules: ReplyRules<'_>,
         progress: &Arc<FillProgress>,
     ) -> Option<Flow> {
+        if progress.begun_ns() != self.store.zone.newest_purge_ns() {
+            return None;
+        }
         let read = FileHead::read(progress.head(), u64::MAX, &self.key).ok()?;
-        if !read.vary.is_empty() && variant_of(x, self.key.digest(), read.vary) != read.variant {
+        let variant = || self.cache.variant_of(x, self.key.digest(), read.vary);
+        if !read.vary.is_empty() && variant() != read.variant {
             return None;
         }
         let (start, end) = (usize::from(read.head_start), usize::from(read.body_start));

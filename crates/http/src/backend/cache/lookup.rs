@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cache::rules::request::RequestControl;
-use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState};
+use cache::{CacheKey, FileProblem, Freshness, KeyDigest, KeyState, PurgeSubject};
 use observe::{Level, Text};
 use wire::Known;
 
@@ -70,9 +70,13 @@ impl LocationCache {
             attempt.expect_revalidation(x);
             return asked(x, CacheLookup::Ask(Some(attempt)));
         }
+        let purge = match self.purge_wanted(x) {
+            Ok(purge) => purge,
+            Err(flow) => return CacheLookup::Answered(flow),
+        };
         let methods = self.conf.cache_methods.unwrap_or(super::CacheMethods::USUAL);
         let is_cacheable = methods.has(x.request.head.method);
-        if !is_cacheable && !self.looks_at_all_methods() {
+        if !is_cacheable && !self.looks_at_all_methods() && purge.is_none() {
             return CacheLookup::Ask(None);
         }
         let store = match self.store(x) {
@@ -87,11 +91,14 @@ impl LocationCache {
         }
         let key = CacheKey::new(&text);
         x.give_scratch(text);
+        if let Some(purge) = purge {
+            return CacheLookup::Answered(Box::pin(purge.answer(x, store, key)).await);
+        }
         if self.key_is_too_long(x, &key, &self.family) {
             return CacheLookup::Ask(None);
         }
-        let digest = key.digest();
-        let attempt = Box::new(CacheAttempt {
+        let (digest, begun_ns) = (key.digest(), store.zone.newest_purge_ns());
+        let mut attempt = Box::new(CacheAttempt {
             cache: self.clone(),
             store,
             key,
@@ -105,6 +112,7 @@ impl LocationCache {
             wanted: RequestControl::default(),
             is_unsafe: false,
             has_dropped_fields: false,
+            begun_ns,
         });
         if self.looks_at_all_methods() {
             reply_fields::begin(x, self);
@@ -186,6 +194,7 @@ impl LocationCache {
         let answered = |flow| Look::Done(CacheLookup::Answered(flow));
         let asks = |attempt| Look::Done(CacheLookup::Ask(attempt));
         let mut is_uncacheable = false;
+        attempt.begun_ns = attempt.store.zone.newest_purge_ns();
         match attempt.find(x) {
             CacheFinding::Fresh(reply) => {
                 return answered(reply.answer(x, rules, &attempt.store, CacheStatus::Hit));
@@ -297,7 +306,13 @@ impl CacheAttempt {
             KeyState::Unread { is_scarce } => is_scarce,
             KeyState::Missing => return CacheFinding::NOTHING,
             KeyState::Scarce => return CacheFinding::SCARCE,
-            KeyState::Error { status, .. } => return CacheFinding::Error(status),
+            KeyState::Error { status, purge_ns } => {
+                let subject = PurgeSubject::new(&self.key, b"");
+                return match zone.is_error_purged(&subject, purge_ns) {
+                    true => CacheFinding::NOTHING,
+                    false => CacheFinding::Error(status),
+                };
+            }
             KeyState::Uncacheable => {
                 return CacheFinding::Nothing { is_scarce: false, is_uncacheable: true };
             }
@@ -307,6 +322,11 @@ impl CacheAttempt {
             Ok(reply) => Box::new(reply),
             Err(unusable) => return self.without_file(x, &path, &unusable, is_scarce),
         };
+        // Before the variant, so that whatever is used was looked at.
+        if zone.may_be_purged(reply.modified_ns()) && self.is_purged(x, &reply) {
+            zone.remove(&self.digest);
+            return CacheFinding::NOTHING;
+        }
         if !reply.vary.is_empty() {
             let variant = self.cache.variant_of(x, self.key.digest(), &reply.vary);
             if variant != reply.variant {
@@ -330,6 +350,19 @@ impl CacheAttempt {
             true => CacheFinding::Fresh(reply),
             false => CacheFinding::Expired(reply),
         }
+    }
+
+    /// Whether a file was purged. Its head is read if its tags count.
+    fn is_purged(&self, x: &mut Exchange, reply: &CachedReply) -> bool {
+        let CacheStore { zone, tags, .. } = &*self.store;
+        let (modified_ns, form) = (reply.modified_ns(), self.cache.terms.form);
+        let tags = match zone.has_purged_tags_since(modified_ns)
+            && reply.parse(x, form, self.cache.is_to_head(x))
+        {
+            true => tags.values_of(&x.backends.head, &x.backends.head_text),
+            false => Vec::new(),
+        };
+        zone.is_purged(&PurgeSubject::new(&self.key, &tags), modified_ns)
     }
 
     /// What follows from a file that is not there or cannot be used.

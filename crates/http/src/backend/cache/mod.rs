@@ -25,27 +25,37 @@ mod job;
 mod lock;
 mod lookup;
 mod path;
+mod purge;
+mod purge_change;
+mod purge_lines;
 mod reply_fields;
 mod rewrite;
 mod standard;
 mod state;
+mod tags;
 mod update;
 mod values;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use conf::{Error, Milliseconds, Number, Offset, Predicates, Result, Template};
+use conf::{Error, Load, Milliseconds, Number, Offset, Predicates, Result, Template};
 
 use super::Conf as Family;
 use super::head::{HeaderFilter, ReplyRewriter};
 use super::protocol::stored::StoredForm;
 use super::values::{NextUpstream, Store};
 use crate::site::LocationBuilder;
+use crate::site::policy::OwnSettings;
 pub(crate) use attempt::CacheAttempt;
 pub(crate) use job::CacheKeeper;
 pub(crate) use lookup::CacheLookup;
 use path::{CacheStore, DeclaredCaches};
+pub(crate) use purge::PurgeReplyForm;
+pub use purge_change::CachePurgeChange;
+pub(crate) use purge_change::SiteCaches;
+use purge_lines::{CachePurge, TagPurge};
 pub(super) use reply_fields::add_to_forwarded;
 pub(crate) use state::VARIABLES;
 use values::{CacheMethods, CacheName, CacheStatusName, ValidTimes};
@@ -62,15 +72,20 @@ conf::directives! {
         /// (that of all, `max_size=`) is not stored. Of a key with more than `max_variants=` (1000)
         /// variants by `Vary`, the oldest is removed. `use_temp_path=off` has responses received in
         /// the directory itself. At the start, the directory is read, `loader_files=` at a time;
-        /// files are removed `manager_files=` at a time.
+        /// files are removed `manager_files=` at a time. With `purger=on`, files that were purged
+        /// are removed at once, `purger_files=` at a time, and otherwise when they are used or too
+        /// old. `tags=` names the fields of responses that have tags to purge by; clients do not
+        /// get these fields, except `Cache-Groups`, unless `proxy_pass_header` names them. See
+        /// docs/cache.md.
         ///
         /// Syntax: PATH keys_zone=NAME:SIZE [levels=LEVELS] [use_temp_path=on|off]
         /// [inactive=TIME] [max_size=SIZE] [max_object_size=SIZE] [max_variants=NUMBER]
         /// [min_free=SIZE] [loader_files=NUMBER]
         /// [loader_sleep=TIME] [loader_threshold=TIME] [manager_files=NUMBER] [manager_sleep=TIME]
-        /// [manager_threshold=TIME]
+        /// [manager_threshold=TIME] [purger=on|off] [purger_files=NUMBER] [purger_sleep=TIME]
+        /// [purger_threshold=TIME] [tags=FIELD,...]
         /// Differs: files that are no cache files are left alone; what a crash left behind is
-        /// removed at the start.
+        /// removed at the start. `tags` is Weir's own, and `purger` is NGINX Plus's.
         ///
         /// ```nginx
         /// proxy_cache_path /var/cache/weir levels=1:2 keys_zone=app:10m max_size=1g;
@@ -235,6 +250,58 @@ conf::directives! {
     /// proxy_cache_max_range_offset 100m;
     /// ```
     cache_max_range_offset: Option<Offset>,
+    /// Lets requests purge cached responses.
+    ///
+    /// As in NGINX Plus: if one of these strings is neither empty nor `0`, the response with the
+    /// request's key is purged, with all its variants. A key that ends in `*` stands for all keys
+    /// that begin so. The response is 204, or 404 if there was none with the key.
+    ///
+    /// As in the module ngx_cache_purge: `on` or a method lets requests of that method (`PURGE`)
+    /// purge their key, from the given addresses; with `purge_all`, they purge the whole cache. In
+    /// a location of its own, `ZONE KEY` has every request purge that key. The response is a page
+    /// (`cache_purge_response_type`), or 412 if there was none with the key.
+    ///
+    /// Syntax: STRING ...
+    /// Syntax: on | off | METHOD [purge_all] [from ADDRESS | CIDR | all ...]
+    /// Syntax: ZONE KEY
+    /// Default: off
+    /// Differs: not in nginx's sources; as in NGINX Plus and in ngx_cache_purge. A key with `*` is
+    /// answered as purged, whether any response has it or not.
+    ///
+    /// ```nginx
+    /// proxy_cache_path /var/cache/weir keys_zone=app:10m;
+    /// server {
+    ///     location / {
+    ///         proxy_pass http://127.0.0.1:3000;
+    ///         proxy_cache app;
+    ///         proxy_cache_key $host$request_uri;
+    ///         proxy_cache_purge PURGE from 127.0.0.1 10.0.0.0/8;
+    ///     }
+    ///     location ~ ^/purge(/.*) {
+    ///         allow 127.0.0.1;
+    ///         deny all;
+    ///         proxy_cache_purge app $host$1$is_args$args;
+    ///     }
+    /// }
+    /// ```
+    cache_purge: Option<CachePurge>,
+    /// Has every request of a location purge all responses that have one of these tags, in a cache
+    /// with `tags=`. Spaces or commas separate the tags. The response is 204, or 400 without tags.
+    ///
+    /// Syntax: ZONE TAGS
+    /// Differs: not in nginx's sources; Weir's own.
+    ///
+    /// ```nginx
+    /// proxy_cache_path /var/cache/weir keys_zone=app:10m tags=Surrogate-Key,Cache-Tag;
+    /// server {
+    ///     location = /purge-tags {
+    ///         allow 127.0.0.1;
+    ///         deny all;
+    ///         proxy_cache_purge_tags app $http_surrogate_key;
+    ///     }
+    /// }
+    /// ```
+    cache_purge_tags + IF_IN_LOCATION: Option<TagPurge>,
 }
 
 conf::words! {
@@ -246,12 +313,31 @@ conf::words! {
     }
 }
 
-/// Does nothing: the feature of the family uses the settings.
-pub fn install(_conf: &Arc<Conf>, _place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    Ok(())
+/// Has the requests of a location purge, if it is one for that. All other settings are used by the
+/// feature of the family.
+pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
+    purge::install(conf, place)
+}
+
+/// Keeps the caches of the configuration with its site.
+pub(crate) fn keep_in_site(load: &mut Load<'_>) {
+    let declared = load.own.of::<DeclaredCaches>().0.iter();
+    let caches = declared.map(|(name, store)| (name.clone(), store.clone())).collect();
+    load.own.of::<OwnSettings>().add(SiteCaches(caches));
 }
 
 impl Conf {
+    /// The fields with tags of the cache, which are not for clients.
+    pub(crate) fn hidden_fields(&self, load: &mut Load<'_>) -> Vec<Box<[u8]>> {
+        let declared = &load.own.of::<DeclaredCaches>().0;
+        let stores: Vec<_> = match &self.cache {
+            CacheName::Off => return Vec::new(),
+            CacheName::Named(name) => declared.get(name).into_iter().collect(),
+            CacheName::Computed(_) => declared.values().collect(),
+        };
+        stores.iter().flat_map(|store| store.tags.hidden()).map(Box::from).collect()
+    }
+
     /// Whether `*_cache_key` is set.
     pub(crate) fn has_key(&self) -> bool {
         self.cache_key.is_some()
@@ -280,6 +366,16 @@ enum CacheChoice {
     Fixed(Arc<CacheStore>),
     /// Computed from a request, among these.
     Computed(Template, HashMap<Box<[u8]>, Arc<CacheStore>>),
+}
+
+impl CacheChoice {
+    fn each(&self) -> impl Iterator<Item = &Arc<CacheStore>> {
+        let (fixed, among) = match self {
+            Self::Fixed(store) => (Some(store), None),
+            Self::Computed(_, stores) => (None, Some(stores.values())),
+        };
+        fixed.into_iter().chain(among.into_iter().flatten())
+    }
 }
 
 /// What a location does with the head of a reply.
@@ -319,6 +415,10 @@ impl LocationCache {
             return Err(Error::at(place.at, what));
         }
         place.logger(state::count_end);
+        purge::check(conf, place);
+        if matches!(conf.cache_purge, Some(CachePurge::When(_) | CachePurge::Method(_))) {
+            store.each().for_each(|store| store.is_purgeable.store(true, Ordering::Relaxed));
+        }
         let (conf, family) = (conf.clone(), family.clone());
         Ok(Some(Arc::new(Self { conf, family, store, terms, prefix })))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ::session::status::{CacheCounts, CacheLevels, ShownCache, StatusBook};
 use cache::upkeep::{CacheLimits, StepBudget};
@@ -10,6 +11,7 @@ use conf::{Directive, Error, Load, Result, Word, units};
 use metrics::Metric;
 use zones::{TwoProcesses, ZoneState, Zones};
 
+use super::tags::TagFields;
 use crate::files::{TempFolder, TempPaths};
 
 /// The smallest zone: two pages.
@@ -22,6 +24,8 @@ const VARIANTS_MAX: u64 = 1000;
 const UPKEEP: StepBudget = StepBudget { files: 100, threshold_ms: 200, sleep_ms: 50 };
 /// The default of `loader_...`: with nginx's, a million files would take eight minutes.
 const LOADER: StepBudget = StepBudget { files: 10_000, threshold_ms: 50, sleep_ms: 10 };
+/// The default of `purger_...`: with nginx's, a million files would take an hour and a half.
+const PURGER: StepBudget = StepBudget { files: 1000, threshold_ms: 50, sleep_ms: 50 };
 
 /// A cache of a configuration. Its index outlives the configuration.
 pub(crate) struct CacheStore {
@@ -37,6 +41,12 @@ pub(crate) struct CacheStore {
     pub(crate) upkeep: StepBudget,
     /// What it has done.
     pub(super) counts: Metric<CacheCounts>,
+    /// Whether purged files are removed at once.
+    pub(super) purger: bool,
+    pub(super) purge: StepBudget,
+    pub(super) tags: TagFields,
+    /// Whether requests can purge: not all processes that use the directory are told.
+    pub(super) is_purgeable: AtomicBool,
 }
 
 impl ZoneState for CacheStore {
@@ -60,6 +70,9 @@ struct CacheLine<'w> {
     limits: CacheLimits,
     loader: StepBudget,
     upkeep: StepBudget,
+    purger: bool,
+    purge: StepBudget,
+    tags: TagFields,
 }
 
 pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -74,6 +87,9 @@ pub(super) fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         limits: CacheLimits { inactive_s: INACTIVE_S, size_max: u64::MAX, free_min: 0 },
         loader: LOADER,
         upkeep: UPKEEP,
+        purger: false,
+        purge: PURGER,
+        tags: TagFields::default(),
     };
     for word in &from.args[1..] {
         line.add(word, from)?;
@@ -121,7 +137,7 @@ impl<'w> CacheLine<'w> {
                 let invalid = || from.error_at(word, format!("invalid \"levels\" \"{word}\""));
                 self.folder.levels = levels.ok_or_else(invalid)?;
             }
-            b"use_temp_path" => self.use_temp_path = switch(value, word, from)?,
+            b"use_temp_path" => self.use_temp_path = switch(value, "use_temp_path", word, from)?,
             b"keys_zone" => self.zone = Some(keys_zone(value, word, from)?),
             b"inactive" => self.limits.inactive_s = number(units::seconds)?,
             b"max_size" => self.limits.size_max = number(units::offset)?,
@@ -137,6 +153,11 @@ impl<'w> CacheLine<'w> {
             b"manager_files" => self.upkeep.files = number(units::number)?,
             b"manager_sleep" => self.upkeep.sleep_ms = number(units::milliseconds)?,
             b"manager_threshold" => self.upkeep.threshold_ms = number(units::milliseconds)?,
+            b"purger" => self.purger = switch(value, "purger", word, from)?,
+            b"purger_files" => self.purge.files = number(units::number)?,
+            b"purger_sleep" => self.purge.sleep_ms = number(units::milliseconds)?,
+            b"purger_threshold" => self.purge.threshold_ms = number(units::milliseconds)?,
+            b"tags" => self.tags = TagFields::parse(value, word, from)?,
             _ => return Err(from.error_at(word, format!("invalid parameter \"{word}\""))),
         }
         Ok(())
@@ -152,7 +173,7 @@ impl<'w> CacheLine<'w> {
     ) -> Result<Arc<CacheStore>> {
         let variants_max = usize::try_from(self.variants_max).unwrap_or(usize::MAX);
         let body_max = self.body_max.unwrap_or(u64::MAX).min(self.limits.size_max);
-        let Self { folder, use_temp_path, limits, loader, upkeep, .. } = self;
+        let Self { folder, use_temp_path, limits, loader, upkeep, purger, purge, tags, .. } = self;
         let folders = load.registry.of::<TempPaths>();
         if !folders.0.iter().any(|known| *known.path == *folder.path) {
             let path = folder.path.to_path_buf();
@@ -166,6 +187,7 @@ impl<'w> CacheLine<'w> {
                 Some(zone) => return Err(changed(name, &folder, zone.folder())),
             };
             let counts = Metric::named(name);
+            let is_purgeable = AtomicBool::new(false);
             Ok(Arc::new(CacheStore {
                 zone,
                 use_temp_path,
@@ -175,17 +197,21 @@ impl<'w> CacheLine<'w> {
                 loader,
                 upkeep,
                 counts,
+                purger,
+                purge,
+                tags,
+                is_purgeable,
             }))
         })
     }
 }
 
-fn switch(value: &[u8], word: &Word, from: &Directive) -> Result<bool> {
+fn switch(value: &[u8], name: &str, word: &Word, from: &Directive) -> Result<bool> {
     let must = "it must be \"on\" or \"off\"";
     match value {
         b"on" => Ok(true),
         b"off" => Ok(false),
-        _ => Err(from.error_at(word, format!("invalid use_temp_path value \"{word}\", {must}"))),
+        _ => Err(from.error_at(word, format!("invalid {name} value \"{word}\", {must}"))),
     }
 }
 

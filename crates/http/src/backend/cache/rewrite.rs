@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cache::checksum::Checksum;
 use cache::file_head::CHECKSUM_AT;
-use cache::{FileFacts, Freshness, KeyDigest};
+use cache::{CacheKey, FileFacts, Freshness, KeyDigest, PurgeSubject};
 use net::file::{self, Stat};
 use observe::{Errno, Level};
 
@@ -33,6 +33,11 @@ const PIECE: usize = 64 * 1024;
 struct HeadRewrite {
     store: Arc<CacheStore>,
     digest: KeyDigest,
+    key: CacheKey,
+    /// Values of fields with tags.
+    tags: Vec<u8>,
+    /// The newest purge when the request began.
+    begun_ns: u64,
     path: PathBuf,
     /// The file whose body is copied.
     stat: Stat,
@@ -57,6 +62,9 @@ impl CacheAttempt {
         let rewrite = HeadRewrite {
             store: self.store.clone(),
             digest: self.digest,
+            key: self.key.clone(),
+            tags: self.store.tags.values_of(&x.backends.head, &x.backends.head_text),
+            begun_ns: self.begun_ns,
             path: stale.path.clone(),
             stat: stale.stat(),
             body_start: stale.body_start(),
@@ -93,10 +101,19 @@ impl HeadRewrite {
             // Another reply has taken its place.
             return Ok(());
         }
-        let Self { store, digest, path, stat, body_start, head, checksum } = self;
+        let Self { store, digest, key, tags, begun_ns, path, stat, body_start, head, checksum } =
+            self;
         let mut new = TempFile::beside(&path).map_err(|(path, error)| ("open()", path, error))?;
         let copied = copy(&old, body_start..stat.size, &mut new, &head, checksum);
-        let facts = copied.map_err(|error| ("copying", new.path().to_owned(), error))?;
+        let failed = |error| ("copying", new.path().to_owned(), error);
+        let (facts, modified_ns) = copied.map_err(failed)?;
+        let subject = PurgeSubject::new(&key, &tags);
+        let Some(earliest_ns) = store.zone.admit(&subject, begun_ns, modified_ns) else {
+            return Ok(());
+        };
+        if modified_ns < earliest_ns {
+            new.set_modified(earliest_ns).map_err(failed)?;
+        }
         new.move_to(&path, fill::MODE).map_err(|(call, error)| (call, path, error))?;
         store.zone.store(&digest, facts, now_s());
         Ok(())
@@ -109,7 +126,7 @@ fn copy(
     new: &mut TempFile,
     head: &[u8],
     mut checksum: Checksum,
-) -> io::Result<FileFacts> {
+) -> io::Result<(FileFacts, u64)> {
     new.append(head)?;
     let mut piece = vec![0; PIECE];
     let mut at = body.start;

@@ -15,7 +15,7 @@ use cache::rules::fields::{HeadText, HeadUpdate, is_of_connection};
 use cache::rules::invalidation::{is_unsafe, same_origin_target, sibling_key};
 use cache::rules::request::RequestControl;
 use cache::rules::rfc9111::{ReplyFacts, StandardReply, http_date};
-use cache::{Freshness, KeyDigest};
+use cache::{Freshness, KeyDigest, PurgeSubject};
 use wire::reply::ReplyName;
 use wire::{Known, Method, date};
 
@@ -230,7 +230,12 @@ impl CacheAttempt {
             HeadUpdate::OtherReply => _ = self.store.zone.remove(&self.digest),
             _ if !freshness.is_cacheable() => _ = self.store.zone.remove(&self.digest),
             HeadUpdate::Same => {
-                if let Err(error) = stale.renew(&self.key, freshness, freshness.made_s) {
+                let tags = self.store.tags.values_of(&x.backends.head, &x.backends.head_text);
+                let subject = PurgeSubject::new(&self.key, &tags);
+                let renewed = self.store.zone.renew(&subject, self.begun_ns, |earliest_ns| {
+                    stale.renew(&self.key, freshness, freshness.made_s, earliest_ns)
+                });
+                if let Err(error) = renewed {
                     stale.log_failure(x, "pwrite()", &error);
                 }
             }

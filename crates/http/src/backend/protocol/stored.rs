@@ -34,6 +34,16 @@ pub(crate) const FASTCGI: StoredForm = StoredForm {
     write: stored_head,
 };
 
+/// The form of a stored head, whose family is not known.
+pub(crate) fn form_of(stored: &[u8]) -> &'static StoredForm {
+    match stored {
+        // The version of a record.
+        [1, ..] => &FASTCGI,
+        _ if stored.starts_with(b"HTTP/") => &HTTP1,
+        _ => &CGI,
+    }
+}
+
 fn write_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }

@@ -6,6 +6,7 @@ mod cache_lock;
 mod cache_rules;
 mod early_hints;
 mod logs;
+mod purge;
 mod queue;
 mod replies;
 mod requests;

@@ -220,7 +220,8 @@ pub fn install(
     family.check("proxy_").map_err(|message| Error::at(place.at, message))?;
     let Some(pass) = &conf.target else { return Ok(()) };
     conf.temp_path.need(place.load);
-    let filter = Arc::new(HeaderFilter::new(family, &REPLY_FIELDS));
+    let tags = caching.hidden_fields(place.load);
+    let filter = Arc::new(HeaderFilter::new(family, &REPLY_FIELDS).hiding(tags, family));
     let trailers = conf.pass_trailers.then(|| filter.clone());
     let backend = ProxyBackend::compile(pass, place.load)?;
     let tls = match backend.is_never_tls() {
