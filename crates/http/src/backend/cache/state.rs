@@ -1,8 +1,10 @@
 //! What an exchange has to do with a cache, for variables and the request to the backend.
 
+use std::sync::Arc;
+
 use wire::date;
 
-use super::reply_fields::AddedFields;
+use super::LocationCache;
 use crate::decimal;
 use crate::exchange::{Exchange, FeatureState};
 use crate::variables::{BuiltIn, VariableTable};
@@ -29,6 +31,28 @@ pub(crate) struct CacheState {
     /// `Last-Modified` and `ETag` of the expired reply that is to be revalidated.
     pub(super) last_modified: Option<i64>,
     pub(super) etag: Vec<u8>,
+}
+
+/// What is known of the reply.
+#[derive(Clone)]
+pub(super) struct AddedFields {
+    pub(super) cache: Arc<LocationCache>,
+    pub(super) forwarded: Option<ForwardReason>,
+    /// The status with which the backend has replied.
+    pub(super) status: Option<u16>,
+    /// The last second in which a reply that is being stored is fresh.
+    pub(super) stored_until_s: Option<i64>,
+}
+
+/// Why the backend is asked, in the words of RFC 9211, section 2.2.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ForwardReason {
+    Bypass,
+    Method,
+    UriMiss,
+    VaryMiss,
+    Stale,
+    Request,
 }
 
 impl FeatureState for CacheState {
