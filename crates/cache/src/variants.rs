@@ -1,7 +1,8 @@
 //! Which variants a key has, so that their number has a bound.
 //!
-//! A key's list is in the shard of the key. All lists of a shard have a bound as well; above it they
-//! are forgotten, and keys count anew. Variants that an earlier process has stored do not count.
+//! A key's list is in the shard of the key. All lists of a shard have a bound as well; above it,
+//! they are forgotten, and keys count anew. Variants that an earlier process has stored do not
+//! count.
 
 use std::collections::{HashMap, VecDeque};
 

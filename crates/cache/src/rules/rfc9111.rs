@@ -106,6 +106,11 @@ impl<'t> StandardReply<'t> {
         self.control.forbids_stale()
     }
 
+    /// Whether a reply to a request with `Authorization` may be stored.
+    pub fn allows_authorized(&self) -> bool {
+        self.control.allows_authorized()
+    }
+
     /// Whether the field is only for the client that asked.
     pub fn withholds(&self, name: &[u8]) -> bool {
         self.control.withholds(name)

@@ -160,7 +160,7 @@ impl CachedReply {
         head::copy(x, conf, filter, rewriter, ReplySource::Cache);
         x.reply.content_length = head::announced_length(x);
         x.reply.body = self.body();
-        reply_fields::add_to_stored(x, self);
+        reply_fields::add_to_stored(x, self.age());
         Flow::Done
     }
 

@@ -23,7 +23,7 @@ use super::attempt::{CacheAttempt, now_s};
 use super::cached::{CachedReply, NotCached, log_invalid};
 use super::lock::{LockOutcome, LockPatience};
 use super::path::CacheStore;
-use super::state::{CacheState, CacheStatus};
+use super::state::{CacheState, CacheStatus, ForwardReason};
 use super::{CacheChoice, LocationCache, ReplyRules, reply_fields, state, update};
 use crate::exchange::{Exchange, Flow};
 use crate::paths;
@@ -270,7 +270,8 @@ fn asked(x: &mut Exchange, lookup: CacheLookup) -> CacheLookup {
         return CacheLookup::Answered(Flow::Status(504));
     }
     attempt.asked_s = now_s();
-    reply_fields::note_forwarded(x, &attempt);
+    let reason = attempt.reason(x);
+    reply_fields::note_forwarded(x, reason);
     CacheLookup::Ask(Some(attempt))
 }
 
@@ -390,6 +391,19 @@ impl CacheAttempt {
                 paths::log_failed(x, Level::Crit, path.as_os_str().as_bytes(), failed);
                 CacheFinding::Failed
             }
+        }
+    }
+
+    /// Why the backend is asked.
+    fn reason(&self, x: &Exchange) -> ForwardReason {
+        let status = x.states.find::<CacheState>().and_then(|state| state.status);
+        match &self.stale {
+            _ if status.is_none() => ForwardReason::Method,
+            _ if status == Some(CacheStatus::Bypass) => ForwardReason::Bypass,
+            Some(stale) if stale.valid_s >= now_s() => ForwardReason::Request,
+            Some(_) => ForwardReason::Stale,
+            None if self.digest != self.key.digest() => ForwardReason::VaryMiss,
+            None => ForwardReason::UriMiss,
         }
     }
 

@@ -6,37 +6,18 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use cache::rules::request::StoredAge;
+use cache::rules::rfc9111::http_date;
+use net::clock;
+use wire::date;
+use wire::reply::ReplyName;
+
 use super::LocationCache;
-use super::attempt::{CacheAttempt, now_s};
-use super::cached::CachedReply;
-use super::standard::pass_date;
-use super::state::{CacheState, CacheStatus};
+use super::state::{AddedFields, CacheState, ForwardReason};
 use crate::decimal;
 use crate::exchange::Exchange;
 
-/// What is known of the reply.
-#[derive(Clone)]
-pub(super) struct AddedFields {
-    cache: Arc<LocationCache>,
-    forwarded: Option<Forwarded>,
-    /// The status with which the backend has replied.
-    status: Option<u16>,
-    /// The last second in which a reply that is being stored is fresh.
-    stored_until_s: Option<i64>,
-}
-
-/// Why the backend is asked, in the words of RFC 9211, section 2.2.
-#[derive(Clone, Copy, Debug)]
-enum Forwarded {
-    Bypass,
-    Method,
-    UriMiss,
-    VaryMiss,
-    Stale,
-    Request,
-}
-
-impl Forwarded {
+impl ForwardReason {
     fn word(self) -> &'static str {
         match self {
             Self::Bypass => "bypass",
@@ -69,18 +50,10 @@ fn added(x: &mut Exchange) -> Option<&mut AddedFields> {
 }
 
 /// Notes why the backend is asked.
-pub(super) fn note_forwarded(x: &mut Exchange, attempt: &CacheAttempt) {
-    let is_bypassed = status(x) == Some(CacheStatus::Bypass);
-    let is_looked_up = status(x).is_some();
-    let Some(added) = added(x) else { return };
-    added.forwarded = Some(match &attempt.stale {
-        _ if !is_looked_up => Forwarded::Method,
-        _ if is_bypassed => Forwarded::Bypass,
-        Some(stale) if stale.valid_s >= now_s() => Forwarded::Request,
-        Some(_) => Forwarded::Stale,
-        None if attempt.digest != attempt.key.digest() => Forwarded::VaryMiss,
-        None => Forwarded::UriMiss,
-    });
+pub(super) fn note_forwarded(x: &mut Exchange, reason: ForwardReason) {
+    if let Some(added) = added(x) {
+        added.forwarded = Some(reason);
+    }
 }
 
 /// Notes that the backend has replied.
@@ -98,12 +71,12 @@ pub(super) fn note_stored(x: &mut Exchange, valid_s: i64) {
     }
 }
 
-fn status(x: &Exchange) -> Option<CacheStatus> {
-    x.states.find::<CacheState>()?.status
+fn now_s() -> i64 {
+    (clock::unix_ms() / 1000) as i64
 }
 
 /// Adds the fields of a reply from the cache.
-pub(super) fn add_to_stored(x: &mut Exchange, stored: &CachedReply) {
+pub(super) fn add_to_stored(x: &mut Exchange, stored: StoredAge) {
     let now_s = now_s();
     let age_s = now_s.saturating_sub(stored.made_s).max(0);
     let state = x.states.of::<CacheState>();
@@ -134,6 +107,17 @@ pub(in super::super) fn add_to_forwarded(x: &mut Exchange) {
     added.add_status(x, None, now_s());
 }
 
+/// Passes the backend's `Date` on, which a cache does not replace.
+fn pass_date(x: &mut Exchange, made_s: Option<i64>) {
+    let sent = x.backends.head.field(ReplyName::Date);
+    let sent = sent.and_then(|field| http_date(field.value.of(&x.backends.head_text)));
+    // A 304 that has changed nothing else is newer than the stored field.
+    let Some(date_s) = sent.max(made_s) else { return };
+    x.reply.has_date = true;
+    x.reply.fields.remove(b"Date");
+    x.reply.fields.append(b"Date", &date::http(date_s));
+}
+
 /// The whole reply is there, so that conditions and ranges are decided here.
 fn obey_standard_conditions(x: &mut Exchange, made_s: i64) {
     x.reply.standard_conditions = Some(made_s);
@@ -162,7 +146,8 @@ impl AddedFields {
         }
         if let Some(valid_s) = self.stored_until_s.or(stored_s) {
             // By nginx's rules, a reply is fresh for a second more than it says.
-            let left_s = valid_s - now_s + i64::from(self.cache.is_standard());
+            let last_s = valid_s.saturating_add(self.cache.is_standard().into());
+            let left_s = last_s.saturating_sub(now_s);
             put(format_args!("ttl={left_s}"));
         }
         x.reply.fields.append(b"Cache-Status", &text);

@@ -17,7 +17,7 @@ use cache::rules::request::RequestControl;
 use cache::rules::rfc9111::{ReplyFacts, StandardReply, http_date};
 use cache::{Freshness, KeyDigest, PurgeSubject};
 use wire::reply::ReplyName;
-use wire::{Known, Method, date};
+use wire::{Known, Method};
 
 use super::super::values::{IgnoredFields, NextUpstream};
 use super::attempt::{CacheAttempt, now_s};
@@ -94,7 +94,7 @@ impl CacheAttempt {
     /// Whether the expired reply is updated without a client that waits.
     pub(super) fn updates_in_background(&self, stale: &CachedReply) -> bool {
         let is_asked_to = self.cache.is_standard() && stale.updating_s > 0;
-        self.cache.conf.cache_background_update || is_asked_to
+        self.is_cacheable && (self.cache.conf.cache_background_update || is_asked_to)
     }
 
     /// Whether the expired reply may hide a failure of the backend: no reply at all, or a status
@@ -116,13 +116,15 @@ impl CacheAttempt {
         if status == 101 {
             return;
         }
-        self.drop_fields_of_connection(x);
-        if self.is_unsafe {
-            if (200..400).contains(&status) {
-                self.invalidate(x);
-            }
-            return;
+        match self.is_unsafe {
+            true if (200..400).contains(&status) => self.invalidate(x),
+            true => {}
+            false => self.read_freshness(x, status),
         }
+        self.drop_fields_of_connection(x);
+    }
+
+    fn read_freshness(&mut self, x: &Exchange, status: u16) {
         if x.request.head.method == Method::Head && status == 200 && self.is_outdated_by(x) {
             self.store.zone.remove(&self.digest);
         }
@@ -212,9 +214,14 @@ impl CacheAttempt {
         }
         let now_s = now_s();
         let reply = self.cache.read_reply(head_of(x)).with_times_of(news);
-        let freshness = reply.freshness(&self.facts(x, now_s));
+        let facts = self.facts(x, now_s);
+        let is_for_all = !facts.is_authorized || reply.allows_authorized();
+        let freshness = reply.freshness(&ReplyFacts { is_authorized: false, ..facts });
         (stale.made_s, stale.valid_s) = (freshness.made_s, freshness.valid_s);
-        self.keep_revalidated(x, &stale, &update, &freshness);
+        // What one user is told is not told to others.
+        if is_for_all {
+            self.keep_revalidated(x, &stale, &update, &freshness);
+        }
         stale.answer(x, rules, &self.store, CacheStatus::Revalidated)
     }
 
@@ -258,15 +265,4 @@ impl CacheAttempt {
             }
         }
     }
-}
-
-/// Passes the backend's `Date` on, which a cache does not replace.
-pub(super) fn pass_date(x: &mut Exchange, made_s: Option<i64>) {
-    let head = head_of(x);
-    let sent = head.first(ReplyName::Date).and_then(http_date);
-    // A 304 that has changed nothing else is newer than the stored field.
-    let Some(date_s) = sent.max(made_s) else { return };
-    x.reply.has_date = true;
-    x.reply.fields.remove(b"Date");
-    x.reply.fields.append(b"Date", &date::http(date_s));
 }

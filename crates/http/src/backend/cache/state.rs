@@ -5,8 +5,8 @@ use std::sync::Arc;
 pub(crate) use ::session::status::CacheOutcome as CacheStatus;
 use wire::date;
 
+use super::LocationCache;
 use super::path::CacheStore;
-use super::reply_fields::AddedFields;
 use crate::decimal;
 use crate::exchange::{Exchange, FeatureState};
 use crate::variables::{BuiltIn, VariableTable};
@@ -23,6 +23,28 @@ pub(crate) struct CacheState {
     pub(super) etag: Vec<u8>,
     /// The cache that counts the exchange at its end, because a backend was asked.
     counted_in: Option<Arc<CacheStore>>,
+}
+
+/// What is known of the reply.
+#[derive(Clone)]
+pub(super) struct AddedFields {
+    pub(super) cache: Arc<LocationCache>,
+    pub(super) forwarded: Option<ForwardReason>,
+    /// The status with which the backend has replied.
+    pub(super) status: Option<u16>,
+    /// The last second in which a reply that is being stored is fresh.
+    pub(super) stored_until_s: Option<i64>,
+}
+
+/// Why the backend is asked, in the words of RFC 9211, section 2.2.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ForwardReason {
+    Bypass,
+    Method,
+    UriMiss,
+    VaryMiss,
+    Stale,
+    Request,
 }
 
 impl FeatureState for CacheState {

@@ -228,6 +228,26 @@ fn replies_for_one_user_are_not_stored() {
 }
 
 #[test]
+fn a_reply_that_is_validated_for_one_user_stays_as_it_is() {
+    let cached = Cached::answering(RULES, |request| match request.contains("If-None-Match") {
+        true => "HTTP/1.1 304 Not Modified\nX-User: one\n\n".into(),
+        false => with("ETag: \"a\""),
+    });
+    cached.get();
+    cached.expire();
+    assert_eq!(cached.get_with("Authorization: x"), "REVALIDATED n%");
+    let file = fs::read(&cached.files()[0]).unwrap();
+    assert!(file[8..16] == 1_i64.to_ne_bytes() && !file.ends_with(b"X-User: one\r\n\r\nn%"));
+    assert_eq!(cached.get(), "REVALIDATED n%");
+}
+
+#[test]
+fn a_field_that_belongs_to_the_connection_counts_before_it_is_dropped() {
+    let cached = Cached::of(&with("Connection: cache-control\nCache-Control: private"), RULES);
+    assert_eq!([cached.get(), cached.get()], ["MISS n1", "MISS n2"]);
+}
+
+#[test]
 fn a_reply_that_must_be_validated_is_stored_for_that() {
     let cached = Cached::answering(RULES, |request| match request.contains("If-None-Match") {
         true => "HTTP/1.1 304 Not Modified\n\n".into(),
@@ -263,6 +283,21 @@ fn a_reply_to_head_is_no_reply_to_get() {
     assert!(cached.backend.asked().starts_with("HEAD"));
     assert!(cached.files().is_empty());
     assert_eq!([cached.get(), cached.get()], ["MISS n2", "HIT n2"]);
+}
+
+#[test]
+fn a_reply_to_head_may_show_that_a_stored_one_is_outdated() {
+    let lines = "proxy_cache_rules rfc9111; proxy_cache_convert_head off;";
+    for (newer, files) in [("ETag: \"b\"", 0), ("ETag: \"a\"", 1), ("X: y", 1)] {
+        let cached = Cached::answering(lines, move |request| match request.starts_with("HEAD") {
+            true => with(newer),
+            false => with("ETag: \"a\""),
+        });
+        cached.get();
+        cached.expire();
+        cached.server.ask(&GET.replacen("GET", "HEAD", 1));
+        assert_eq!(cached.files().len(), files, "{newer}");
+    }
 }
 
 #[test]
