@@ -24,6 +24,7 @@ use wire::Known;
 use super::attempt::{CacheAttempt, now_s, variant_of};
 use super::cached::{CachedReply, NotCached, log_invalid};
 use super::path::CacheStore;
+use super::purge::PurgeWanted;
 use super::state::{CacheState, CacheStatus};
 use super::{CacheChoice, LocationCache, ReplyRules, update};
 use crate::exchange::{Exchange, Flow, TimedPhase};
@@ -71,7 +72,7 @@ impl LocationCache {
             attempt.expect_revalidation(x);
             return CacheLookup::Ask(Some(attempt));
         }
-        let purge = match self.purge_wanted(x) {
+        let purge = match PurgeWanted::by(self.conf.cache_purge.as_ref(), x) {
             Ok(purge) => purge,
             Err(flow) => return CacheLookup::Answered(flow),
         };
