@@ -23,6 +23,7 @@ use super::attempt::{CacheAttempt, now_s};
 use super::cached::{CachedReply, NotCached, log_invalid};
 use super::lock::{LockOutcome, LockPatience};
 use super::path::CacheStore;
+use super::purge::PurgeWanted;
 use super::state::{CacheState, CacheStatus, ForwardReason};
 use super::{CacheChoice, LocationCache, ReplyRules, reply_fields, state, update};
 use crate::exchange::{Exchange, Flow};
@@ -70,7 +71,7 @@ impl LocationCache {
             attempt.expect_revalidation(x);
             return asked(x, CacheLookup::Ask(Some(attempt)));
         }
-        let purge = match self.purge_wanted(x) {
+        let purge = match PurgeWanted::by(self.conf.cache_purge.as_ref(), x) {
             Ok(purge) => purge,
             Err(flow) => return CacheLookup::Answered(flow),
         };

@@ -316,7 +316,7 @@ conf::words! {
 /// Has the requests of a location purge, if it is one for that. All other settings are used by the
 /// feature of the family.
 pub fn install(conf: &Arc<Conf>, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    purge::install(conf, place)
+    purge::install(conf.cache_purge.as_ref(), conf.cache_purge_tags.as_ref(), place)
 }
 
 /// Keeps the caches of the configuration with its site.
@@ -415,7 +415,9 @@ impl LocationCache {
             return Err(Error::at(place.at, what));
         }
         place.logger(state::count_end);
-        purge::check(conf, place);
+        if let Some(purge) = &conf.cache_purge {
+            purge::check(purge, place);
+        }
         if matches!(conf.cache_purge, Some(CachePurge::When(_) | CachePurge::Method(_))) {
             store.each().for_each(|store| store.is_purgeable.store(true, Ordering::Relaxed));
         }

@@ -16,7 +16,6 @@ use wire::json;
 use super::job::unix_ns;
 use super::path::CacheStore;
 use super::purge_lines::{CachePurge, PurgeMethod, TagPurge};
-use super::{Conf, LocationCache};
 use crate::exchange::{Body, Exchange, Flow};
 use crate::site::LocationBuilder;
 use crate::status_page;
@@ -42,9 +41,20 @@ pub(super) enum PurgeWanted {
     OfModule { is_about_all: bool },
 }
 
+/// Says that a location's own line lets everybody purge, if it does.
+pub(super) fn check(purge: &CachePurge, place: &mut LocationBuilder<'_, '_>) {
+    if let CachePurge::Method(PurgeMethod { from: None, line, .. }) = purge {
+        place.needs_access_rules_or(line.clone(), "add \"from ADDRESS ...\"");
+    }
+}
+
 /// Has the requests of a location purge, if it is one for that.
-pub(super) fn install(conf: &Conf, place: &mut LocationBuilder<'_, '_>) -> Result<()> {
-    if let Some(CachePurge::Separate(purge)) = &conf.cache_purge
+pub(super) fn install(
+    by_key: Option<&CachePurge>,
+    by_tag: Option<&TagPurge>,
+    place: &mut LocationBuilder<'_, '_>,
+) -> Result<()> {
+    if let Some(CachePurge::Separate(purge)) = by_key
         && purge.is_of(place)
     {
         let (store, purge) = (purge.open(place)?, purge.clone());
@@ -54,7 +64,7 @@ pub(super) fn install(conf: &Conf, place: &mut LocationBuilder<'_, '_>) -> Resul
             Flow::wait(move |x| LentFuture::new(purge_as_module(x, store, key, false)))
         });
     }
-    if let Some(TagPurge(purge)) = &conf.cache_purge_tags
+    if let Some(TagPurge(purge)) = by_tag
         && purge.is_of(place)
     {
         let (store, purge) = (purge.open(place)?, purge.clone());
@@ -72,31 +82,22 @@ pub(super) fn install(conf: &Conf, place: &mut LocationBuilder<'_, '_>) -> Resul
     Ok(())
 }
 
-impl LocationCache {
+impl PurgeWanted {
     /// What a request purges; `Err`: it may not. `None`: nothing.
-    pub(super) fn purge_wanted(&self, x: &mut Exchange) -> Result<Option<PurgeWanted>, Flow> {
-        match &self.conf.cache_purge {
-            Some(CachePurge::When(when)) if when.any(x) => Ok(Some(PurgeWanted::Key)),
+    pub(super) fn by(purge: Option<&CachePurge>, x: &mut Exchange) -> Result<Option<Self>, Flow> {
+        match purge {
+            Some(CachePurge::When(when)) if when.any(x) => Ok(Some(Self::Key)),
             Some(CachePurge::Method(purge)) if *x.request.method_name() == *purge.method => {
                 if !purge.allows(x) {
                     x.log(Level::Error, format_args!("purging forbidden by rule"));
                     return Err(Flow::Status(403));
                 }
-                Ok(Some(PurgeWanted::OfModule { is_about_all: purge.is_about_all }))
+                Ok(Some(Self::OfModule { is_about_all: purge.is_about_all }))
             }
             _ => Ok(None),
         }
     }
-}
 
-/// Checks what a location's own line needs, and says so.
-pub(super) fn check(conf: &Conf, place: &mut LocationBuilder<'_, '_>) {
-    if let Some(CachePurge::Method(PurgeMethod { from: None, line, .. })) = &conf.cache_purge {
-        place.needs_access_rules_or(line.clone(), "add \"from ADDRESS ...\"");
-    }
-}
-
-impl PurgeWanted {
     /// Purges, and answers.
     pub(super) async fn answer(
         self,
