@@ -96,7 +96,7 @@ fn certificates_are_shown_renewed_and_forgotten_on_request() {
 fn without_a_server_the_state_folder_says_how_certificates_are_doing() {
     let folder = Folder::new();
     let site = site("").replace("DIR", &folder.name("")).replace("ADDRESS", "127.0.0.1:1");
-    folder.write("nginx.conf", &format!("events {{}} http {{ {site} }}"));
+    folder.write("nginx.conf", format!("events {{}} http {{ {site} }}"));
     let conf = folder.name("nginx.conf");
     let (status, is_good) = acme(&conf, "status --json");
     let stem = status.split("\"file\":\"").nth(1).and_then(|rest| rest.split('"').next());

@@ -10,9 +10,9 @@ use cache::{CacheKey, Fill, FillFailure, Freshness, KeyDigest, PurgeSubject, var
 use net::clock;
 use observe::Level;
 
+use super::super::values::NextUpstream;
 use super::cached::{self, CachedReply};
 use super::path::CacheStore;
-use super::super::values::NextUpstream;
 use super::state::CacheStatus;
 use super::{Family, LocationCache, ReplyRules, reply_fields};
 use crate::exchange::{Exchange, Flow};

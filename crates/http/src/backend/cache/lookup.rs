@@ -85,13 +85,7 @@ impl LocationCache {
             Ok(None) => return CacheLookup::Ask(None),
             Err(flow) => return CacheLookup::Answered(flow),
         };
-        let mut text = x.scratch();
-        match &self.conf.cache_key {
-            Some(template) => template.render(x, &mut text),
-            None => default_key(x, &mut text),
-        }
-        let key = CacheKey::new(&text);
-        x.give_scratch(text);
+        let key = self.key(x, default_key);
         if let Some(purge) = purge {
             return CacheLookup::Answered(Box::pin(purge.answer(x, store, key)).await);
         }
@@ -163,6 +157,21 @@ impl LocationCache {
                 }
             }
         }
+    }
+
+    fn key(
+        &self,
+        x: &mut Exchange,
+        default_key: impl FnOnce(&mut Exchange, &mut Vec<u8>),
+    ) -> CacheKey {
+        let mut text = x.scratch();
+        match &self.conf.cache_key {
+            Some(template) => template.render(x, &mut text),
+            None => default_key(x, &mut text),
+        }
+        let key = CacheKey::new(&text);
+        x.give_scratch(text);
+        key
     }
 
     /// The cache for a request; `None`: there is none.

@@ -4,7 +4,6 @@
 //! Without `*_cache_rules` and `*_cache_status`, nothing is kept and nothing added.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use cache::rules::request::StoredAge;
 use cache::rules::rfc9111::http_date;
@@ -38,10 +37,14 @@ impl LocationCache {
 }
 
 /// From here on, fields are added to replies.
-pub(super) fn begin(x: &mut Exchange, cache: &Arc<LocationCache>) {
-    let cache = cache.clone();
-    let added = AddedFields { cache, forwarded: None, status: None, stored_until_s: None };
-    x.states.of::<CacheState>().added = Some(added);
+pub(super) fn begin(x: &mut Exchange, cache: &LocationCache) {
+    x.states.of::<CacheState>().added = Some(AddedFields {
+        name: cache.conf.cache_status.0.clone(),
+        is_standard: cache.is_standard(),
+        forwarded: None,
+        status: None,
+        stored_until_s: None,
+    });
 }
 
 fn added(x: &mut Exchange) -> Option<&mut AddedFields> {
@@ -82,7 +85,7 @@ pub(super) fn add_to_stored(x: &mut Exchange, stored: StoredAge) {
     let state = x.states.of::<CacheState>();
     state.age_s = Some(age_s);
     let Some(added) = state.added.clone() else { return };
-    if added.cache.is_standard() {
+    if added.is_standard {
         pass_date(x, Some(stored.made_s));
         x.reply.fields.remove(b"Age");
         let mut text = x.scratch();
@@ -98,7 +101,7 @@ pub(super) fn add_to_stored(x: &mut Exchange, stored: StoredAge) {
 pub(in super::super) fn add_to_forwarded(x: &mut Exchange) {
     let Some(added) = added(x) else { return };
     let added = added.clone();
-    if added.cache.is_standard() && x.reply.status != 101 {
+    if added.is_standard && x.reply.status != 101 {
         pass_date(x, None);
         if !x.reply.disable_not_modified {
             obey_standard_conditions(x, now_s());
@@ -127,7 +130,7 @@ fn obey_standard_conditions(x: &mut Exchange, made_s: i64) {
 impl AddedFields {
     /// Adds `Cache-Status`. `stored_s`: the last fresh second of the stored reply that this is.
     fn add_status(&self, x: &mut Exchange, stored_s: Option<i64>, now_s: i64) {
-        let Some(name) = &self.cache.conf.cache_status.0 else { return };
+        let Some(name) = &self.name else { return };
         let mut text = x.scratch();
         text.extend_from_slice(name);
         let mut put = |parameter: std::fmt::Arguments<'_>| {
@@ -146,7 +149,7 @@ impl AddedFields {
         }
         if let Some(valid_s) = self.stored_until_s.or(stored_s) {
             // By nginx's rules, a reply is fresh for a second more than it says.
-            let last_s = valid_s.saturating_add(self.cache.is_standard().into());
+            let last_s = valid_s.saturating_add(self.is_standard.into());
             let left_s = last_s.saturating_sub(now_s);
             put(format_args!("ttl={left_s}"));
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 pub(crate) use ::session::status::CacheOutcome as CacheStatus;
 use wire::date;
 
-use super::LocationCache;
 use super::path::CacheStore;
 use crate::decimal;
 use crate::exchange::{Exchange, FeatureState};
@@ -28,7 +27,10 @@ pub(crate) struct CacheState {
 /// What is known of the reply.
 #[derive(Clone)]
 pub(super) struct AddedFields {
-    pub(super) cache: Arc<LocationCache>,
+    /// That of `Cache-Status`.
+    pub(super) name: Option<Arc<[u8]>>,
+    /// Whether the rules are those of RFC 9111.
+    pub(super) is_standard: bool,
     pub(super) forwarded: Option<ForwardReason>,
     /// The status with which the backend has replied.
     pub(super) status: Option<u16>,

@@ -1,6 +1,7 @@
 //! Values of directives that only caches have.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Template, Value, add_words, units};
 use wire::Method;
@@ -35,7 +36,7 @@ impl Value for CacheName {
 /// `*_cache_status`: the name of the cache in `Cache-Status`, as it is written there; `None`: the
 /// field is not added.
 #[derive(Clone, Debug)]
-pub struct CacheStatusName(pub(super) Option<Box<[u8]>>);
+pub struct CacheStatusName(pub(super) Option<Arc<[u8]>>);
 
 impl Value for CacheStatusName {
     fn parse(from: &Directive, _: &mut Load<'_>) -> Result<Self> {
