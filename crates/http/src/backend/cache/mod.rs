@@ -183,7 +183,7 @@ conf::directives! {
     /// Whether requests that wait for a response (`proxy_cache_lock`) are given what has come of it
     /// so far, and the rest as it comes.
     ///
-    /// Differs: not in nginx.
+    /// Differs: not in nginx's sources; Weir's own.
     ///
     /// ```nginx
     /// proxy_cache_lock on;
@@ -228,6 +228,8 @@ conf::directives! {
     /// their fields. `must-revalidate` wins over `proxy_cache_use_stale`. A successful `POST`,
     /// `PUT` or `DELETE` removes what is stored for its URI.
     ///
+    /// Differs: not in nginx's sources; Weir's own.
+    ///
     /// ```nginx
     /// proxy_cache_rules rfc9111;
     /// ```
@@ -236,6 +238,7 @@ conf::directives! {
     /// whether the response came from the cache, and if not, why.
     ///
     /// Syntax: NAME | off
+    /// Differs: not in nginx's sources; Weir's own.
     ///
     /// ```nginx
     /// proxy_cache_status edge;

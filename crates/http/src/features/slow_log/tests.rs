@@ -219,12 +219,17 @@ fn a_client_that_reads_slowly_takes_time() {
 
 #[test]
 fn a_backend_is_read_ahead_while_the_client_takes_nothing() {
-    let backend = TestBackend::answering(|_| {
-        format!("HTTP/1.1 200 OK\nContent-Length: {LARGE}\n\n{}", "x".repeat(LARGE))
+    let backend = TestBackend::playing(|mut peer| {
+        peer.until(b"\r\n\r\n")?;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
+        peer.send_raw(&[head.into_bytes(), vec![b'x'; LARGE]].concat())?;
+        peer.report("all was taken");
+        Some(())
     });
     let server = timed("", &format!("location / {{ proxy_pass http://{}; }}", backend.address()));
     let mut client = ask(&server, "/");
     client.expect_some();
+    assert_eq!(backend.asked(), "all was taken");
     server.advance(17);
     assert!(client.rest().len() > LARGE);
     assert_eq!(logged(&server), r#"/ {"total":17,"send":17}"#);
