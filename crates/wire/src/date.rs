@@ -242,11 +242,12 @@ impl DateReader<'_> {
         (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
     }
 
-    /// Upper or lower case, as in nginx.
+    /// After the first letter in upper or lower case, as in nginx.
     fn month(&mut self) -> Option<usize> {
         let (name, rest) = self.rest.split_first_chunk::<3>()?;
         self.rest = rest;
-        MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name))
+        let is = |month: &[u8; 3]| month[0] == name[0] && month.eq_ignore_ascii_case(name);
+        MONTHS.iter().position(|month| is(month))
     }
 
     fn digits(&mut self, width: usize) -> Option<i64> {
@@ -345,6 +346,7 @@ mod tests {
             "Tue, 29 Feb 2100 00:00:00 GMT",
             "Tue, 29 Feb 2023 00:00:00 GMT",
             "Sun, 06 Nev 1994 08:49:37 GMT",
+            "Sun, 06 nov 1994 08:49:37 GMT",
             "Sun, 06-Nov 1994 08:49:37 GMT",
             "Sun, 06 Nov 94 08:49:37 GMT",
             "Sun Nov  6 08:49:37",
