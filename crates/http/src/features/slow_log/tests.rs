@@ -222,7 +222,7 @@ fn a_backend_is_read_ahead_while_the_client_takes_nothing() {
     let backend = TestBackend::playing(|mut peer| {
         peer.until(b"\r\n\r\n")?;
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
-        peer.send_raw(&[head.into_bytes(), vec![b'x'; LARGE]].concat())?;
+        peer.send_raw([head.into_bytes(), vec![b'x'; LARGE]].concat())?;
         peer.report("all was taken");
         Some(())
     });
