@@ -1,11 +1,11 @@
-//! Requests at the control socket: which certificates they mean, and what is answered.
+//! Requests of the control socket to renew or forget the certificates of a name.
 //!
 //! | request | body | effect |
 //! |---|---|---|
 //! | `POST /acme/renew` | `{"name": "a.test", "force": true}` | the certificates are renewed soon |
-//! | `POST /acme/forget` | the same | what is stored of them is removed |
+//! | `POST /acme/forget` | the same | the files of the certificates are removed |
 //!
-//! How certificates are doing is on the pages about the server (`shown`).
+//! The state of certificates is on the status pages (`shown`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,9 +32,12 @@ const WATCHES_MAX: usize = 64;
 /// Takes requests.
 #[derive(Default)]
 pub(crate) struct RequestDesk {
-    /// What earlier requests have seen of locks, by stem.
-    watches: Rc<RefCell<HashMap<String, LockWatch>>>,
+    watches: Rc<LockWatches>,
 }
+
+/// The locks that have refused earlier requests, by stem.
+#[derive(Default)]
+struct LockWatches(RefCell<HashMap<String, LockWatch>>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
@@ -96,7 +99,7 @@ async fn answer(
     request: &CertificateRequest,
     keepers: &[Rc<CertificateKeeper>],
     on_demand: &[Rc<OnDemandKeeper>],
-    watches: &RefCell<HashMap<String, LockWatch>>,
+    watches: &LockWatches,
 ) -> Result<SteeringReply, SpecRefusal> {
     let meant = || keepers.iter().filter(|one| one.certificate.has_name(&request.name));
     let (mut done, mut refused) = (Vec::new(), Vec::new());
@@ -104,18 +107,16 @@ async fn answer(
         let stem = &keeper.certificate.stem;
         let number = match action {
             Action::Renew => keeper.request_renewal(request.is_forced).await,
-            Action::Forget if keeper.permission.is_some() => {
-                let name = keeper.certificate.shown();
-                let mut watch = watches.borrow_mut().remove(stem).unwrap_or_default();
-                let forgotten = evict(on_demand, &name, &mut watch).await;
-                keep_watch(watches, stem, watch);
-                forgotten.map(|()| 0)
+            Action::Forget if !request.is_forced && keeper.permission.is_none() => {
+                Err(configured())
             }
-            Action::Forget if !request.is_forced => Err(configured()),
             Action::Forget => {
-                let mut watch = watches.borrow_mut().remove(stem).unwrap_or_default();
-                let forgotten = keeper.forget(&mut watch).await;
-                keep_watch(watches, stem, watch);
+                let mut watch = watches.take(stem);
+                let forgotten = match keeper.permission {
+                    Some(_) => evict(on_demand, &keeper.certificate.shown(), &mut watch).await,
+                    None => keeper.forget(&mut watch).await,
+                };
+                watches.keep_if_refused(stem, watch, &forgotten);
                 forgotten.map(|()| 0)
             }
         };
@@ -126,10 +127,10 @@ async fn answer(
     }
     if meant().next().is_none() && action == Action::Forget {
         for (folder, stem) in left_over(&request.name, keepers).await? {
-            let mut watch = watches.borrow_mut().remove(&stem).unwrap_or_default();
+            let mut watch = watches.take(&stem);
             let forgotten =
                 requests::forget(&folder, &stem, &mut watch, |stored| stored.remove_all()).await;
-            keep_watch(watches, &stem, watch);
+            watches.keep_if_refused(&stem, watch, &forgotten);
             match forgotten {
                 Ok(()) => done.push((stem, 0)),
                 Err(why) => refused.push(why),
@@ -163,10 +164,20 @@ fn configured() -> SpecRefusal {
     requests::refused(why, "Configured")
 }
 
-fn keep_watch(watches: &RefCell<HashMap<String, LockWatch>>, stem: &str, watch: LockWatch) {
-    let mut watches = watches.borrow_mut();
-    if watches.len() < WATCHES_MAX {
-        watches.insert(stem.to_owned(), watch);
+impl LockWatches {
+    fn take(&self, stem: &str) -> LockWatch {
+        self.0.borrow_mut().remove(stem).unwrap_or_default()
+    }
+
+    /// A lock that has refused one request may be stale by the next one.
+    fn keep_if_refused<T>(&self, stem: &str, watch: LockWatch, result: &Result<T, SpecRefusal>) {
+        let mut watches = self.0.borrow_mut();
+        if watches.len() >= WATCHES_MAX {
+            watches.clear();
+        }
+        if result.is_err() {
+            watches.insert(stem.to_owned(), watch);
+        }
     }
 }
 

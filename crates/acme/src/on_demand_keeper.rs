@@ -1,4 +1,4 @@
-//! Certificates for names that only clients tell: what the control thread does about them.
+//! Certificates for names that only clients tell: the part that the control thread runs.
 //!
 //! ```text
 //! call --> stored? --> ask: 200 --> names, rate below limits --> CertificateKeeper
@@ -44,6 +44,8 @@ const UNKNOWN_MS: u64 = 60 * 1000;
 /// How often unused names are looked for, and how exactly the time of their last use is stored.
 const SWEEP_PAUSE: Duration = Duration::from_secs(60 * 60);
 const USE_STORED_S: i64 = 24 * 60 * 60;
+/// The shortest time between two complaints about new names, which clients choose.
+const COMPLAINT_PAUSE_S: i64 = 60;
 
 type RunningKeeper = (Rc<CertificateKeeper>, Task);
 
@@ -55,6 +57,7 @@ pub(crate) struct OnDemandKeeper {
     /// Handshakes that wait for an answer about a new name.
     asked: RefCell<HashMap<Box<str>, Vec<MailboxSender<()>>>>,
     budget: Cell<OrderBudget>,
+    complained_s: Cell<i64>,
     tasks: RefCell<Vec<Task>>,
 }
 
@@ -71,6 +74,7 @@ impl OnDemandKeeper {
             keepers: RefCell::default(),
             asked: RefCell::default(),
             budget: Cell::new(budget),
+            complained_s: Cell::new(i64::MIN / 2),
             tasks: RefCell::default(),
         });
         for demanded in keeper.plan.names.all() {
@@ -178,7 +182,10 @@ impl OnDemandKeeper {
     async fn admit(&self, name: &str) -> Result<i64, u64> {
         if self.plan.names.len() >= self.plan.rules.names_max {
             let max = self.plan.rules.names_max;
-            log(Level::Warn, format_args!("\"{name}\" has no room: there are {max} names"));
+            self.complain(
+                Level::Warn,
+                format_args!("no room for \"{name}\": {max} names are known"),
+            );
             return Err(UNKNOWN_MS);
         }
         let stem = AcmeCertificate::stem_of(name, self.plan.key);
@@ -194,7 +201,8 @@ impl OnDemandKeeper {
                 return Err(REFUSED_MS);
             }
             NameVerdict::Unknown(why) => {
-                log(Level::Error, format_args!("nobody says whether \"{name}\" is allowed: {why}"));
+                let what = format_args!("cannot ask whether \"{name}\" is allowed: {why}");
+                self.complain(Level::Error, what);
                 return Err(UNKNOWN_MS);
             }
         }
@@ -202,26 +210,40 @@ impl OnDemandKeeper {
         let taken = budget.take(now_s());
         self.budget.set(budget);
         if let Err(pause_s) = taken {
-            log(Level::Warn, format_args!("\"{name}\" waits {pause_s} s: too many new names"));
+            let what = format_args!("too many new names: \"{name}\" waits {pause_s} s");
+            self.complain(Level::Warn, what);
             return Err(pause_s * 1000);
         }
         let (folder, text) = (self.plan.folder().clone(), used_text(name, now_s()));
         let written = net::offload(move || folder.write(&used_file(&stem), &text)).await;
         written.map(|()| now_s()).map_err(|error| {
-            log(Level::Error, format_args!("\"{name}\" cannot be stored: {error}"));
+            self.complain(Level::Error, format_args!("\"{name}\" cannot be stored: {error}"));
             UNKNOWN_MS
         })
     }
 
-    /// Stores when names were used, and forgets those that nobody has used for long.
+    /// Logs a message about a new name, unless there was one lately: clients choose the names, and
+    /// must not be able to fill the log.
+    fn complain(&self, level: Level, what: std::fmt::Arguments<'_>) {
+        if now_s() - self.complained_s.get() >= COMPLAINT_PAUSE_S {
+            self.complained_s.set(now_s());
+            log(level, what);
+        }
+    }
+
+    /// Stores the times of last use, and forgets names that no client has told for `unused`.
     async fn sweep(self: Rc<Self>) {
+        // A lock that a dead process has left is taken over at the second attempt.
+        let mut watches: HashMap<Box<str>, LockWatch> = HashMap::new();
         loop {
             net::sleep(SWEEP_PAUSE).await;
             for demanded in self.plan.names.all() {
                 let name: Box<str> = demanded.certificate.shown().into();
                 if self.is_over(&demanded) {
-                    // What cannot be removed now is tried again.
-                    let _ = self.evict(&name, &mut LockWatch::default()).await;
+                    let mut watch = watches.remove(&name).unwrap_or_default();
+                    if self.evict(&name, &mut watch).await.is_err() {
+                        watches.insert(name, watch);
+                    }
                     continue;
                 }
                 if demanded.unstored_s() >= USE_STORED_S {
