@@ -48,3 +48,18 @@ pub fn advise(guess: Option<String>, help: &str) {
         observe::tell(format_args!("      run \"{help}\" for help\n"));
     }
 }
+
+/// Refuses the words of a program that takes a command first: one of `commands`.
+pub fn refuse_command(program: &str, words: &[&str], commands: &[&'static str]) -> Reported {
+    let (what, nearest) = match words {
+        [] => ("a command is required".to_owned(), None),
+        [word, ..] if commands.contains(word) => (format!("wrong arguments of \"{word}\""), None),
+        [word, ..] => {
+            let nearest = conf::suggest::nearest(word.as_bytes(), commands.iter().copied());
+            (format!("unknown command \"{word}\""), nearest)
+        }
+    };
+    let told = complain(format_args!("{program}: {what}"));
+    advise(nearest.map(conf::suggest::did_you_mean), &format!("weir {program} --help"));
+    told
+}

@@ -9,7 +9,7 @@ use crate::command_line::CommandLine;
 use crate::config_origin::ConfigOrigin;
 use crate::ctl::client::{ControlClient, socket_path};
 use crate::load::{self, LoadedConfig};
-use crate::messages::{Reported, advise, complain, refuse};
+use crate::messages::{Reported, complain, refuse, refuse_command};
 
 #[derive(Debug)]
 pub(super) struct AcmeArguments {
@@ -91,20 +91,9 @@ impl AcmeCommand {
             ["status", name] => Ok(Self::Status(Some(name.to_owned()))),
             ["renew", name] => Ok(Self::Renew(name.to_owned())),
             ["forget", name] => Ok(Self::Forget(name.to_owned())),
-            [] => Err(wrong("a command is required", None)),
-            [word, ..] if COMMANDS.contains(&word) => {
-                Err(wrong(&format!("wrong arguments of \"{word}\""), None))
-            }
-            [word, ..] => Err(wrong(&format!("unknown command \"{word}\""), Some(word))),
+            _ => Err(refuse_command("acme", &words, &COMMANDS)),
         }
     }
-}
-
-fn wrong(what: &str, word: Option<&str>) -> Reported {
-    let told = complain(format_args!("acme: {what}"));
-    let nearest = word.and_then(|word| conf::suggest::nearest(word.as_bytes(), COMMANDS));
-    advise(nearest.map(conf::suggest::did_you_mean), "weir acme --help");
-    told
 }
 
 #[cfg(test)]

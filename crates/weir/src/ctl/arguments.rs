@@ -13,7 +13,7 @@ use super::keyval_command::KeyvalCommand;
 use crate::command_line::CommandLine;
 use crate::config_origin::ConfigOrigin;
 use crate::load;
-use crate::messages::{Reported, advise, complain, refuse};
+use crate::messages::{Reported, advise, complain, refuse, refuse_command};
 
 #[derive(Debug)]
 pub(super) struct CtlArguments {
@@ -132,26 +132,15 @@ impl CtlCommand {
             }
             ["keyval", ref rest @ ..] => match KeyvalCommand::parse(rest)? {
                 Some(command) => Ok(Self::Keyval(command)),
-                None => Err(wrong("wrong arguments of \"keyval\"", None)),
+                None => Err(refuse_command("ctl", &words, &COMMANDS)),
             },
             ["cache", ref rest @ ..] => match CacheCommand::parse(rest) {
                 Some(command) => Ok(Self::Cache(command)),
-                None => Err(wrong("wrong arguments of \"cache\"", None)),
+                None => Err(refuse_command("ctl", &words, &COMMANDS)),
             },
-            [] => Err(wrong("a command is required", None)),
-            [word, ..] if COMMANDS.contains(&word) => {
-                Err(wrong(&format!("wrong arguments of \"{word}\""), None))
-            }
-            [word, ..] => Err(wrong(&format!("unknown command \"{word}\""), Some(word))),
+            _ => Err(refuse_command("ctl", &words, &COMMANDS)),
         }
     }
-}
-
-fn wrong(what: &str, word: Option<&str>) -> Reported {
-    let told = complain(format_args!("ctl: {what}"));
-    let nearest = word.and_then(|word| conf::suggest::nearest(word.as_bytes(), COMMANDS));
-    advise(nearest.map(conf::suggest::did_you_mean), "weir ctl --help");
-    told
 }
 
 /// The parameters of a server, as in a `server` line.
