@@ -1,8 +1,9 @@
 //! A program that does a short job for this one, such as a script of the administrator's.
 //!
 //! It runs in a process group of its own, with the variables it is given and no others, `/` as its
-//! folder, and nothing to read. The invariant: when the job is over, or given up, neither the
-//! program nor a child that stayed in its group is left after its deadline.
+//! folder, and nothing to read. The invariant: at its deadline, or when the job is dropped, the
+//! program is killed with its process group. A child that outlives a program that ended by itself
+//! goes on.
 
 use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
