@@ -1,8 +1,8 @@
 //! Answers to challenges that are published, noted on the disk: `STEM.answers`.
 //!
-//! The invariant: an answer is in the note before anybody can see it, and until it is withdrawn. So
-//! none outlives a crash: whoever finds a note and has the lock of the name withdraws what is in it
-//! (`leftovers`).
+//! The invariant: an answer is in the note before it is published, and stays there until it is
+//! withdrawn. After a crash, the process that finds the note and takes the lock of the certificate
+//! withdraws its answers (`leftovers`).
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::stored::StoredCertificate;
 /// The end of the note's name.
 pub(crate) const NOTE: &str = "answers";
 
-/// An answer as it is withdrawn.
+/// A published answer, with what its removal needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PublishedAnswer {
     Http01 {

@@ -55,7 +55,7 @@ pub(crate) struct CertificateKeeper {
     /// Handshakes that wait until there is a certificate, or nothing is done about it. Dropping
     /// the sender tells them.
     settled: RefCell<Vec<MailboxSender<()>>>,
-    /// What somebody has asked for, and is not done yet.
+    /// The renewal that was requested and is not finished.
     pub(crate) requested: Cell<Option<RequestedRenewal>>,
     storage_pause_s: Cell<i64>,
     is_urged: Cell<bool>,
@@ -190,7 +190,7 @@ impl CertificateKeeper {
         done
     }
 
-    /// Tells pages about the server what is due next. Returns when.
+    /// Sets the next attempt that status pages show, and returns its time.
     pub(crate) fn note_due(&self) -> i64 {
         let due = self.due();
         self.certificate.kept.progress().next_attempt = Some(due);
@@ -429,8 +429,8 @@ impl CertificateKeeper {
         done
     }
 
-    /// Whether the name may still have a certificate. If nobody can say so, that is asked again
-    /// later.
+    /// Whether a name told by clients is still allowed. If the endpoint cannot be asked, the name
+    /// counts as not allowed for now, and the endpoint is asked again later.
     async fn is_allowed(&self) -> bool {
         let Some(permission) = &self.permission else { return true };
         permission.holds().await.unwrap_or_else(|error| {

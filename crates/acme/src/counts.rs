@@ -1,4 +1,4 @@
-//! What is counted of orders, across the processes of a master.
+//! Counters of orders, shared by the processes of a master.
 
 use metrics::{Metric, Tally};
 

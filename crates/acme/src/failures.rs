@@ -43,8 +43,8 @@ fn pause_s(count: u32, failure: &AcmeFailure, random: u64) -> i64 {
     i64::try_from(pause_s).unwrap_or(i64::MAX / 2)
 }
 
-/// When an issuer may be asked by somebody who does not want to wait for the end of the pause:
-/// neither before the authority itself allows it, nor more often than it allows.
+/// The earliest time of a forced attempt, which skips the pause after failures but not the limits
+/// of the authority: its Retry-After and its limit of failures in an hour.
 pub(crate) fn forced_s(failures: &Failures, issuer: &str, now_s: i64) -> i64 {
     let Some(known) = failures.get(issuer) else { return 0 };
     let mut recent = known.times.iter().filter(|time| (0..HOUR_S).contains(&(now_s - **time)));

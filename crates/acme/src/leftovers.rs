@@ -34,7 +34,7 @@ struct Leftover {
     failure_pause: Duration,
 }
 
-/// What has come of a note.
+/// The result of one attempt to withdraw the answers in a note.
 enum Attended {
     Withdrawn,
     Failed,
@@ -42,7 +42,7 @@ enum Attended {
     Locked,
 }
 
-/// Withdraws what is left in these folders, as long as it runs.
+/// Withdraws the answers that are noted in these folders, until it is dropped.
 pub(crate) async fn withdraw_all(folders: Vec<Arc<StateFolder>>, issuers: Vec<Rc<IssuerInUse>>) {
     let mut known: HashMap<(String, String), Leftover> = HashMap::new();
     loop {

@@ -133,7 +133,7 @@ impl OnDemandNames {
         self.known.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
-    /// Asks nobody about a name for a while.
+    /// Refuses a name for some time without asking the endpoint.
     pub(crate) fn refuse(&self, name: &str, for_ms: u64) {
         let (now_ms, mut refused) = (clock::now_ms(), self.refused());
         if refused.len() >= REFUSED_MAX {
@@ -153,7 +153,7 @@ impl OnDemandNames {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who takes calls from now on; `None`: nobody.
+    /// Sets the keeper that takes calls from now on; `None`: there is none.
     pub(crate) fn serve_by(&self, keeper: Option<MailboxSender<DemandCall>>) {
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = keeper;
     }

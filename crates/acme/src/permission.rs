@@ -49,7 +49,8 @@ impl Permission {
         self.demanded.is_unused(self.rules.unused_s)
     }
 
-    /// Asks again before an order, unless the answer is new. The error: nobody could be asked.
+    /// Whether the name is allowed. Asks the endpoint unless its last answer is recent; fails if it
+    /// cannot be asked.
     pub(crate) async fn holds(&self) -> io::Result<bool> {
         if now_s() - self.allowed_s.get() <= ALLOWED_S {
             return Ok(true);

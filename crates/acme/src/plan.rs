@@ -74,7 +74,7 @@ pub(crate) struct AcmeError {
     pub(crate) at_s: i64,
 }
 
-/// What is done about an order now.
+/// The step that an order is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OrderProgress {
     #[default]
@@ -169,7 +169,7 @@ impl AcmeCertificate {
         Self { names, key, issuers, stem, kept }
     }
 
-    /// The same for a name that the configuration does not have. `before`: what is kept of it.
+    /// The same for a name that a client has told. `before`: the state of an earlier configuration.
     pub(crate) fn demanded(
         name: &str,
         key: NewKey,

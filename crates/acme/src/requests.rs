@@ -1,4 +1,4 @@
-//! What somebody asks of a certificate at the control socket: to renew it now, or to forget it.
+//! Renewing or forgetting a certificate when the control socket asks for it.
 //!
 //! A request may end a pause after failures, if it says so. It never makes an attempt that the
 //! authority has asked not to make, or that would use up one of its limits.
@@ -36,7 +36,7 @@ impl CertificateKeeper {
         self.allow_order(is_forced)?;
         let number = self.known.borrow().newest.number;
         self.requested.set(Some(RequestedRenewal { number, is_forced }));
-        // Whoever asks at once how it is going is told that it has not been done.
+        // A status that is read right after this shows the renewal as not done yet.
         self.note_due();
         self.urge();
         Ok(number)

@@ -16,7 +16,7 @@ use crate::on_demand_keeper::stored_names;
 use crate::on_demand_plan::OnDemandPlans;
 use crate::plan::{AcmeCertificate, AcmePlan, OrderProgress};
 
-/// What is shown: the certificates of the newest configuration.
+/// The certificates that status pages show: those of the newest configuration.
 #[derive(Clone)]
 struct ShownCertificates {
     certificates: Vec<AcmeCertificate>,

@@ -35,7 +35,7 @@ pub(crate) struct FilesInMemory {
 }
 
 impl StateFolder {
-    /// What an issuer with `state_path off` has instead of a folder.
+    /// The state of an issuer with `state_path off`, which is in memory.
     pub(crate) fn in_memory_of(issuer: &str) -> Self {
         Self::Memory(FilesInMemory { issuer: issuer.to_owned(), ..FilesInMemory::default() })
     }

@@ -32,11 +32,11 @@ struct ProgressState {
     next_follower: u64,
 }
 
-/// The end for whoever stores it. Its drop says that there is no more.
+/// The writing end. Dropping it before `complete` ends the reply as cut.
 #[derive(Debug)]
 pub struct ProgressWriter(Arc<FillProgress>);
 
-/// The end for whoever follows it.
+/// The reading end.
 #[derive(Debug)]
 pub struct FillFollower {
     progress: Arc<FillProgress>,

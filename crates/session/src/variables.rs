@@ -34,7 +34,7 @@ pub trait TextChoice: Send + Sync {
 pub struct Variable<X> {
     /// The name, set when it is resolved.
     pub name: Box<[u8]>,
-    /// How the value is chosen, for whoever has the other text and needs no variable.
+    /// How the value is chosen from a source text, for callers that have that text already.
     pub choice: Option<Arc<dyn TextChoice>>,
     /// The getter of the value.
     pub get: Getter<X>,

@@ -15,17 +15,17 @@ const DATAGRAM_BYTES_MAX: usize = 512;
 /// The largest datagram received.
 const RESPONSE_BYTES_MAX: usize = 4096;
 
-/// A message whose response can be told from others.
+/// A request that recognises its own response.
 pub(super) trait DnsMessage {
     type Outcome;
-    /// Whether a server that is silent over UDP is asked over TCP as well.
+    /// Whether to try TCP if the server does not answer over UDP.
     const TCP_AFTER_SILENCE: bool;
 
     fn bytes(&self) -> &[u8];
     fn read(&self, response: &[u8]) -> ReceivedMessage<Self::Outcome>;
 }
 
-/// What a received message is.
+/// How a request classifies a message that it has received.
 pub(super) enum ReceivedMessage<T> {
     /// Not the response, which may still come: anyone can send datagrams.
     Other,
@@ -41,7 +41,7 @@ enum NoDatagram {
     Failed(&'static str, io::Error),
 }
 
-/// The server's response. The error says why there is none.
+/// Sends a request and returns the response, or the reason why there is none.
 pub(super) async fn exchange<M: DnsMessage>(
     server: SocketAddr,
     message: &M,

@@ -1,6 +1,6 @@
 //! Questions to name servers: aliases, name servers of a zone, texts, addresses.
 //!
-//! Deliberately absent: a cache. What is asked here changes while a certificate is obtained.
+//! Deliberately absent: a cache, because these records change while a certificate is obtained.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -76,7 +76,7 @@ pub(super) async fn ask(
     Err(failure)
 }
 
-/// The name that a name is an alias of, in the end; itself if it is none.
+/// The name at the end of a chain of aliases (CNAME); the name itself if it has none.
 pub(super) async fn follow(
     servers: &[SocketAddr],
     name: &DomainName,

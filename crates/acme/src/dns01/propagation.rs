@@ -19,7 +19,7 @@ struct Witness {
     addresses: Vec<SocketAddr>,
 }
 
-/// What a witness says.
+/// A name server's view of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Testimony {
     Shown,

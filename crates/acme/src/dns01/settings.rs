@@ -75,8 +75,8 @@ pub(crate) struct DnsContext<'a> {
 }
 
 impl DnsRecord {
-    /// The name, which is one of a host: it may come from somebody's alias, and is an argument of
-    /// programs.
+    /// The name of the record, checked to be that of a host: an alias in somebody else's zone may
+    /// have chosen it, and it becomes an argument of programs.
     pub(super) fn owner(&self) -> Result<DomainName, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let name = DomainName::from_text(self.name.as_bytes()).ok();

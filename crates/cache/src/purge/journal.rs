@@ -37,7 +37,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// How often another process may replace the file while it is being opened.
 const OPEN_TRIES_MAX: usize = 16;
 
-/// What a journal has.
+/// The contents of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalContents {
     pub rules: Vec<(PurgeRule, u64)>,

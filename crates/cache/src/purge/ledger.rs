@@ -1,6 +1,6 @@
 //! What a zone keeps of its purges: the rules, and what this process knows of the journal.
 //!
-//! Whoever needs both takes the journal first.
+//! Lock order: the journal before the rules.
 
 use std::fs::Metadata;
 use std::io;

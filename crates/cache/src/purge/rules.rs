@@ -17,7 +17,7 @@ pub const RULES_MAX: usize = 1 << 18;
 /// The most bytes that prefixes and tags have.
 pub const RULE_BYTES_MAX: usize = 32 << 20;
 
-/// What a purge is about.
+/// The replies that a purge is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PurgeRule {
     /// All variants of the key with this digest.

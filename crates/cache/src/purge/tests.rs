@@ -230,7 +230,7 @@ fn what_follows_a_record_that_was_cut_short_is_read() {
     assert_eq!(purged, [true, false, true]);
 }
 
-/// Whoever empties the directory removes the journal, too.
+/// Emptying the directory removes the journal as well.
 #[test]
 fn a_journal_that_was_removed_is_written_anew() {
     let folder = testing::Folder::new();

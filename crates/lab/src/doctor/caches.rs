@@ -17,7 +17,7 @@ const USERS: [&str; 5] =
 /// The most names in a message.
 const NAMES_SHOWN: usize = 3;
 
-/// What is dangerous about a cache.
+/// A danger of a cache configuration.
 pub struct CacheProblem<'c> {
     pub lines: Vec<&'c Directive>,
     pub what: String,

@@ -22,7 +22,7 @@ use zones::Zones;
 use super::path::CacheStore;
 use crate::site::Site;
 
-/// The walk through a directory whose index was read: it hurries nobody.
+/// The pace of the walk through a directory whose index was read: nothing waits for it.
 const WALK: StepBudget = StepBudget { files: 1000, threshold_ms: 20, sleep_ms: 100 };
 
 /// Keeps the caches of the newest configuration.
@@ -45,7 +45,7 @@ const REST_AFTER_WALK: u32 = 4;
 
 impl Default for CacheKeeper {
     fn default() -> Self {
-        // Numbers of processes are given again.
+        // The number of a process may be reused, so the time is part of the name.
         let name = format!("{} {}", net::process::id(), clock::unix_ms());
         Self { owner: IndexOwner::new(name.into_bytes()), stores: Vec::new(), tasks: Vec::new() }
     }
@@ -82,7 +82,7 @@ impl ControlJob<Arc<Site>> for CacheKeeper {
     }
 }
 
-/// Nothing is lost without an index but time.
+/// Logs a failure of the index, without which the next start only takes longer.
 fn warn_of(path: &Path, what: &str, error: Option<io::Error>) {
     if let Some(error) = error {
         let (path, errno) = (path.display(), Errno(&error));
@@ -95,7 +95,7 @@ fn is_purgeable(store: &CacheStore) -> bool {
     store.is_purgeable.load(Ordering::Relaxed)
 }
 
-/// Reads what was purged, before a worker uses the cache.
+/// Reads the journal of purges, before a worker uses the cache.
 fn read_purges(store: &CacheStore) {
     let read = store.zone.read_purges(unix_ns());
     let (path, rest) = (store.zone.journal_path(), "everything stored before is purged");
@@ -122,7 +122,8 @@ async fn keep_purges(store: Arc<CacheStore>) {
         if backlog.broadened > broadened {
             broadened = backlog.broadened;
             let path = store.zone.folder().path.display();
-            let what = "too many purges at once: more is fetched anew than was purged";
+            let what =
+                "too many purge rules: older ones were replaced by a purge of everything before";
             observe::log(Level::Alert, format_args!("cache \"{path}\": {what}"));
         }
         if wants_walk(&store, &backlog) && Instant::now() >= rest_until {

@@ -308,7 +308,7 @@ conf::directives! {
 }
 
 conf::words! {
-    /// Whose rules decide what is stored.
+    /// The rules by which replies are stored and used.
     pub enum StorageRules {
         Nginx = "nginx",
         /// Those of RFC 9111 and its companions.

@@ -45,7 +45,7 @@ pub(crate) struct CacheStore {
     pub(super) purger: bool,
     pub(super) purge: StepBudget,
     pub(super) tags: TagFields,
-    /// Whether requests can purge: not all processes that use the directory are told.
+    /// Whether requests can purge: other processes learn of such purges only from the journal.
     pub(super) is_purgeable: AtomicBool,
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum PurgeReplyForm {
     Text,
 }
 
-/// What a request to a cached location purges.
+/// The purge that a request to a cached location asks for.
 pub(super) enum PurgeWanted {
     /// Its key, answered as NGINX Plus does.
     Key,

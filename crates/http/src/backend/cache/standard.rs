@@ -218,7 +218,7 @@ impl CacheAttempt {
         let is_for_all = !facts.is_authorized || reply.allows_authorized();
         let freshness = reply.freshness(&ReplyFacts { is_authorized: false, ..facts });
         (stale.made_s, stale.valid_s) = (freshness.made_s, freshness.valid_s);
-        // What one user is told is not told to others.
+        // A 304 for an authorised request may be about a reply for that user only.
         if is_for_all {
             self.keep_revalidated(x, &stale, &update, &freshness);
         }
