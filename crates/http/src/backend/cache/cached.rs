@@ -30,7 +30,8 @@ use crate::paths;
 
 /// The largest file whose checksum is checked; reading a larger one would delay others.
 const CHECKED_BYTES_MAX: u64 = 1024 * 1024;
-/// Bytes of a file that are read at once, if it is not in memory: enough for most heads.
+/// Bytes of a file that are read at once, if it is not in memory: enough for most heads, and for
+/// small replies as a whole.
 const READ_BYTES: usize = 4096;
 
 /// A reply from the cache.
@@ -117,7 +118,7 @@ impl CachedReply {
             head_start: head.head_start,
             made_s: head.date,
             forbids_stale: false,
-            found,
+            found: or_content(found, bytes),
         })
     }
 
@@ -328,6 +329,14 @@ fn read_head(file: &Rc<File>, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> 
         if wanted <= bytes.len() || u64::from(body_start) > size {
             return Ok(());
         }
+    }
+}
+
+/// The file, or what was read of it if that is all.
+fn or_content(found: FoundFile, bytes: Vec<u8>) -> FoundFile {
+    match bytes.len() as u64 == found.stat.size {
+        true => FoundFile { source: FileSource::Memory(bytes.into()), ..found },
+        false => found,
     }
 }
 
