@@ -40,7 +40,11 @@ async fn renew(names: usize) -> (u64, u64) {
     assert_eq!(authority.count("/new-order"), names, "nothing is renewed early");
     authority.set_time((clock::unix_ms() / 1000) as i64);
     orders_in_turn(&authority, || keepers_done(2)).await;
-    assert_eq!(authority.count("/new-order"), 2 * names, "each is renewed once");
+    let orders = authority.count("/new-order");
+    // The clock does not wait for the authority, so that a few of many requests get no reply.
+    assert!((2 * names..=2 * names + names / 100).contains(&orders), "{orders} orders");
+    let number = |keeper: &CertificateKeeper| keeper.certificate.kept.progress().number;
+    assert!(keepers.iter().all(|(keeper, _)| number(keeper) == 2), "each is renewed once");
     let after = net::ProcessUsage::now().memory;
     keepers.into_iter().for_each(|(_, task)| task.stop());
     (before, after)
