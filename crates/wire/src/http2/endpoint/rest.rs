@@ -65,7 +65,13 @@ impl Http2Endpoint {
     /// Resumes a connection with these limits. The settings remain those that were announced.
     pub fn wake(resting: RestingEndpoint, limits: Http2Limits) -> Self {
         let RestingEndpoint { max_concurrent_streams, stream_window, max_frame_size, .. } = resting;
-        let config = Http2Config { max_concurrent_streams, stream_window, max_frame_size, limits };
+        let config = Http2Config {
+            max_concurrent_streams,
+            stream_window,
+            max_frame_size,
+            limits,
+            ..Http2Config::default()
+        };
         let mut encoder = Encoder::new(ENCODER_TABLE_MAX);
         encoder.set_table_size(resting.peer.header_table_size as usize);
         if resting.has_encoded {
