@@ -19,7 +19,7 @@ use super::Conf;
 use super::body::{self, BodyPolicy, BusyServer};
 use super::cache::{self, CacheAttempt, ReplyRules};
 use super::call::{Answered, CallError, UpstreamRequest};
-use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
+use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory, RequestSource};
 use super::connect::{self, CONNECTING};
 use super::fetch;
 use super::head::{self, HeaderFilter, ReplyRewriter, ReplySource};
@@ -32,6 +32,9 @@ use super::values::NextUpstream;
 use crate::answer;
 use crate::exchange::{CloseReason, Exchange, Flow, TimedPhase};
 use crate::rate::Rate;
+
+/// How often a request that servers have not processed is sent again in spite of their number.
+const REFUSALS_MAX: u32 = 3;
 
 /// A request to a group, and the settings for its reply.
 pub(crate) struct PassPlan<'a, S> {
@@ -77,6 +80,8 @@ pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPla
         is_first: true,
         request_sent: false,
         reused_was_closed: false,
+        refusals: 0,
+        unsent: None,
         server: None,
     };
     let flow = passing.run(x).await;
@@ -100,6 +105,10 @@ struct Passing<'p, 'a, S: CarrierFactory> {
     request_sent: bool,
     /// Whether a reused connection was closed by its server.
     reused_was_closed: bool,
+    /// How often servers have refused the request without having processed it.
+    refusals: u32,
+    /// The client's body that passed through a connection of which nothing was processed.
+    unsent: Option<RequestSource>,
     /// The server being tried; `None` before the first is chosen, and after one has answered.
     server: Option<BusyServer>,
 }
@@ -204,7 +213,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         attempt.connected();
         attempt.is_reused.set(is_reused);
         x.backends.head.reset();
-        let body = self.plan.body.source(x);
+        let body = self.unsent.take().unwrap_or_else(|| self.plan.body.source(x));
         let mut carrier = self.plan.start.carrier(connection, body);
         let (head, received) = (&self.plan.head, &attempt.bytes_received);
         let (timeouts, head_max) = (Some(&self.plan.policy.timeouts), self.plan.conf.buffer_size.0);
@@ -215,12 +224,17 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         drop(request);
         let progress = carrier.progress();
         attempt.bytes_sent.set(progress.written);
-        // A request that the server has not processed can be sent again, if it is stored.
-        let is_refused = matches!(answered, Err(CallError::Refused));
-        let is_streamed = matches!(self.plan.body, BackendRequestBody::Streamed);
-        self.request_sent |= progress.has_begun && (is_streamed || !is_refused);
+        let has_begun = progress.has_begun;
         let is_silent = attempt.bytes_received.get() == 0;
-        if is_reused && is_silent && (is_refused || matches!(answered, Err(CallError::Error))) {
+        let is_refused = matches!(answered, Err(CallError::Refused | CallError::Leaving));
+        if is_refused && self.can_send_again(&mut carrier) {
+            if answered.as_ref().is_err_and(|error| self.server_works(error)) {
+                self.allow_again();
+            }
+        } else {
+            self.request_sent |= has_begun;
+        }
+        if is_reused && is_silent && matches!(answered, Err(CallError::Error)) {
             // A reused connection that is closed is hardly its server's fault. The next connection
             // is a new one: a request that makes servers fail must not use up all idle connections.
             self.reused_was_closed = true;
@@ -230,6 +244,38 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let answered = answered?;
         Self::check_final(x, &answered, carrier.reply())?;
         Ok(self.answer(x, answered, &mut Some(carrier)))
+    }
+
+    /// Whether a request that a server has not processed is still complete.
+    fn can_send_again(&mut self, carrier: &mut S::Carrier) -> bool {
+        if matches!(self.plan.body, BackendRequestBody::Streamed) {
+            self.unsent = carrier.take_source();
+            return self.unsent.is_some();
+        }
+        true
+    }
+
+    /// Allows another try after a refusal, also of the same server: it may have learned of the
+    /// server's limit, or need a new connection.
+    fn allow_again(&mut self) {
+        self.refusals += 1;
+        if self.refusals <= REFUSALS_MAX {
+            self.attempt.allow_again();
+            self.tries -= 1;
+        }
+        self.reused_was_closed |= self.refusals > 1;
+    }
+
+    /// Whether a server is fine although it refuses a request: it ends connections in good order,
+    /// or has too many requests on one.
+    fn server_works(&self, error: &CallError) -> bool {
+        match error {
+            CallError::Leaving => true,
+            CallError::Refused => {
+                self.server.as_ref().is_some_and(|server| server.attempt.is_reused.get())
+            }
+            _ => false,
+        }
     }
 
     /// Takes an idle connection to the chosen server from the group's pool, or opens one.
@@ -424,16 +470,19 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     /// Decides what follows when a server did not answer; `Ok`: another server is tried.
     fn after_error(&mut self, x: &mut Exchange, error: CallError) -> Result<(), Flow> {
         self.end_attempt();
-        let is_refused = matches!(error, CallError::Refused);
+        let server_works = self.server_works(&error);
         let (reason, status) = match error {
-            CallError::Error | CallError::Refused => (NextUpstream::ERROR, 502),
+            CallError::Error | CallError::Refused | CallError::Leaving => {
+                (NextUpstream::ERROR, 502)
+            }
+            CallError::TooLargeHead => return Err(Flow::Status(494)),
             CallError::Timeout => (NextUpstream::TIMEOUT, 504),
             CallError::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
             CallError::Internal => return Err(Flow::Status(500)),
             CallError::Client(error) => return Err(error.into_flow(x)),
         };
         self.server().attempt.status.set(status);
-        if !is_refused {
+        if !server_works {
             self.failed(x);
         }
         if self.may_try_another(x, reason) && self.attempt.tries_left() > 0 {

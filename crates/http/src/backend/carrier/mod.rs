@@ -54,6 +54,12 @@ pub(crate) trait BackendCarrier: 'static {
     /// Whether the connection ended without TLS's close_notify although one was due.
     fn is_cut(&self) -> bool;
 
+    /// Takes the source of the body out, to send it again from its beginning; `None` if a part of
+    /// what the client has sent is gone, or the body is stored elsewhere.
+    fn take_source(&mut self) -> Option<RequestSource> {
+        None
+    }
+
     /// Takes the connection out, if this request is the only one on it.
     fn take_connection(&mut self) -> Option<PooledConnection>;
 }
@@ -113,6 +119,10 @@ pub(crate) enum CarrierError {
     Call(&'static str, io::Error),
     /// The server did not process the request and will not.
     Refused,
+    /// As [`Refused`](Self::Refused), because the server ends the connection in good order.
+    Leaving,
+    /// The server accepts no head that large.
+    TooLargeHead,
     /// The server sent an invalid reply or aborted it: the message for the log.
     Peer(ProtocolError),
     /// The client did not send its body.
