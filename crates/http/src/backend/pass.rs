@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -35,6 +36,12 @@ use crate::rate::Rate;
 
 /// How often a request that servers have not processed is sent again in spite of their number.
 const REFUSALS_MAX: u32 = 3;
+
+/// How long a request waits for the connection that another one opens, before it opens its own.
+const OPENING_MS_MAX: u64 = 5000;
+
+/// How many connections of others a request waits for, if none of them has a stream left.
+const OPENINGS_MAX: u32 = 3;
 
 /// A request to a group, and the settings for its reply.
 pub(crate) struct PassPlan<'a, S> {
@@ -280,12 +287,19 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
 
     /// Takes an idle connection to the chosen server from the group's pool, or opens one.
     async fn connect(&self, x: &mut Exchange, timer: &Timer) -> Result<S::Connection, CallError> {
-        let key = self.pool_key();
-        if !self.reused_was_closed
-            && let Some(connection) = S::Connection::take(self.plan.group.pool(), &key)
-        {
-            return Ok(connection);
+        let (key, pool) = (self.pool_key(), self.plan.group.pool());
+        for _ in 0..if self.reused_was_closed { 0 } else { OPENINGS_MAX } {
+            if let Some(connection) = S::Connection::take(pool, &key) {
+                return Ok(connection);
+            }
+            let Some(wait) = S::Connection::join_opening(pool, &key) else { break };
+            x.action = CONNECTING;
+            x.waits_for(TimedPhase::Connect);
+            if !is_shared_in_time(wait, timer, self.plan.conf.connect_timeout.0).await {
+                break;
+            }
         }
+        let opening = S::Connection::opening(pool, &key);
         x.action = CONNECTING;
         x.waits_for(TimedPhase::BackendTls);
         timer.set(self.plan.conf.connect_timeout.0);
@@ -303,7 +317,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         };
         timer.set(self.plan.conf.connect_timeout.0);
         let stream = connect::finish(x, connecting, self.plan.tls.as_ref(), timer).await?;
-        Ok(S::Connection::begin(stream, self.plan.group.pool(), || self.pool_key()))
+        Ok(S::Connection::begin(stream, pool, || self.pool_key(), opening))
     }
 
     fn pool_key(&self) -> PoolKey {
@@ -546,6 +560,20 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let streamed = self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed);
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
     }
+}
+
+/// Whether the connection that another request opens can be shared within this time.
+async fn is_shared_in_time(
+    mut wait: impl Future<Output = bool> + Unpin,
+    timer: &Timer,
+    timeout_ms: u64,
+) -> bool {
+    timer.set(timeout_ms.min(OPENING_MS_MAX));
+    poll_fn(|cx| match Pin::new(&mut wait).poll(cx) {
+        Poll::Ready(is_shared) => Poll::Ready(is_shared),
+        Poll::Pending => timer.poll(cx).map(|()| false),
+    })
+    .await
 }
 
 /// Makes the connection a tunnel.

@@ -78,8 +78,26 @@ pub(crate) trait CarrierConnection: Sized {
     /// A connection outside of any pool, for one request at a time.
     fn alone(connection: PooledConnection) -> Self;
 
+    /// Tells other requests, until it is dropped, that a connection is being opened.
+    type Opening;
+
+    /// Waits for the connection that another request opens: whether it can be shared.
+    type OpeningWait: Future<Output = bool> + Unpin;
+
+    /// Called before a connection with that key is opened.
+    fn opening(pool: &GroupPool, key: &PoolKey) -> Self::Opening;
+
+    /// Waits for a connection that another request opens, to share it; `None`: this request opens
+    /// one.
+    fn join_opening(pool: &GroupPool, key: &PoolKey) -> Option<Self::OpeningWait>;
+
     /// A new connection on this stream, to the server of that key.
-    fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self;
+    fn begin(
+        stream: Stream,
+        pool: &GroupPool,
+        key: impl FnOnce() -> PoolKey,
+        opening: Self::Opening,
+    ) -> Self;
 
     /// Whether it comes from a pool, so that the server may have closed it meanwhile.
     fn is_reused(&self) -> bool;

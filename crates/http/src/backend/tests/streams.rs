@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -177,6 +178,44 @@ fn a_hundred_requests_at_once_share_one_connection() {
     }
     assert_eq!(backend.asked(), "connected");
     backend.expect_unasked();
+}
+
+/// The server's queue of connections is full for a second: SYN packets are lost.
+#[test]
+fn requests_wait_for_the_connection_that_another_opens() {
+    const QUEUE: usize = 129;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let before = [(); QUEUE].map(|()| TcpStream::connect(address).unwrap());
+    let server = Server::start(format!(
+        "upstream b {{ server {address}; keepalive 4; }}
+         server {{ location / {{ proxy_pass http://b; proxy_http_version 2; }} }}"
+    ));
+    let mut clients: Vec<_> = (0..120).map(|_| server.connect_tcp()).collect();
+    for client in &mut clients {
+        client.head("POST / HTTP/1.1\nHost: h\nContent-Length: 3\n");
+        client.send("abc");
+    }
+    server.advance(1);
+    let peer = ::testing::Peer::at(listener, |peer| StreamPeer::new(peer).echo());
+    for client in &mut clients {
+        client.expect_reply_ending("3\r\nabc\r\n0\r\n\r\n");
+    }
+    // The first of them has 100 streams until it has the server's settings.
+    assert_eq!(peer.connections(), before.len() + 2);
+}
+
+#[test]
+fn each_request_opens_a_connection_after_one_has_failed() {
+    let server = Server::start(
+        "error_log e.log info; upstream b { server 127.0.0.1:1; keepalive 4; }
+         server { location / { proxy_pass http://b; proxy_http_version 2; } }"
+            .to_owned(),
+    );
+    for path in ["/1", "/2"] {
+        assert!(ask(&server, path).starts_with("HTTP/1.1 502 "));
+    }
+    assert_eq!(server.log().len(), 2);
 }
 
 /// Its response has the length of a body that is not sent.
