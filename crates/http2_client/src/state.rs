@@ -1,11 +1,12 @@
 //! State that a connection's task, its handles and its streams share.
 
 use std::cell::{RefCell, RefMut};
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::task::Waker;
 
 use net::{buffers, clock};
-use wire::http2::{FieldWriter, Http2Code, Http2Endpoint, Http2Role, StreamKey};
+use wire::http2::{FieldWriter, Http2Code, Http2Endpoint, Http2Role, RestingEndpoint, StreamKey};
 
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
 use crate::stream_state::{ClientStreamState, SendWait};
@@ -25,12 +26,20 @@ const PINGS_MAX: u8 = 2;
 /// Spare room in the output, for frame headers.
 const ROOM_FOR_HEADS: usize = 1024;
 
+/// How long a connection is idle before it rests.
+const REST_AFTER_MS: u64 = 1500;
+
+/// An endpoint that is awake; [`ClientShared::state`] ensures that.
+pub(crate) struct AwakeEndpoint(Option<Box<Http2Endpoint>>);
+
 pub(crate) type SharedStream = Rc<RefCell<ClientStreamState>>;
 
 pub(crate) struct ClientShared(RefCell<Http2ClientState>);
 
 pub(crate) struct Http2ClientState {
-    pub(crate) endpoint: Http2Endpoint,
+    pub(crate) endpoint: AwakeEndpoint,
+    /// The endpoint while the connection is idle; `endpoint` is empty then.
+    resting: Option<Box<RestingEndpoint>>,
     pub(crate) limits: Http2ClientLimits,
     /// The open streams, by the slots of their keys.
     streams: Vec<Option<SharedStream>>,
@@ -61,7 +70,8 @@ pub(crate) struct Http2ClientState {
 impl ClientShared {
     pub(crate) fn new(limits: Http2ClientLimits) -> Rc<Self> {
         Rc::new(Self(RefCell::new(Http2ClientState {
-            endpoint: Http2Endpoint::new(Http2Role::Client, limits.config()),
+            endpoint: AwakeEndpoint::of(Http2Endpoint::new(Http2Role::Client, limits.config())),
+            resting: None,
             limits,
             streams: Vec::new(),
             open: 0,
@@ -79,8 +89,39 @@ impl ClientShared {
         })))
     }
 
+    /// The state, for use of the endpoint.
     pub(crate) fn state(&self) -> RefMut<'_, Http2ClientState> {
+        let mut state = self.0.borrow_mut();
+        if let Some(resting) = state.resting.take() {
+            let limits = state.limits.config().limits;
+            state.endpoint = AwakeEndpoint::of(Http2Endpoint::wake(*resting, limits));
+        }
+        state
+    }
+
+    /// The state, whose endpoint may rest.
+    pub(crate) fn resting_state(&self) -> RefMut<'_, Http2ClientState> {
         self.0.borrow_mut()
+    }
+}
+
+impl AwakeEndpoint {
+    fn of(endpoint: Http2Endpoint) -> Self {
+        Self(Some(Box::new(endpoint)))
+    }
+}
+
+impl Deref for AwakeEndpoint {
+    type Target = Http2Endpoint;
+
+    fn deref(&self) -> &Http2Endpoint {
+        self.0.as_deref().expect("`state` wakes it")
+    }
+}
+
+impl DerefMut for AwakeEndpoint {
+    fn deref_mut(&mut self) -> &mut Http2Endpoint {
+        self.0.as_deref_mut().expect("`state` wakes it")
     }
 }
 
@@ -99,10 +140,34 @@ impl Http2ClientState {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.end.is_some() || self.is_closing || self.endpoint.is_used_up()
+        self.end.is_some()
+            || self.is_closing
+            || self.resting.is_none() && self.endpoint.is_used_up()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.resting.is_some()
+    }
+
+    /// Drops what the idle connection does not need, unless it has just been used or ends.
+    pub(crate) fn rest(&mut self) {
+        let now_ms = clock::now_ms();
+        let is_idle = self.open == 0 && now_ms >= self.idle_since_ms + REST_AFTER_MS;
+        if is_idle && !self.is_over() && self.resting.is_none() && self.endpoint.can_rest() {
+            self.streams = Vec::new();
+            self.take_output_buffer();
+            self.resting = self.endpoint.0.take().map(|endpoint| Box::new(endpoint.rest()));
+        }
     }
 
     pub(crate) fn free_streams(&self) -> usize {
+        if let Some(resting) = &self.resting {
+            return match self.is_over() || self.is_doubtful() {
+                true => 0,
+                false => self.limits.streams_max.min(resting.free_streams()),
+            };
+        }
         let is_behind = self.endpoint.output().len() > OUTPUT_READ_MAX;
         if self.is_over() || self.is_doubtful() || is_behind {
             return 0;

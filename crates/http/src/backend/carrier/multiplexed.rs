@@ -102,4 +102,8 @@ impl SharedConnection for PooledClient {
     fn close_when_idle(&self) {
         self.0.close_when_idle();
     }
+
+    fn rest(&self) {
+        self.0.rest();
+    }
 }
