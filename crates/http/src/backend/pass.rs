@@ -288,7 +288,8 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     /// Takes an idle connection to the chosen server from the group's pool, or opens one.
     async fn connect(&self, x: &mut Exchange, timer: &Timer) -> Result<S::Connection, CallError> {
         let (key, pool) = (self.pool_key(), self.plan.group.pool());
-        for _ in 0..if self.reused_was_closed { 0 } else { OPENINGS_MAX } {
+        let most = if self.reused_was_closed { 0 } else { OPENINGS_MAX };
+        for _ in 0..most {
             if let Some(connection) = S::Connection::take(pool, &key) {
                 return Ok(connection);
             }

@@ -163,6 +163,12 @@ fn streams_are_opened_as_the_server_allows() {
 }
 
 #[test]
+fn a_server_of_http_1_is_recognised() {
+    let fault = client().receives(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap_err();
+    assert_eq!(fault.what, "speaks HTTP/1, not HTTP/2");
+}
+
+#[test]
 fn the_last_number_of_a_stream_is_the_largest() {
     let mut script = client();
     script.endpoint.next_own_stream = WINDOW_MAX - 2;
