@@ -191,7 +191,9 @@ fn reply(trailers: &FieldBlock, body: Vec<u8>) -> Result<GrpcReply, FetchFault> 
 fn fault(failure: StreamFailure) -> FetchFault {
     match failure {
         StreamFailure::Connection(error) => FetchFault::Connection(error),
-        StreamFailure::Closed | StreamFailure::Unprocessed => FetchFault::Closed,
+        StreamFailure::Closed | StreamFailure::Unprocessed | StreamFailure::GoneAway => {
+            FetchFault::Closed
+        }
         StreamFailure::Reset(code) => {
             FetchFault::InvalidReply(format!("the stream was reset ({code:?})"))
         }

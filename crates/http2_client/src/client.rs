@@ -32,22 +32,28 @@ impl Http2Client {
 
     /// The number of streams that can be opened now; 0 while the server does not respond.
     pub fn free_streams(&self) -> usize {
-        self.0.shared.state().free_streams()
+        self.0.shared.resting_state().free_streams()
     }
 
     /// The number of open streams, without those that were sent and received to their ends.
     pub fn open_streams(&self) -> usize {
-        self.0.shared.state().open_streams()
+        self.0.shared.resting_state().open_streams()
     }
 
     /// When the last stream ended, or when the connection began; `None` while streams are open.
     pub fn idle_since_ms(&self) -> Option<u64> {
-        self.0.shared.state().idle_since_ms()
+        self.0.shared.resting_state().idle_since_ms()
     }
 
     /// Whether no stream can ever be opened again.
     pub fn is_over(&self) -> bool {
-        self.0.shared.state().is_over()
+        self.0.shared.resting_state().is_over()
+    }
+
+    /// Whether the server accepts a head of this size, as `wire::http2::field_list_size` counts.
+    /// Unknown until it has sent its settings.
+    pub fn accepts_head(&self, list_size: usize) -> bool {
+        self.0.shared.state().accepts_head(list_size)
     }
 
     /// Opens a stream and queues the head of its request, which `head` writes, pseudo-header fields
@@ -59,6 +65,16 @@ impl Http2Client {
     ) -> Option<ClientStream> {
         let stream = self.0.shared.state().open(head, end_stream)?;
         Some(ClientStream::new(self.0.shared.clone(), stream))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.0.shared.resting_state().is_resting()
+    }
+
+    /// Drops memory that the connection does not need while it is idle. Call it now and then.
+    pub fn rest(&self) {
+        self.0.shared.resting_state().rest();
     }
 
     /// Opens no more streams, and closes the connection once no stream is open.

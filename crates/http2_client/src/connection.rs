@@ -110,9 +110,7 @@ impl ClientConnection {
             if is_behind || !self.poll_read(cx)? {
                 return Ok(false);
             }
-            let mut state = self.shared.state();
-            state.reads += 1;
-            state.is_doubtful = false;
+            self.shared.state().note_read();
         }
         self.take_input()?;
         Ok(true)
@@ -191,10 +189,10 @@ impl ClientConnection {
     fn poll_deadlines(&mut self, cx: &mut Context<'_>) -> Result<(), StreamFailure> {
         let state = self.shared.state();
         let is_writing = state.open_streams() == 0 && !state.endpoint.output().is_empty();
-        let (limits, is_doubtful) = (state.limits, state.is_doubtful);
+        let (limits, is_asked) = (state.limits, state.is_asked());
         drop(state);
         self.write_deadline.check(cx, is_writing, limits.write_timeout_ms)?;
-        self.answer_deadline.check(cx, is_doubtful, limits.ping_timeout_ms)
+        self.answer_deadline.check(cx, is_asked, limits.ping_timeout_ms)
     }
 }
 

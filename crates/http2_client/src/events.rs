@@ -30,12 +30,13 @@ impl Http2ClientState {
                 }
             }
             Http2Event::Writable { stream: None } => self.wake_senders(SendWait::Window),
-            Http2Event::GoAway { last_stream, .. } => self.take_go_away(last_stream),
+            Http2Event::GoAway { last_stream, code } => self.take_go_away(last_stream, code),
             Http2Event::SettingsAcked | Http2Event::Pong { .. } => {}
         }
     }
 
     fn take_head(&mut self, key: StreamKey, end_stream: bool) {
+        self.pings = 0;
         let Some(shared) = self.stream(key) else { return };
         if self.has_too_large_fields() {
             return self.fail(&shared, StreamFailure::Malformed("sent too large header"));
@@ -52,6 +53,7 @@ impl Http2ClientState {
     }
 
     fn take_data(&mut self, key: StreamKey, data: &[u8], is_last: bool) {
+        self.pings = 0;
         let Some(shared) = self.stream(key) else { return };
         let mut stream = shared.borrow_mut();
         stream.add_data(data, is_last);
@@ -82,11 +84,16 @@ impl Http2ClientState {
         self.fail(&shared, StreamFailure::of_reset(code, has_reply));
     }
 
-    /// Fails later streams, which the server will not process. The others continue.
-    fn take_go_away(&mut self, last_stream: u32) {
+    /// Fails later streams, which the server will not process. The others continue. A server that
+    /// ends in good order sends a first GOAWAY that excludes none.
+    fn take_go_away(&mut self, last_stream: u32, code: Http2Code) {
+        let failure = match code {
+            Http2Code::NO_ERROR => StreamFailure::GoneAway,
+            _ => StreamFailure::Unprocessed,
+        };
         for shared in self.streams() {
             if shared.borrow().key.id > last_stream {
-                self.fail_unprocessed(&shared);
+                self.fail_unprocessed(&shared, failure.clone());
             }
         }
     }

@@ -6,9 +6,12 @@ use wire::http2::Http2Code;
 
 #[derive(Debug)]
 pub enum StreamFailure {
-    /// The server has not processed the request: it refused the stream, or went away before it.
-    /// Any request may be sent again.
+    /// The server has not processed the request: it refused the stream, or its connection ended
+    /// before it could. Any request may be sent again.
     Unprocessed,
+    /// The server has not processed the request because it ends the connection in good order. Any
+    /// request may be sent again.
+    GoneAway,
     /// The server has reset the stream. With NO_ERROR after a complete reply, it needs no more of
     /// the request.
     Reset(Http2Code),
@@ -54,6 +57,7 @@ impl Clone for StreamFailure {
     fn clone(&self) -> Self {
         match self {
             Self::Unprocessed => Self::Unprocessed,
+            Self::GoneAway => Self::GoneAway,
             Self::Reset(code) => Self::Reset(*code),
             Self::Malformed(what) => Self::Malformed(what),
             Self::Closed => Self::Closed,

@@ -34,7 +34,8 @@ pub struct Http2ClientLimits {
     /// deadlines of their own.
     pub write_timeout_ms: u64,
     /// How long a server has to send anything after a PING. A PING is sent when a stream is given
-    /// up on which nothing was received, if nothing was received on others meanwhile.
+    /// up on which nothing was received, if nothing was received on others meanwhile; and when a
+    /// stream is opened on a connection that was quiet before.
     pub ping_timeout_ms: u64,
 }
 
@@ -70,6 +71,7 @@ impl Http2ClientLimits {
         Http2Config {
             max_concurrent_streams: 0,
             stream_window: self.stream_window(),
+            max_header_list_size: Some(self.head_bytes_max),
             limits,
             ..Http2Config::default()
         }

@@ -1,28 +1,45 @@
 //! State that a connection's task, its handles and its streams share.
 
 use std::cell::{RefCell, RefMut};
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::task::Waker;
 
 use net::{buffers, clock};
-use wire::http2::{FieldWriter, Http2Code, Http2Endpoint, Http2Role, StreamKey};
+use wire::http2::{FieldWriter, Http2Code, Http2Endpoint, Http2Role, RestingEndpoint, StreamKey};
 
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
 use crate::stream_state::{ClientStreamState, SendWait};
 use crate::{Http2ClientLimits, StreamFailure};
 
-/// The minimum age of a stream whose end without a reply casts doubt on the connection.
+/// How long a PING, or a stream that is given up, has to be unanswered to cast doubt on the
+/// connection.
 const DOUBT_AFTER_MS: u64 = 1000;
+
+/// Before a stream is opened on a connection on which nothing was received for this long, the
+/// server is asked with a PING: a network may have forgotten the connection.
+const QUIET_MS: u64 = 5000;
+
+/// PINGs without a reply to any request since. gRPC servers end the connection at the third.
+const PINGS_MAX: u8 = 2;
 
 /// Spare room in the output, for frame headers.
 const ROOM_FOR_HEADS: usize = 1024;
+
+/// How long a connection is idle before it rests.
+const REST_AFTER_MS: u64 = 1500;
+
+/// An endpoint that is awake; [`ClientShared::state`] ensures that.
+pub(crate) struct AwakeEndpoint(Option<Box<Http2Endpoint>>);
 
 pub(crate) type SharedStream = Rc<RefCell<ClientStreamState>>;
 
 pub(crate) struct ClientShared(RefCell<Http2ClientState>);
 
 pub(crate) struct Http2ClientState {
-    pub(crate) endpoint: Http2Endpoint,
+    pub(crate) endpoint: AwakeEndpoint,
+    /// The endpoint while the connection is idle; `endpoint` is empty then.
+    resting: Option<Box<RestingEndpoint>>,
     pub(crate) limits: Http2ClientLimits,
     /// The open streams, by the slots of their keys.
     streams: Vec<Option<SharedStream>>,
@@ -37,8 +54,12 @@ pub(crate) struct Http2ClientState {
     pub(crate) task: Option<Waker>,
     /// The number of reads that received something.
     pub(crate) reads: u64,
-    /// Whether the server does not respond. No streams are opened until something is received.
-    pub(crate) is_doubtful: bool,
+    /// When something was received last, or when the connection began.
+    received_ms: u64,
+    /// Since when the server has had to send something, because of a PING.
+    asked_ms: Option<u64>,
+    /// The number of PINGs since the last frame of a reply.
+    pub(crate) pings: u8,
     /// The number of times that the output has made room for streams.
     round: u64,
     /// Bytes that were written; and how many of those and of the output were offered to the socket.
@@ -49,7 +70,8 @@ pub(crate) struct Http2ClientState {
 impl ClientShared {
     pub(crate) fn new(limits: Http2ClientLimits) -> Rc<Self> {
         Rc::new(Self(RefCell::new(Http2ClientState {
-            endpoint: Http2Endpoint::new(Http2Role::Client, limits.config()),
+            endpoint: AwakeEndpoint::of(Http2Endpoint::new(Http2Role::Client, limits.config())),
+            resting: None,
             limits,
             streams: Vec::new(),
             open: 0,
@@ -58,15 +80,48 @@ impl ClientShared {
             end: None,
             task: None,
             reads: 0,
-            is_doubtful: false,
+            received_ms: clock::now_ms(),
+            asked_ms: None,
+            pings: 0,
             round: 1,
             written: 0,
             offered: 0,
         })))
     }
 
+    /// The state, for use of the endpoint.
     pub(crate) fn state(&self) -> RefMut<'_, Http2ClientState> {
+        let mut state = self.0.borrow_mut();
+        if let Some(resting) = state.resting.take() {
+            let limits = state.limits.config().limits;
+            state.endpoint = AwakeEndpoint::of(Http2Endpoint::wake(*resting, limits));
+        }
+        state
+    }
+
+    /// The state, whose endpoint may rest.
+    pub(crate) fn resting_state(&self) -> RefMut<'_, Http2ClientState> {
         self.0.borrow_mut()
+    }
+}
+
+impl AwakeEndpoint {
+    fn of(endpoint: Http2Endpoint) -> Self {
+        Self(Some(Box::new(endpoint)))
+    }
+}
+
+impl Deref for AwakeEndpoint {
+    type Target = Http2Endpoint;
+
+    fn deref(&self) -> &Http2Endpoint {
+        self.0.as_deref().expect("`state` wakes it")
+    }
+}
+
+impl DerefMut for AwakeEndpoint {
+    fn deref_mut(&mut self) -> &mut Http2Endpoint {
+        self.0.as_deref_mut().expect("`state` wakes it")
     }
 }
 
@@ -79,13 +134,42 @@ impl Http2ClientState {
         (self.open == 0).then_some(self.idle_since_ms)
     }
 
+    /// Whether the server accepts a head of this size, as `wire::http2::field_list_size` counts.
+    pub(crate) fn accepts_head(&self, list_size: usize) -> bool {
+        list_size <= self.endpoint.peer_settings().max_header_list_size as usize
+    }
+
     pub(crate) fn is_over(&self) -> bool {
-        self.end.is_some() || self.is_closing || self.endpoint.is_used_up()
+        self.end.is_some()
+            || self.is_closing
+            || self.resting.is_none() && self.endpoint.is_used_up()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.resting.is_some()
+    }
+
+    /// Drops what the idle connection does not need, unless it has just been used or ends.
+    pub(crate) fn rest(&mut self) {
+        let now_ms = clock::now_ms();
+        let is_idle = self.open == 0 && now_ms >= self.idle_since_ms + REST_AFTER_MS;
+        if is_idle && !self.is_over() && self.resting.is_none() && self.endpoint.can_rest() {
+            self.streams = Vec::new();
+            self.take_output_buffer();
+            self.resting = self.endpoint.0.take().map(|endpoint| Box::new(endpoint.rest()));
+        }
     }
 
     pub(crate) fn free_streams(&self) -> usize {
+        if let Some(resting) = &self.resting {
+            return match self.is_over() || self.is_doubtful() {
+                true => 0,
+                false => self.limits.streams_max.min(resting.free_streams()),
+            };
+        }
         let is_behind = self.endpoint.output().len() > OUTPUT_READ_MAX;
-        if self.is_over() || self.is_doubtful || is_behind {
+        if self.is_over() || self.is_doubtful() || is_behind {
             return 0;
         }
         let most = match self.endpoint.has_peer_settings() {
@@ -104,6 +188,10 @@ impl Http2ClientState {
             return None;
         }
         self.lend_output();
+        let now_ms = clock::now_ms();
+        if now_ms.saturating_sub(self.received_ms) >= QUIET_MS {
+            self.ask(now_ms);
+        }
         let head_at = self.queued();
         let key = self.endpoint.open()?;
         let mut writer = self.endpoint.begin_fields(key)?;
@@ -180,13 +268,37 @@ impl Http2ClientState {
             return;
         }
         let age_ms = clock::now_ms().saturating_sub(stream.opened_ms);
-        let is_unanswered = self.reads == stream.opened_reads && age_ms >= DOUBT_AFTER_MS;
-        if is_unanswered && !self.is_doubtful {
-            self.is_doubtful = true;
-            self.endpoint.ping([0; 8]);
+        if self.reads == stream.opened_reads && age_ms >= DOUBT_AFTER_MS {
+            self.ask(stream.opened_ms);
         }
         self.release(stream.key);
         self.wake_task();
+    }
+
+    /// Sends a PING, unless one is unanswered. Since `since_ms`, the server has not responded.
+    fn ask(&mut self, since_ms: u64) {
+        if self.asked_ms.is_none() && self.pings < PINGS_MAX {
+            self.pings += 1;
+            self.endpoint.ping([0; 8]);
+            self.asked_ms = Some(since_ms);
+        }
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked_ms.is_some()
+    }
+
+    /// Whether the server does not respond. No streams are opened until something is received.
+    fn is_doubtful(&self) -> bool {
+        let now_ms = clock::now_ms();
+        self.asked_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) >= DOUBT_AFTER_MS)
+    }
+
+    /// Records that something was received.
+    pub(crate) fn note_read(&mut self) {
+        self.reads += 1;
+        self.received_ms = clock::now_ms();
+        self.asked_ms = None;
     }
 
     /// Frees the place of a stream if it has ended in both directions.
@@ -212,20 +324,20 @@ impl Http2ClientState {
     }
 
     /// Fails a stream that the server has not processed, unless it has sent a reply.
-    pub(crate) fn fail_unprocessed(&mut self, stream: &SharedStream) {
+    pub(crate) fn fail_unprocessed(&mut self, stream: &SharedStream, failure: StreamFailure) {
         let has_reply = stream.borrow().has_reply;
-        self.fail(
-            stream,
-            if has_reply { StreamFailure::Closed } else { StreamFailure::Unprocessed },
-        );
+        self.fail(stream, if has_reply { StreamFailure::Closed } else { failure });
     }
 
     /// Ends the connection and all of its streams.
     pub(crate) fn end(&mut self, failure: StreamFailure) {
+        // A server's first bytes are its settings (RFC 9113, section 3.4). One that accepts
+        // connections and reads none of them, because it stops, has sent nothing.
+        let is_silent = self.reads == 0;
         for stream in self.streams() {
-            let is_unknown = stream.borrow().head_at >= self.offered;
+            let is_unknown = is_silent || stream.borrow().head_at >= self.offered;
             match is_unknown {
-                true => self.fail_unprocessed(&stream),
+                true => self.fail_unprocessed(&stream, StreamFailure::Unprocessed),
                 false => self.fail(&stream, failure.clone()),
             }
         }

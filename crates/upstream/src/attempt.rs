@@ -10,6 +10,8 @@ pub struct Attempt {
     tries: u32,
     /// By position, backups after the primaries.
     tried: Tried,
+    /// The position chosen last.
+    last: usize,
     /// How often a hash or a random choice has hit a server that could not be used.
     pub(crate) misses: u32,
     /// The hash after the last choice.
@@ -31,6 +33,13 @@ impl Attempt {
         self.tries += 1;
     }
 
+    /// Allows one more try, also of the last server: it has not processed the request, which is not
+    /// its fault.
+    pub fn allow_again(&mut self) {
+        self.tries += 1;
+        self.tried.remove(self.last);
+    }
+
     /// Whether the group's servers have changed since the last choice.
     pub(crate) fn is_outdated(&self, peers: &Peers) -> bool {
         self.begun && self.version != peers.version
@@ -48,6 +57,7 @@ impl Attempt {
     /// Records that a server was chosen.
     pub(crate) fn given(&mut self, at: usize) {
         self.tried.add(at);
+        self.last = at;
         self.tries = self.tries.saturating_sub(1);
     }
 
@@ -79,6 +89,14 @@ impl Tried {
         self.rest[word] |= bit;
     }
 
+    fn remove(&mut self, at: usize) {
+        let word = match (at / WORD).checked_sub(1) {
+            None => Some(&mut self.first),
+            Some(word) => self.rest.get_mut(word),
+        };
+        word.into_iter().for_each(|word| *word &= !(1 << (at % WORD)));
+    }
+
     fn has(&self, at: usize) -> bool {
         let word = match (at / WORD).checked_sub(1) {
             None => self.first,
@@ -99,5 +117,9 @@ mod tests {
         added.into_iter().for_each(|at| tried.add(at));
         let found: Vec<usize> = (0..300).filter(|at| tried.has(*at)).collect();
         assert_eq!(found, added);
+        for at in [1, 200, 1000] {
+            tried.remove(at);
+        }
+        assert_eq!([0, 1, 64, 200].map(|at| tried.has(at)), [true, false, true, false]);
     }
 }

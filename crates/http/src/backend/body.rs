@@ -463,7 +463,9 @@ impl From<CarrierError> for BodyError {
     fn from(error: CarrierError) -> Self {
         match error {
             CarrierError::Call(_, error) => Self::UpstreamRead(error),
-            CarrierError::Refused => Self::UpstreamClosed,
+            CarrierError::Refused | CarrierError::Leaving | CarrierError::TooLargeHead => {
+                Self::UpstreamClosed
+            }
             CarrierError::Peer(message) => Self::Upstream(message),
             CarrierError::Client(error) => Self::Request(Box::new(error)),
         }

@@ -36,6 +36,10 @@ pub(crate) enum CallError {
     Timeout,
     /// The server has not processed the request and will not.
     Refused,
+    /// As [`Refused`](Self::Refused), because the server ends the connection in good order.
+    Leaving,
+    /// The server accepts no head that large.
+    TooLargeHead,
     /// The server sent an invalid head.
     InvalidHeader,
     /// An error of this server: no other backend would do better.
@@ -147,7 +151,13 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
         }
         match sent {
             Poll::Ready(Err(CarrierError::Client(error))) => Err(CallError::Client(error)),
-            Poll::Ready(Err(CarrierError::Refused)) => Err(refused(caller)),
+            Poll::Ready(Err(error @ (CarrierError::Refused | CarrierError::Leaving))) => {
+                Err(refused(caller, &error))
+            }
+            Poll::Ready(Err(CarrierError::TooLargeHead)) => {
+                caller.log(Level::Error, format_args!("upstream accepts no header that large"));
+                Err(CallError::TooLargeHead)
+            }
             Poll::Ready(Err(CarrierError::Peer(message))) => {
                 caller.log(Level::Error, format_args!("{message}"));
                 Err(CallError::Error)
@@ -261,7 +271,10 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             Ok(_) => {
                 caller.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
-            Err(CarrierError::Refused) => return refused(caller),
+            Err(
+                error
+                @ (CarrierError::Refused | CarrierError::Leaving | CarrierError::TooLargeHead),
+            ) => return refused(caller, &error),
             Err(CarrierError::Peer(message)) => {
                 caller.log(Level::Error, format_args!("{message}"));
             }
@@ -347,9 +360,13 @@ impl<C: ?Sized> Drop for UpstreamRequest<'_, C> {
 }
 
 /// Logs that the server takes no more requests on this connection.
-fn refused(caller: &mut impl Caller) -> CallError {
-    caller.log(Level::Info, format_args!("upstream did not process the request"));
-    CallError::Refused
+fn refused(caller: &mut impl Caller, error: &CarrierError) -> CallError {
+    let (reason, error) = match error {
+        CarrierError::Leaving => (", it ends the connection", CallError::Leaving),
+        _ => ("", CallError::Refused),
+    };
+    caller.log(Level::Info, format_args!("upstream did not process the request{reason}"));
+    error
 }
 
 pub(super) fn timed_out(caller: &mut impl Caller) -> CallError {

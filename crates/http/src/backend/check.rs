@@ -347,9 +347,7 @@ impl CheckBody<'_> {
             }
             Some(Err(CarrierError::Peer(message))) => Err(checker.fail(format_args!("{message}"))),
             // A check's body comes from memory, not from a client.
-            Some(Err(CarrierError::Refused | CarrierError::Client(_))) => {
-                Err(checker.fail(format_args!("{CLOSED}")))
-            }
+            Some(Err(_)) => Err(checker.fail(format_args!("{CLOSED}"))),
             None => {
                 timed_out(checker);
                 Err(checker.failure())

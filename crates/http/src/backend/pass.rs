@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -19,7 +20,7 @@ use super::Conf;
 use super::body::{self, BodyPolicy, BusyServer};
 use super::cache::{self, CacheAttempt, ReplyRules};
 use super::call::{Answered, CallError, UpstreamRequest};
-use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
+use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory, RequestSource};
 use super::connect::{self, CONNECTING};
 use super::fetch;
 use super::head::{self, HeaderFilter, ReplyRewriter, ReplySource};
@@ -32,6 +33,15 @@ use super::values::NextUpstream;
 use crate::answer;
 use crate::exchange::{CloseReason, Exchange, Flow, TimedPhase};
 use crate::rate::Rate;
+
+/// How often a request that servers have not processed is sent again in spite of their number.
+const REFUSALS_MAX: u32 = 3;
+
+/// How long a request waits for the connection that another one opens, before it opens its own.
+const OPENING_MS_MAX: u64 = 5000;
+
+/// How many connections of others a request waits for, if none of them has a stream left.
+const OPENINGS_MAX: u32 = 3;
 
 /// A request to a group, and the settings for its reply.
 pub(crate) struct PassPlan<'a, S> {
@@ -77,6 +87,8 @@ pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPla
         is_first: true,
         request_sent: false,
         reused_was_closed: false,
+        refusals: 0,
+        unsent: None,
         server: None,
     };
     let flow = passing.run(x).await;
@@ -100,6 +112,10 @@ struct Passing<'p, 'a, S: CarrierFactory> {
     request_sent: bool,
     /// Whether a reused connection was closed by its server.
     reused_was_closed: bool,
+    /// How often servers have refused the request without having processed it.
+    refusals: u32,
+    /// The client's body that passed through a connection of which nothing was processed.
+    unsent: Option<RequestSource>,
     /// The server being tried; `None` before the first is chosen, and after one has answered.
     server: Option<BusyServer>,
 }
@@ -204,7 +220,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         attempt.connected();
         attempt.is_reused.set(is_reused);
         x.backends.head.reset();
-        let body = self.plan.body.source(x);
+        let body = self.unsent.take().unwrap_or_else(|| self.plan.body.source(x));
         let mut carrier = self.plan.start.carrier(connection, body);
         let (head, received) = (&self.plan.head, &attempt.bytes_received);
         let (timeouts, head_max) = (Some(&self.plan.policy.timeouts), self.plan.conf.buffer_size.0);
@@ -215,12 +231,17 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         drop(request);
         let progress = carrier.progress();
         attempt.bytes_sent.set(progress.written);
-        // A request that the server has not processed can be sent again, if it is stored.
-        let is_refused = matches!(answered, Err(CallError::Refused));
-        let is_streamed = matches!(self.plan.body, BackendRequestBody::Streamed);
-        self.request_sent |= progress.has_begun && (is_streamed || !is_refused);
+        let has_begun = progress.has_begun;
         let is_silent = attempt.bytes_received.get() == 0;
-        if is_reused && is_silent && (is_refused || matches!(answered, Err(CallError::Error))) {
+        let is_refused = matches!(answered, Err(CallError::Refused | CallError::Leaving));
+        if is_refused && self.can_send_again(&mut carrier) {
+            if answered.as_ref().is_err_and(|error| self.server_works(error)) {
+                self.allow_again();
+            }
+        } else {
+            self.request_sent |= has_begun;
+        }
+        if is_reused && is_silent && matches!(answered, Err(CallError::Error)) {
             // A reused connection that is closed is hardly its server's fault. The next connection
             // is a new one: a request that makes servers fail must not use up all idle connections.
             self.reused_was_closed = true;
@@ -232,14 +253,54 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         Ok(self.answer(x, answered, &mut Some(carrier)))
     }
 
+    /// Whether a request that a server has not processed is still complete.
+    fn can_send_again(&mut self, carrier: &mut S::Carrier) -> bool {
+        if matches!(self.plan.body, BackendRequestBody::Streamed) {
+            self.unsent = carrier.take_source();
+            return self.unsent.is_some();
+        }
+        true
+    }
+
+    /// Allows another try after a refusal, also of the same server: it may have learned of the
+    /// server's limit, or need a new connection.
+    fn allow_again(&mut self) {
+        self.refusals += 1;
+        if self.refusals <= REFUSALS_MAX {
+            self.attempt.allow_again();
+            self.tries -= 1;
+        }
+        self.reused_was_closed |= self.refusals > 1;
+    }
+
+    /// Whether a server is fine although it refuses a request: it ends connections in good order,
+    /// or has too many requests on one.
+    fn server_works(&self, error: &CallError) -> bool {
+        match error {
+            CallError::Leaving => true,
+            CallError::Refused => {
+                self.server.as_ref().is_some_and(|server| server.attempt.is_reused.get())
+            }
+            _ => false,
+        }
+    }
+
     /// Takes an idle connection to the chosen server from the group's pool, or opens one.
     async fn connect(&self, x: &mut Exchange, timer: &Timer) -> Result<S::Connection, CallError> {
-        let key = self.pool_key();
-        if !self.reused_was_closed
-            && let Some(connection) = S::Connection::take(self.plan.group.pool(), &key)
-        {
-            return Ok(connection);
+        let (key, pool) = (self.pool_key(), self.plan.group.pool());
+        let most = if self.reused_was_closed { 0 } else { OPENINGS_MAX };
+        for _ in 0..most {
+            if let Some(connection) = S::Connection::take(pool, &key) {
+                return Ok(connection);
+            }
+            let Some(wait) = S::Connection::join_opening(pool, &key) else { break };
+            x.action = CONNECTING;
+            x.waits_for(TimedPhase::Connect);
+            if !is_shared_in_time(wait, timer, self.plan.conf.connect_timeout.0).await {
+                break;
+            }
         }
+        let opening = S::Connection::opening(pool, &key);
         x.action = CONNECTING;
         x.waits_for(TimedPhase::BackendTls);
         timer.set(self.plan.conf.connect_timeout.0);
@@ -257,7 +318,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         };
         timer.set(self.plan.conf.connect_timeout.0);
         let stream = connect::finish(x, connecting, self.plan.tls.as_ref(), timer).await?;
-        Ok(S::Connection::begin(stream, self.plan.group.pool(), || self.pool_key()))
+        Ok(S::Connection::begin(stream, pool, || self.pool_key(), opening))
     }
 
     fn pool_key(&self) -> PoolKey {
@@ -424,16 +485,19 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
     /// Decides what follows when a server did not answer; `Ok`: another server is tried.
     fn after_error(&mut self, x: &mut Exchange, error: CallError) -> Result<(), Flow> {
         self.end_attempt();
-        let is_refused = matches!(error, CallError::Refused);
+        let server_works = self.server_works(&error);
         let (reason, status) = match error {
-            CallError::Error | CallError::Refused => (NextUpstream::ERROR, 502),
+            CallError::Error | CallError::Refused | CallError::Leaving => {
+                (NextUpstream::ERROR, 502)
+            }
+            CallError::TooLargeHead => return Err(Flow::Status(494)),
             CallError::Timeout => (NextUpstream::TIMEOUT, 504),
             CallError::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
             CallError::Internal => return Err(Flow::Status(500)),
             CallError::Client(error) => return Err(error.into_flow(x)),
         };
         self.server().attempt.status.set(status);
-        if !is_refused {
+        if !server_works {
             self.failed(x);
         }
         if self.may_try_another(x, reason) && self.attempt.tries_left() > 0 {
@@ -497,6 +561,20 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let streamed = self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed);
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
     }
+}
+
+/// Whether the connection that another request opens can be shared within this time.
+async fn is_shared_in_time(
+    mut wait: impl Future<Output = bool> + Unpin,
+    timer: &Timer,
+    timeout_ms: u64,
+) -> bool {
+    timer.set(timeout_ms.min(OPENING_MS_MAX));
+    poll_fn(|cx| match Pin::new(&mut wait).poll(cx) {
+        Poll::Ready(is_shared) => Poll::Ready(is_shared),
+        Poll::Pending => timer.poll(cx).map(|()| false),
+    })
+    .await
 }
 
 /// Makes the connection a tunnel.

@@ -19,9 +19,9 @@ fn limits() -> Http2ClientLimits {
     Http2ClientLimits::default()
 }
 
-fn go_away(last_stream: u32) -> Vec<u8> {
+fn go_away(last_stream: u32, code: u8) -> Vec<u8> {
     let [a, b, c, d] = last_stream.to_be_bytes();
-    frame(GOAWAY, 0, 0, &[a, b, c, d, 0, 0, 0, 0])
+    frame(GOAWAY, 0, 0, &[a, b, c, d, 0, 0, 0, code])
 }
 
 #[test]
@@ -49,22 +49,53 @@ fn later_streams_are_unprocessed_after_goaway() {
         let mut third = post(&client);
         server.turn().await;
         assert_eq!(server.opened().len(), 3);
-        server.write(&go_away(3));
+        server.write(&go_away(3, 0));
         let failed = of(async move {
             let failure = reply_head(&mut third).await.unwrap_err();
             (failure, send(&mut third, b"more", false).await.unwrap_err(), third.has_ended())
         });
         let (failure, send_failure, has_ended) = failed.await;
-        assert!(matches!(failure, StreamFailure::Unprocessed), "{failure:?}");
-        assert!(matches!(send_failure, StreamFailure::Unprocessed) && has_ended);
+        assert!(matches!(failure, StreamFailure::GoneAway), "{failure:?}");
+        assert!(matches!(send_failure, StreamFailure::GoneAway) && has_ended);
         assert!(client.is_over() && client.open_streams() == 2);
-        // The server has fewer than it announced at first.
-        server.write(&go_away(1));
+        // The server has fewer than it announced at first, and now for another reason.
+        server.write(&go_away(1, 11));
         assert!(matches!(of(reply(second)).await, Err(StreamFailure::Unprocessed)));
         server.write(&fields(1, true, &OK));
         assert_eq!(of(reply(first)).await.unwrap().0, 200);
         server.turn().await;
         assert!(server.is_closed);
+    });
+}
+
+/// A server that shuts down in good order first stops new streams, then names the last one.
+#[test]
+fn a_first_goaway_may_exclude_no_stream() {
+    run(async {
+        let (client, mut server) = ScriptedServer::connect(limits()).await;
+        let [first, second] = [get(&client), get(&client)];
+        server.write(&go_away((1 << 31) - 1, 0));
+        server.turn().await;
+        assert!(client.is_over() && client.open_streams() == 2);
+        server.write(&go_away(1, 0));
+        assert!(matches!(of(reply(second)).await, Err(StreamFailure::GoneAway)));
+        server.write(&fields(1, true, &OK));
+        assert_eq!(of(reply(first)).await.unwrap().0, 200);
+        server.turn().await;
+        assert!(server.is_closed);
+    });
+}
+
+/// A server that stops closes connections it has accepted but not read. It has sent no settings.
+#[test]
+fn a_server_that_closes_without_a_byte_has_processed_nothing() {
+    run(async {
+        let (client, mut server) = ScriptedServer::silent(limits(), Http2Config::default());
+        let stream = post(&client);
+        settle().await;
+        server.drain();
+        drop(server);
+        assert!(matches!(of(reply(stream)).await, Err(StreamFailure::Unprocessed)));
     });
 }
 
@@ -223,6 +254,69 @@ fn a_connection_that_does_not_answer_is_doubted() {
         assert!(!client.is_over());
         advance(2_000).await;
         assert!(client.is_over());
+    });
+}
+
+/// A network may have forgotten the connection; a request finds out without its own timeout.
+#[test]
+fn a_quiet_connection_is_tested_by_its_next_stream() {
+    run(async {
+        let (client, mut server) = ScriptedServer::connect(limits()).await;
+        advance(4_000).await;
+        drop(get(&client));
+        advance(5_000).await;
+        server.drain();
+        let stream = get(&client);
+        advance(900).await;
+        assert!(client.free_streams() > 0, "a server may take a moment");
+        advance(200).await;
+        assert!(client.free_streams() == 0 && !client.is_over());
+        advance(9_000).await;
+        let failed = of(reply(stream)).await;
+        assert!(matches!(failed, Err(StreamFailure::Connection(_))), "{failed:?}");
+        assert!(client.is_over());
+    });
+}
+
+/// gRPC servers end a connection with many PINGs between two replies.
+#[test]
+fn few_pings_are_sent_without_a_reply() {
+    run(async {
+        let (client, mut server) = ScriptedServer::connect(limits()).await;
+        let ping = frame(PING, 0, 0, &[0; 8]);
+        let mut streams = Vec::new();
+        for expected in [1, 2, 2, 2] {
+            advance(6_000).await;
+            streams.push(get(&client));
+            server.turn().await;
+            assert_eq!(server.pings(), expected);
+            // Anything else than a reply.
+            server.write(&ping);
+            server.turn().await;
+        }
+        server.write(&fields(1, true, &OK));
+        server.turn().await;
+        advance(6_000).await;
+        streams.push(get(&client));
+        server.turn().await;
+        assert_eq!(server.pings(), 3);
+        assert!(!client.is_over());
+    });
+}
+
+/// It reads nothing into the settings, and serves requests.
+#[test]
+fn a_server_that_acknowledges_nothing_is_used() {
+    run(async {
+        let (client, mut server) = ScriptedServer::silent(limits(), Http2Config::default());
+        server.write(&frame(SETTINGS, 0, 0, &[]));
+        for id in [1, 3, 5] {
+            advance(30_000).await;
+            let stream = get(&client);
+            settle().await;
+            server.write(&fields(id, true, &OK));
+            assert_eq!(of(reply(stream)).await.unwrap().0, 200);
+        }
     });
 }
 

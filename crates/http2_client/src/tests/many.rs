@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use h2::server::Builder;
 use http_types::HeaderMap;
-use net::testing::settle;
+use net::testing::{advance, settle};
 
 use super::h2_server::{connect, echo, respond, send as send_from_server};
 use super::*;
@@ -194,6 +194,31 @@ fn a_body_that_is_not_taken_stalls_no_other() {
             assert!(of(exchange(post(&client), body.clone())).await.unwrap() == body);
         }
         assert_eq!(client.open_streams(), 1);
+    });
+}
+
+/// Header tables and settings agree afterwards, and whatever the server sends is received.
+#[test]
+fn an_idle_connection_rests_between_requests() {
+    run(async {
+        let (client, control) = connect(&Builder::new(), echo);
+        for round in 0..10 {
+            for path in ["/a", "/b"] {
+                let stream = client.open(&mut head("POST", path), false).unwrap();
+                let body = pattern(round, 1000 * round);
+                assert!(of(exchange(stream, body.clone())).await.unwrap() == body);
+            }
+            advance(1_000).await;
+            client.rest();
+            assert!(!client.is_resting(), "it was just used");
+            advance(1_000).await;
+            client.rest();
+            assert!(client.is_resting());
+            assert_eq!((client.free_streams(), client.is_over()), (128, false));
+        }
+        control.go_away();
+        until(|| client.is_over()).await;
+        until(|| control.is_over.get()).await;
     });
 }
 

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use net::testing::settle;
+use wire::http2::counts::Http2Count;
 use wire::http2::frame::{self, END_HEADERS, END_STREAM, HEADERS};
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
 
@@ -121,6 +122,11 @@ impl ScriptedServer {
             _ => None,
         };
         self.events.iter().filter_map(reset).collect()
+    }
+
+    /// The number of PINGs that the client has sent.
+    pub(super) fn pings(&self) -> u64 {
+        self.endpoint.counts().get(Http2Count::Pings)
     }
 
     /// Whether the client has sent GOAWAY.

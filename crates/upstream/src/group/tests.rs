@@ -96,6 +96,20 @@ fn the_only_server_is_used_after_failures() {
 }
 
 #[test]
+fn a_server_that_has_refused_a_request_may_be_chosen_again() {
+    let group = group("server 10.0.0.1; server 10.0.0.2;");
+    let mut attempt = Attempt::default();
+    for _ in 0..6 {
+        lease(group.choose(&mut attempt, &at(NOW)));
+        attempt.allow_again();
+        assert_eq!(attempt.tries_left(), 2);
+    }
+    let chosen = [(); 2].map(|()| short(&lease(group.choose(&mut attempt, &at(NOW)))).to_owned());
+    assert_eq!(chosen, ["1", "2"]);
+    assert!(matches!(group.choose(&mut attempt, &at(NOW)), ServerChoice::None));
+}
+
+#[test]
 fn backups_are_used_when_no_primary_can_be() {
     let group = group("server 10.0.0.1; server 10.0.0.2; server 10.0.0.9 backup;");
     let dead = ["1", "2"];

@@ -8,6 +8,7 @@
 
 mod idle;
 mod key;
+mod opening;
 mod shared;
 mod surplus;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use metrics::Metric;
 use net::{Detached, Stream, Timer, clock};
 
 use self::idle::ExclusiveConnections;
+use self::opening::Openings;
 use self::shared::SharedConnections;
 use self::surplus::Surplus;
 use crate::counters::GroupCounts;
@@ -32,6 +34,7 @@ use crate::settings::KeepaliveSettings;
 
 pub use self::idle::PooledConnection;
 pub use self::key::{CertificateNames, PoolKey, PoolOrigin, PoolProtocol, SecuredAs};
+pub use self::opening::{Opening, OpeningWait};
 pub use self::shared::SharedConnection;
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
@@ -90,6 +93,8 @@ impl Handoff {
 struct ConnectionPool {
     idle: ExclusiveConnections,
     shared: SharedConnections,
+    /// Connections that will be shared.
+    openings: Openings,
     old_max: usize,
     /// The group's counters, once somebody wants them.
     counters: Option<Metric<GroupCounts>>,
@@ -196,6 +201,22 @@ impl GroupPool {
         begin_to_tidy();
     }
 
+    /// Announces a connection that this request opens and others may share; `None`: the settings
+    /// forbid that.
+    pub fn begin_opening(&self, key: &PoolKey) -> Option<Opening> {
+        if !self.settings.allow_another(1, 0) {
+            return None;
+        }
+        let number = self.number;
+        POOLS.with_borrow_mut(|pools| Some(self.pool_in(pools).openings.begin(number, key.clone())))
+    }
+
+    /// Waits for a connection with that key that another request opens; `None` if there is none, or
+    /// enough requests wait for it.
+    pub fn join_opening(&self, key: &PoolKey) -> Option<OpeningWait> {
+        POOLS.with_borrow(|pools| pools.get(self.number as usize)?.openings.join(key))
+    }
+
     /// Whether a request of the group that waits on this worker does not need a connection of
     /// another worker.
     pub(crate) fn has_any(&self) -> bool {
@@ -232,6 +253,17 @@ impl GroupPool {
         let pool = &mut pools[at];
         pool.old_max = usize::try_from(self.settings.connections).unwrap_or(usize::MAX);
         pool
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        POOLS.with_borrow_mut(|pools| {
+            if let Some(pool) = pools.get_mut(self.number as usize) {
+                pool.openings.end(self);
+            }
+        });
+        self.wake();
     }
 }
 

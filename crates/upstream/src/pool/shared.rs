@@ -21,6 +21,8 @@ pub trait SharedConnection: Any {
     fn idle_since_ms(&self) -> Option<u64>;
     /// Closes the connection as soon as it has no streams.
     fn close_when_idle(&self);
+    /// Drops memory that is not needed without streams.
+    fn rest(&self) {}
 }
 
 /// The shared connections of one group and worker, the youngest last in the list of its key.
@@ -82,7 +84,10 @@ impl SharedConnections {
 
     /// Forgets connections that are over, and those that may not have more streams.
     pub fn tidy(&mut self, now_ms: u64) {
-        self.by_key.retain_mut(|entry| entry.goes_on(now_ms));
+        self.by_key.retain_mut(|entry| {
+            entry.connection.rest();
+            entry.goes_on(now_ms)
+        });
     }
 
     /// The times since when connections are idle, if before `before_ms`.

@@ -284,6 +284,41 @@ fn a_shared_connection_idle_for_longer_than_keepalive_timeout_is_closed() {
     .unwrap();
 }
 
+/// As many requests as the first connection will have streams for.
+#[test]
+fn requests_wait_for_a_connection_that_is_being_opened() {
+    let group = group("server 10.0.0.1; keepalive 4;");
+    let pool = group.pool();
+    let join = || pool.join_opening(&shared_key(1));
+    let ended = |wait: &mut OpeningWait| {
+        std::pin::Pin::new(wait).poll(&mut Context::from_waker(Waker::noop()))
+    };
+    net::run(async {
+        assert!(join().is_none());
+        let first = pool.begin_opening(&shared_key(1)).unwrap();
+        assert!(pool.join_opening(&shared_key(2)).is_none());
+        let mut waits: Vec<_> = std::iter::from_fn(join).take(200).collect();
+        assert_eq!(waits.len(), 99);
+        let second = pool.begin_opening(&shared_key(1)).unwrap();
+        let mut other = join().unwrap();
+        assert!(waits.iter_mut().all(|wait| ended(wait).is_pending()));
+        first.succeed();
+        assert!(waits.iter_mut().all(|wait| ended(wait) == Poll::Ready(true)));
+        assert!(ended(&mut other).is_pending());
+        drop(second);
+        assert_eq!(ended(&mut other), Poll::Ready(false));
+        assert!(join().is_none());
+    })
+    .unwrap();
+}
+
+#[test]
+fn no_request_waits_for_a_connection_that_is_not_shared() {
+    for lines in ["server 10.0.0.1; keepalive 0;", "server 10.0.0.1; keepalive_requests 1;"] {
+        assert!(group(lines).pool().begin_opening(&shared_key(1)).is_none(), "{lines}");
+    }
+}
+
 #[test]
 fn without_a_pool_a_shared_connection_serves_one_request() {
     for lines in ["server 10.0.0.1; keepalive 0;", "server 10.0.0.1; keepalive_requests 1;"] {

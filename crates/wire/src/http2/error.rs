@@ -27,6 +27,8 @@ impl Http2Code {
     pub const COMPRESSION_ERROR: Self = Self(9);
     /// The peer causes too much work.
     pub const ENHANCE_YOUR_CALM: Self = Self(11);
+    /// The request has to be sent with HTTP/1.1.
+    pub const HTTP_1_1_REQUIRED: Self = Self(13);
 }
 
 /// Why a connection is over. The GOAWAY frame is already in the output.

@@ -109,8 +109,12 @@ pub fn write_ping(out: &mut Vec<u8>, flags: u8, opaque: [u8; 8]) {
 }
 
 /// Appends SETTINGS with these parameters.
-pub fn write_settings(out: &mut Vec<u8>, parameters: &[(u16, u32)]) {
-    let length = parameters.len() as u32 * 6;
+pub fn write_settings(
+    out: &mut Vec<u8>,
+    parameters: impl IntoIterator<Item = (u16, u32), IntoIter: Clone>,
+) {
+    let parameters = parameters.into_iter();
+    let length = parameters.clone().count() as u32 * 6;
     let head = FrameHead { length, kind: SETTINGS, flags: 0, stream: 0 };
     out.extend_from_slice(&head.bytes());
     for (id, value) in parameters {

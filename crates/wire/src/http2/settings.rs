@@ -10,6 +10,7 @@ pub(super) const ENABLE_PUSH: u16 = 2;
 pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 pub(super) const MAX_FRAME_SIZE: u16 = 5;
+pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
 /// The largest HPACK table for sending; a peer cannot make us keep more.
 pub(super) const ENCODER_TABLE_MAX: usize = 4096;
@@ -33,6 +34,9 @@ pub struct Http2Config {
     /// The longest payload that we accept. Announced only if it differs from the protocol's
     /// default.
     pub max_frame_size: u32,
+    /// The largest head that the peer should send, as [`field_list_size`](super::field_list_size)
+    /// counts; `None`: not announced.
+    pub max_header_list_size: Option<u32>,
     /// Limits on what the peer can cause.
     pub limits: Http2Limits,
 }
@@ -43,6 +47,7 @@ impl Default for Http2Config {
             max_concurrent_streams: 128,
             stream_window: 65_536,
             max_frame_size: FRAME_PAYLOAD_DEFAULT,
+            max_header_list_size: None,
             limits: Http2Limits::default(),
         }
     }
@@ -59,6 +64,8 @@ pub struct PeerSettings {
     pub max_frame_size: u32,
     /// The size of the table with which the peer decodes.
     pub header_table_size: u32,
+    /// The largest head that the peer wants, as [`field_list_size`](super::field_list_size) counts.
+    pub max_header_list_size: u32,
 }
 
 impl Default for PeerSettings {
@@ -68,6 +75,7 @@ impl Default for PeerSettings {
             initial_window_size: WINDOW_DEFAULT,
             max_frame_size: FRAME_PAYLOAD_DEFAULT,
             header_table_size: TABLE_BYTES_DEFAULT as u32,
+            max_header_list_size: u32::MAX,
         }
     }
 }
@@ -95,6 +103,7 @@ impl PeerSettings {
                 return Err(Http2Error::protocol(what));
             }
             MAX_FRAME_SIZE => self.max_frame_size = value,
+            MAX_HEADER_LIST_SIZE => self.max_header_list_size = value,
             _ => {}
         }
         Ok(())

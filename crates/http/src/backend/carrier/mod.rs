@@ -54,6 +54,12 @@ pub(crate) trait BackendCarrier: 'static {
     /// Whether the connection ended without TLS's close_notify although one was due.
     fn is_cut(&self) -> bool;
 
+    /// Takes the source of the body out, to send it again from its beginning; `None` if a part of
+    /// what the client has sent is gone, or the body is stored elsewhere.
+    fn take_source(&mut self) -> Option<RequestSource> {
+        None
+    }
+
     /// Takes the connection out, if this request is the only one on it.
     fn take_connection(&mut self) -> Option<PooledConnection>;
 }
@@ -72,8 +78,26 @@ pub(crate) trait CarrierConnection: Sized {
     /// A connection outside of any pool, for one request at a time.
     fn alone(connection: PooledConnection) -> Self;
 
+    /// Tells other requests, until it is dropped, that a connection is being opened.
+    type Opening;
+
+    /// Waits for the connection that another request opens: whether it can be shared.
+    type OpeningWait: Future<Output = bool> + Unpin;
+
+    /// Called before a connection with that key is opened.
+    fn opening(pool: &GroupPool, key: &PoolKey) -> Self::Opening;
+
+    /// Waits for a connection that another request opens, to share it; `None`: this request opens
+    /// one.
+    fn join_opening(pool: &GroupPool, key: &PoolKey) -> Option<Self::OpeningWait>;
+
     /// A new connection on this stream, to the server of that key.
-    fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self;
+    fn begin(
+        stream: Stream,
+        pool: &GroupPool,
+        key: impl FnOnce() -> PoolKey,
+        opening: Self::Opening,
+    ) -> Self;
 
     /// Whether it comes from a pool, so that the server may have closed it meanwhile.
     fn is_reused(&self) -> bool;
@@ -113,6 +137,10 @@ pub(crate) enum CarrierError {
     Call(&'static str, io::Error),
     /// The server did not process the request and will not.
     Refused,
+    /// As [`Refused`](Self::Refused), because the server ends the connection in good order.
+    Leaving,
+    /// The server accepts no head that large.
+    TooLargeHead,
     /// The server sent an invalid reply or aborted it: the message for the log.
     Peer(ProtocolError),
     /// The client did not send its body.

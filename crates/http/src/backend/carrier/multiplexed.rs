@@ -1,6 +1,8 @@
 //! An HTTP/2 connection to a server, shared by many requests of this worker as streams.
 
-use ::upstream::pool::{GroupPool, PoolKey, PoolProtocol, PooledConnection, SharedConnection};
+use ::upstream::pool::{
+    GroupPool, Opening, OpeningWait, PoolKey, PoolProtocol, PooledConnection, SharedConnection,
+};
 use http2_client::{ClientStream, Http2Client, Http2ClientLimits};
 use net::Stream;
 use wire::http2::FieldWriter;
@@ -13,8 +15,8 @@ const HEAD_BYTES_MAX: u32 = 256 * 1024;
 /// A connection that was just opened, or one from the pool.
 pub(crate) struct MultiplexedConnection {
     client: PooledClient,
-    /// The pool it is added to once its first stream is open.
-    joins: Option<(GroupPool, PoolKey)>,
+    /// The pool it is added to once its first stream is open, for which other requests may wait.
+    joins: Option<(GroupPool, PoolKey, Option<Opening>)>,
 }
 
 /// The connection as the pool stores it: a newtype, since trait and client are in other crates.
@@ -22,6 +24,13 @@ pub(crate) struct MultiplexedConnection {
 struct PooledClient(Http2Client);
 
 impl MultiplexedConnection {
+    /// Whether the server accepts a head of this size, as [`field_list_size`] counts.
+    ///
+    /// [`field_list_size`]: wire::http2::field_list_size
+    pub(super) fn accepts_head(&self, list_size: impl FnOnce() -> usize) -> bool {
+        self.client.0.accepts_head(usize::MAX) || self.client.0.accepts_head(list_size())
+    }
+
     /// Opens a stream, whose head `head` writes; `None`: the connection takes no more streams.
     pub(super) fn open(
         &mut self,
@@ -29,8 +38,9 @@ impl MultiplexedConnection {
         end_stream: bool,
     ) -> Option<ClientStream> {
         let stream = self.client.0.open(head, end_stream);
-        if let Some((pool, key)) = self.joins.take() {
+        if let Some((pool, key, opening)) = self.joins.take() {
             pool.keep_shared(key, self.client.clone());
+            opening.into_iter().for_each(Opening::succeed);
         }
         stream
     }
@@ -50,9 +60,25 @@ impl CarrierConnection for MultiplexedConnection {
         Self { client: PooledClient(client), joins: None }
     }
 
-    fn begin(stream: Stream, pool: &GroupPool, key: impl FnOnce() -> PoolKey) -> Self {
+    type Opening = Option<Opening>;
+    type OpeningWait = OpeningWait;
+
+    fn opening(pool: &GroupPool, key: &PoolKey) -> Option<Opening> {
+        pool.begin_opening(key)
+    }
+
+    fn join_opening(pool: &GroupPool, key: &PoolKey) -> Option<OpeningWait> {
+        pool.join_opening(key)
+    }
+
+    fn begin(
+        stream: Stream,
+        pool: &GroupPool,
+        key: impl FnOnce() -> PoolKey,
+        opening: Option<Opening>,
+    ) -> Self {
         let alone = Self::alone(PooledConnection::new(stream));
-        Self { joins: Some((*pool, key())), ..alone }
+        Self { joins: Some((*pool, key(), opening)), ..alone }
     }
 
     fn is_reused(&self) -> bool {
@@ -75,5 +101,9 @@ impl SharedConnection for PooledClient {
 
     fn close_when_idle(&self) {
         self.0.close_when_idle();
+    }
+
+    fn rest(&self) {
+        self.0.rest();
     }
 }

@@ -59,7 +59,16 @@ impl CarrierConnection for PooledConnection {
         connection
     }
 
-    fn begin(stream: Stream, _: &GroupPool, _: impl FnOnce() -> PoolKey) -> Self {
+    type Opening = ();
+    type OpeningWait = std::future::Ready<bool>;
+
+    fn opening(_: &GroupPool, _: &PoolKey) {}
+
+    fn join_opening(_: &GroupPool, _: &PoolKey) -> Option<Self::OpeningWait> {
+        None
+    }
+
+    fn begin(stream: Stream, _: &GroupPool, _: impl FnOnce() -> PoolKey, (): ()) -> Self {
         Self::new(stream)
     }
 

@@ -23,7 +23,12 @@ pub(crate) struct StreamedSource {
     bytes: Vec<u8>,
     /// Whether `bytes` ends the body.
     is_last: bool,
+    /// What was received before `bytes`, to send all of it again; `None`: it is gone.
+    earlier: Option<Vec<u8>>,
 }
+
+/// How much of a body that is still arriving is kept to be sent again.
+const EARLIER_MAX: usize = 4096;
 
 impl RequestSource {
     /// The source of a complete body.
@@ -36,7 +41,12 @@ impl RequestSource {
 
     /// The source of a body that is still arriving.
     pub(crate) fn streamed(body: ArrivingBody) -> Self {
-        Self::Streamed(Box::new(StreamedSource { body, bytes: Vec::new(), is_last: false }))
+        Self::Streamed(Box::new(StreamedSource {
+            body,
+            bytes: Vec::new(),
+            is_last: false,
+            earlier: None,
+        }))
     }
 
     /// The part in memory.
@@ -63,15 +73,45 @@ impl StreamedSource {
         self.is_last
     }
 
+    /// Keeps the beginning of the body, in case it has to be sent again.
+    pub(super) fn keep_earlier(&mut self) {
+        if self.bytes.is_empty() {
+            self.earlier = Some(Vec::new());
+        }
+    }
+
+    /// Goes back to the beginning of the body. Returns whether all of it was kept.
+    pub(super) fn rewind(&mut self) -> bool {
+        let Some(mut earlier) = self.earlier.take() else { return false };
+        if !earlier.is_empty() {
+            earlier.append(&mut self.bytes);
+            buffers::give_back(std::mem::replace(&mut self.bytes, earlier));
+        }
+        true
+    }
+
+    /// Makes room for the next bytes, which are to replace those received last.
+    fn clear(&mut self) {
+        if let Some(earlier) = &mut self.earlier {
+            if earlier.len() + self.bytes.len() > EARLIER_MAX {
+                self.earlier = None;
+            } else {
+                earlier.extend_from_slice(&self.bytes);
+            }
+        }
+        self.bytes.clear();
+    }
+
     /// Called when the reply begins.
     pub(super) fn continue_beside_reply(&mut self) {
         self.body.continue_beside_reply();
+        self.earlier = None;
     }
 
     /// Replaces the bytes by those that have arrived from the client: all of them, so that few
     /// pieces are sent. Keeps no buffer while nothing has arrived.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestBodyError>> {
-        self.bytes.clear();
+        self.clear();
         if self.bytes.capacity() == 0 {
             self.bytes = match self.body.length() {
                 Some(length) if length >= buffers::LARGE_SIZE as u64 => buffers::lend_large(),

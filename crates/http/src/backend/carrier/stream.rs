@@ -11,7 +11,7 @@ use ::upstream::pool::PooledConnection;
 use http2_client::{ClientHead, ClientStream, StreamFailure};
 use net::buffers;
 use wire::http1::response::{ReplyBody, ResponseHeadParser};
-use wire::http2::{FieldBlock, FieldWriter, Http2Code};
+use wire::http2::{FieldBlock, FieldWriter, Http2Code, field_list_size};
 use wire::reply::ReplyHead;
 
 use super::super::protocol::{
@@ -64,8 +64,11 @@ impl StreamCarrier {
     pub(crate) fn new(
         connection: MultiplexedConnection,
         request: StreamRequest,
-        body: RequestSource,
+        mut body: RequestSource,
     ) -> Self {
+        if let RequestSource::Streamed(streamed) = &mut body {
+            streamed.keep_earlier();
+        }
         let reply = StreamReplyReader {
             request,
             parser: ResponseHeadParser::default(),
@@ -97,6 +100,9 @@ impl StreamCarrier {
             RequestSource::File(slice) => slice.is_empty(),
             RequestSource::Streamed(_) => false,
         };
+        if !self.connection.accepts_head(|| list_size(head)) {
+            return Err(CarrierError::TooLargeHead);
+        }
         let scheme: &[u8] = if self.request.is_secured { b"https" } else { b"http" };
         let mut write = |writer: &mut FieldWriter<'_>| write_head(head, scheme, writer);
         self.stream = self.connection.open(&mut write, is_empty);
@@ -179,6 +185,7 @@ impl Drop for StreamCarrier {
 fn send_error(failure: StreamFailure) -> CarrierError {
     match failure {
         StreamFailure::Unprocessed => CarrierError::Refused,
+        StreamFailure::GoneAway => CarrierError::Leaving,
         // The reader reports the cause, or an earlier reply.
         _ => CarrierError::Call("write()", io::ErrorKind::BrokenPipe.into()),
     }
@@ -243,6 +250,11 @@ impl BackendCarrier for StreamCarrier {
         false
     }
 
+    fn take_source(&mut self) -> Option<RequestSource> {
+        let RequestSource::Streamed(streamed) = &mut self.source else { return None };
+        streamed.rewind().then(|| std::mem::replace(&mut self.source, RequestSource::Empty))
+    }
+
     fn take_connection(&mut self) -> Option<PooledConnection> {
         None
     }
@@ -251,10 +263,14 @@ impl BackendCarrier for StreamCarrier {
 fn read_error(failure: StreamFailure) -> CarrierError {
     match failure {
         StreamFailure::Unprocessed => CarrierError::Refused,
+        StreamFailure::GoneAway => CarrierError::Leaving,
         StreamFailure::Connection(error) => CarrierError::Call("recv()", error),
         StreamFailure::Closed => CarrierError::Call("recv()", io::ErrorKind::UnexpectedEof.into()),
         StreamFailure::Malformed(what) | StreamFailure::Protocol(what) => {
             CarrierError::Peer(format!("upstream {what}").into())
+        }
+        StreamFailure::Reset(Http2Code::HTTP_1_1_REQUIRED) => {
+            CarrierError::Peer("upstream requires HTTP/1.1 for this request".into())
         }
         StreamFailure::Reset(Http2Code(code)) => {
             CarrierError::Peer(format!("upstream rejected request with error {code}").into())
@@ -282,6 +298,12 @@ fn write_head(head: &[u8], scheme: &[u8], writer: &mut FieldWriter<'_>) {
     for (name, value) in fields.filter(|(name, value)| !is_of_connection(name, value)) {
         writer.field(name, value);
     }
+}
+
+/// At least the size of the fields of a request with this head: see [`write_head`].
+fn list_size(head: &[u8]) -> usize {
+    let lines = head.split(|byte| *byte == b'\n').filter(|line| line.len() > 2);
+    lines.map(|line| field_list_size(line, b"") - b": \r".len()).sum()
 }
 
 /// Whether a field is specific to a connection (RFC 9113, section 8.2.2), or is `Host`.

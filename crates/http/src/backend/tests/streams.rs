@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
 
@@ -33,7 +36,10 @@ enum Came {
 
 impl StreamPeer {
     fn new(peer: TestPeer) -> Self {
-        let config = Http2Config { max_concurrent_streams: 200, ..Http2Config::default() };
+        Self::with(peer, Http2Config { max_concurrent_streams: 200, ..Http2Config::default() })
+    }
+
+    fn with(peer: TestPeer, config: Http2Config) -> Self {
         let endpoint = Http2Endpoint::new(Http2Role::Server, config);
         Self { peer, endpoint, streams: BTreeMap::new() }
     }
@@ -86,6 +92,13 @@ impl StreamPeer {
             at += received.consumed;
         }
         Some(came)
+    }
+
+    /// Sends GOAWAY with NO_ERROR, and goes on.
+    fn goes_away(&mut self, last_stream: u32) {
+        self.flush();
+        let [a, b, c, d] = last_stream.to_be_bytes();
+        self.peer.send_raw([0, 0, 8, 7, 0, 0, 0, 0, 0, a, b, c, d, 0, 0, 0, 0]);
     }
 
     fn head(&mut self, stream: StreamKey, end: bool) {
@@ -167,6 +180,44 @@ fn a_hundred_requests_at_once_share_one_connection() {
     backend.expect_unasked();
 }
 
+/// The server's queue of connections is full for a second: SYN packets are lost.
+#[test]
+fn requests_wait_for_the_connection_that_another_opens() {
+    const QUEUE: usize = 129;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let before = [(); QUEUE].map(|()| TcpStream::connect(address).unwrap());
+    let server = Server::start(format!(
+        "upstream b {{ server {address}; keepalive 4; }}
+         server {{ location / {{ proxy_pass http://b; proxy_http_version 2; }} }}"
+    ));
+    let mut clients: Vec<_> = (0..120).map(|_| server.connect_tcp()).collect();
+    for client in &mut clients {
+        client.head("POST / HTTP/1.1\nHost: h\nContent-Length: 3\n");
+        client.send("abc");
+    }
+    server.advance(1);
+    let peer = ::testing::Peer::at(listener, |peer| StreamPeer::new(peer).echo());
+    for client in &mut clients {
+        client.expect_reply_ending("3\r\nabc\r\n0\r\n\r\n");
+    }
+    // The first of them has 100 streams until it has the server's settings.
+    assert_eq!(peer.connections(), before.len() + 2);
+}
+
+#[test]
+fn each_request_opens_a_connection_after_one_has_failed() {
+    let server = Server::start(
+        "error_log e.log info; upstream b { server 127.0.0.1:1; keepalive 4; }
+         server { location / { proxy_pass http://b; proxy_http_version 2; } }"
+            .to_owned(),
+    );
+    for path in ["/1", "/2"] {
+        assert!(ask(&server, path).starts_with("HTTP/1.1 502 "));
+    }
+    assert_eq!(server.log().len(), 2);
+}
+
 /// Its response has the length of a body that is not sent.
 #[test]
 fn a_head_request_has_a_length_and_no_body() {
@@ -240,7 +291,164 @@ fn an_unprocessed_request_is_sent_again_with_any_method() {
     }
     let told: Vec<String> = (0..3).map(|_| backend.asked()).collect();
     assert_eq!(told, ["served /1", "refused /2", "served /2"]);
-    assert!(!server.log().iter().any(|line| line.contains("[warn]")), "the server has not failed");
+    assert!(!has_failed(&server));
+}
+
+/// How a test's server refuses requests that it has not processed.
+#[derive(Clone, Copy, PartialEq)]
+enum Refusal {
+    /// GOAWAY with NO_ERROR. The connection stays open.
+    GoAway,
+    /// REFUSED_STREAM.
+    Reset,
+    /// The connection is closed without a byte.
+    Silence,
+}
+
+/// A server that refuses its second request, or with [`Refusal::Silence`] its first connection. It
+/// echoes the bodies of the others.
+fn refusing(refusal: Refusal) -> TestBackend {
+    let count = AtomicUsize::new(0);
+    let is_first = AtomicBool::new(true);
+    TestBackend::playing(move |peer| {
+        if refusal == Refusal::Silence && is_first.swap(false, SeqCst) {
+            return peer.report("closed");
+        }
+        let mut peer = StreamPeer::new(peer);
+        while let Some(came) = peer.next() {
+            for came in came {
+                match came {
+                    Came::Head(stream, path) if count.fetch_add(1, SeqCst) == 1 => {
+                        peer.peer.report(&format!("refused {path}"));
+                        peer.streams.remove(&stream.id);
+                        match refusal {
+                            Refusal::GoAway => peer.goes_away(stream.id - 2),
+                            _ => peer.endpoint.reset(stream, Http2Code::REFUSED_STREAM),
+                        }
+                    }
+                    Came::Head(stream, path) => {
+                        peer.peer.report(&format!("served {path}"));
+                        peer.head(stream, false);
+                    }
+                    Came::Data(stream, data) if peer.streams.contains_key(&stream.id) => {
+                        peer.data(stream, &data, false);
+                    }
+                    Came::End(stream) if peer.streams.contains_key(&stream.id) => {
+                        peer.data(stream, b"", true);
+                    }
+                    Came::Data(..) | Came::End(_) | Came::Reset(_) => {}
+                }
+            }
+        }
+    })
+}
+
+fn ask(server: &Server, path: &str) -> String {
+    server.ask(&format!("POST {path} HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc"))
+}
+
+/// Whether the log says that a server has failed.
+fn has_failed(server: &Server) -> bool {
+    server.log().iter().any(|line| line.contains("temporarily disabled"))
+}
+
+/// As in a rolling restart: every server has gone away, and each accepts new connections.
+#[test]
+fn servers_that_have_gone_away_are_asked_again() {
+    let backends = [refusing(Refusal::GoAway), refusing(Refusal::GoAway)];
+    let [one, two] = [0, 1].map(|at: usize| backends[at].address());
+    let server = Server::start(format!(
+        "error_log e.log info; upstream b {{ server {one}; server {two}; keepalive 4; }}
+         server {{ location / {{ proxy_pass http://b; proxy_http_version 2; }} }}"
+    ));
+    for path in ["/1", "/2", "/3", "/4", "/5"] {
+        let reply = ask(&server, path);
+        assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("abc"), "{reply}");
+    }
+    let told = [(); 3].map(|()| backends[0].asked());
+    assert_eq!(told, ["served /1", "refused /3", "served /3"]);
+    let told = [(); 3].map(|()| backends[1].asked());
+    assert_eq!(told, ["served /2", "refused /3", "served /4"]);
+    assert!(!has_failed(&server), "no server has failed");
+}
+
+#[test]
+fn a_refused_stream_is_opened_again_on_its_connection() {
+    let backend = refusing(Refusal::Reset);
+    let server = through(&backend, "proxy_http_version 2;");
+    for path in ["/1", "/2"] {
+        assert!(ask(&server, path).ends_with("abc"));
+    }
+    let told = [(); 3].map(|()| backend.asked());
+    assert_eq!(told, ["served /1", "refused /2", "served /2"]);
+    assert_eq!((backend.connections(), has_failed(&server)), (1, false));
+}
+
+#[test]
+fn the_first_piece_of_an_arriving_body_is_sent_again() {
+    let backend = refusing(Refusal::Reset);
+    let server = through(&backend, LINES);
+    assert!(ask(&server, "/1").ends_with("abc"));
+    let mut client = server.connect_tcp();
+    client.head("POST /2 HTTP/1.1\nHost: h\nContent-Length: 6\n");
+    client.send("abc");
+    client.expect_reply_ending("abc\r\n");
+    client.send("def");
+    client.expect_raw("3\r\ndef\r\n0\r\n\r\n");
+    let told = [(); 3].map(|()| backend.asked());
+    assert_eq!(told, ["served /1", "refused /2", "served /2"]);
+}
+
+/// It has sent no settings, so it cannot have processed the request; but it is not well.
+#[test]
+fn a_server_that_closes_new_connections_in_silence_has_failed() {
+    let (silent, other) = (refusing(Refusal::Silence), refusing(Refusal::Reset));
+    let server = Server::start(format!(
+        "error_log e.log info; upstream b {{ server {}; server {}; keepalive 4; }}
+         server {{ location / {{ proxy_pass http://b; proxy_http_version 2; }} }}",
+        silent.address(),
+        other.address()
+    ));
+    assert!(ask(&server, "/1").ends_with("abc"));
+    assert_eq!([silent.asked(), other.asked()], ["closed", "served /1"]);
+    assert!(has_failed(&server));
+}
+
+#[test]
+fn a_request_that_needs_another_version_is_told_so() {
+    let backend = TestBackend::playing(|peer| {
+        let mut peer = StreamPeer::new(peer);
+        while let Some(came) = peer.next() {
+            for came in came {
+                if let Came::Head(stream, _) = came {
+                    peer.streams.remove(&stream.id);
+                    peer.endpoint.reset(stream, Http2Code::HTTP_1_1_REQUIRED);
+                }
+            }
+        }
+    });
+    let server = through(&backend, "proxy_http_version 2;");
+    let reply = server.ask("GET / HTTP/1.0\r\n\r\n");
+    assert!(reply.starts_with("HTTP/1.1 502 "), "{reply}");
+    let is_told = |line: &String| line.contains("upstream requires HTTP/1.1 for this request");
+    assert!(server.log().iter().any(is_told));
+}
+
+/// SETTINGS_MAX_HEADER_LIST_SIZE. The server is not at fault.
+#[test]
+fn a_head_that_is_too_large_for_the_server_is_400() {
+    let backend = TestBackend::playing(|peer| {
+        let config = Http2Config { max_header_list_size: Some(600), ..Http2Config::default() };
+        StreamPeer::with(peer, config).echo();
+    });
+    let server = through(&backend, "proxy_http_version 2;");
+    assert!(ask(&server, "/1").ends_with("abc"));
+    let large = format!("/{}", "x".repeat(600));
+    let reply = ask(&server, &large);
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
+    assert!(server.log().iter().any(|line| line.contains("upstream accepts no header that large")));
+    assert!(ask(&server, "/2").ends_with("abc"));
+    assert!(!has_failed(&server));
 }
 
 #[test]

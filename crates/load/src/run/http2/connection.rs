@@ -377,6 +377,7 @@ fn config() -> Http2Config {
         max_concurrent_streams: 0,
         stream_window: WINDOW_MAX,
         max_frame_size: FRAME_MAX,
+        max_header_list_size: None,
         limits: Http2Limits {
             peer_resets: any,
             provoked_resets: any,

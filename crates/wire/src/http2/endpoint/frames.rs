@@ -21,7 +21,9 @@ impl Http2Endpoint {
             return Err(Http2Error::protocol(what));
         }
         if length > self.config.max_frame_size {
-            return Err(Http2Error::size("sent too long frame"));
+            let is_http1 = self.role == Http2Role::Client && self.gathered.starts_with(b"HTTP/");
+            let what = if is_http1 { "speaks HTTP/1, not HTTP/2" } else { "sent too long frame" };
+            return Err(Http2Error::size(what));
         }
         match kind {
             DATA => return self.begin_data(),

@@ -8,6 +8,9 @@ use super::Http2Endpoint;
 /// The minimum charge for a late frame.
 const LATE_FRAME_BYTES_MIN: u32 = 256;
 
+/// Resets of ended streams that the peer may send at once.
+const LATE_RESETS_MAX: u32 = 10_000;
+
 /// The allowance for a stream that was reset, besides its data: trailers, and small frames.
 const LATE_BLOCK_BYTES: u32 = 4096;
 
@@ -16,7 +19,13 @@ impl Http2Endpoint {
     pub(super) fn expect_late(&mut self, window: i64) {
         let window = window.clamp(0, WINDOW_MAX.into()) as u32;
         self.late_bytes = self.late_bytes.saturating_add(window + LATE_BLOCK_BYTES);
-        self.late_resets = self.late_resets.saturating_add(1);
+        self.expect_late_reset();
+    }
+
+    /// Allows for a reset of an ended stream: a server that has replied resets the stream if it has
+    /// not received the end of the request yet (RFC 9113, section 8.1).
+    pub(super) fn expect_late_reset(&mut self) {
+        self.late_resets = (self.late_resets + 1).min(LATE_RESETS_MAX);
     }
 
     /// Allows for late frames of all streams that the peer may open before it learns of GOAWAY.

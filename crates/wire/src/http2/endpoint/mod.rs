@@ -26,6 +26,7 @@ use super::limits::FloodBudgets;
 use super::reply::Http2Reply;
 use super::settings::{
     ENABLE_PUSH, ENCODER_TABLE_MAX, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE,
+    MAX_HEADER_LIST_SIZE,
 };
 use super::stream::{StreamEnd, StreamHalf, StreamState, StreamTable};
 use super::{
@@ -132,7 +133,7 @@ pub struct Http2Endpoint {
     /// The last stream that the peer has opened.
     last_peer_stream: u32,
     /// The next stream that we open.
-    next_own_stream: u32,
+    pub(super) next_own_stream: u32,
     /// The last stream that is served, as sent in GOAWAY.
     last_served: Option<u32>,
     has_peer_gone_away: bool,
@@ -143,7 +144,7 @@ pub struct Http2Endpoint {
     awaited_pongs: u32,
     /// Bytes that the peer may have sent before it learned of resets or of GOAWAY.
     late_bytes: u32,
-    /// Streams that this end has reset, and that the peer may have reset before it learned of that.
+    /// Ended streams that the peer may have reset before it learned of their end.
     late_resets: u32,
     budgets: FloodBudgets,
     counts: Http2Counts,
@@ -232,7 +233,9 @@ impl Http2Endpoint {
     fn introduce(&mut self) {
         let Http2Config { max_concurrent_streams, stream_window, max_frame_size, .. } = self.config;
         let window = (INITIAL_WINDOW_SIZE, stream_window);
-        let frame_size = (MAX_FRAME_SIZE, max_frame_size);
+        let frame_size =
+            (max_frame_size != FRAME_PAYLOAD_DEFAULT).then_some((MAX_FRAME_SIZE, max_frame_size));
+        let list_size = self.config.max_header_list_size.map(|most| (MAX_HEADER_LIST_SIZE, most));
         let first = match self.role {
             Http2Role::Server => {
                 self.expect = Expect::Preface(0);
@@ -243,9 +246,8 @@ impl Http2Endpoint {
                 (ENABLE_PUSH, 0)
             }
         };
-        let settings = [first, window, frame_size];
-        let is_usual = max_frame_size == FRAME_PAYLOAD_DEFAULT;
-        frame::write_settings(&mut self.output, &settings[..if is_usual { 2 } else { 3 }]);
+        let settings = [Some(first), Some(window), frame_size, list_size];
+        frame::write_settings(&mut self.output, settings.into_iter().flatten());
         frame::write_window_update(&mut self.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
         self.receive_window = WINDOW_MAX.into();
     }

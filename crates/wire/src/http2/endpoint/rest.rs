@@ -7,11 +7,12 @@ use super::super::{Http2Config, Http2Role, PeerSettings};
 use super::{ENCODER_TABLE_MAX, Expect, Http2Endpoint};
 use crate::hpack::{Decoder, Encoder};
 
-/// The server's end of an idle connection: only the state that the peer relies on.
+/// One end of an idle connection: only the state that the peer relies on.
 ///
 /// The ends of the last streams and the encoder's table are not kept. The next head tells the peer
 /// to empty its copy of that table.
 pub struct RestingEndpoint {
+    role: Http2Role,
     max_concurrent_streams: u32,
     stream_window: u32,
     max_frame_size: u32,
@@ -22,16 +23,28 @@ pub struct RestingEndpoint {
     send_window: i64,
     receive_window: i64,
     last_peer_stream: u32,
+    next_own_stream: u32,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
+    awaited_pongs: u32,
     late_bytes: u32,
+    late_resets: u32,
     allowances: FloodAllowances,
 }
 
+impl RestingEndpoint {
+    /// How many streams a client can open.
+    pub fn free_streams(&self) -> usize {
+        self.peer.max_concurrent_streams as usize
+    }
+}
+
 impl Http2Endpoint {
-    /// Whether it is a server's end without open streams, without output, and between two frames.
+    /// Whether it has no open streams and no output, is between two frames, and a client's end may
+    /// open streams.
     pub fn can_rest(&self) -> bool {
-        self.role == Http2Role::Server
+        let is_useful = self.has_peer_settings && !self.is_used_up();
+        (self.role == Http2Role::Server || is_useful)
             && self.streams.len() == 0
             && self.output.is_empty()
             && self.expect == Expect::Head
@@ -46,6 +59,7 @@ impl Http2Endpoint {
         let Self { config, peer, mut decoder, encoder, .. } = self;
         decoder.shrink();
         RestingEndpoint {
+            role: self.role,
             max_concurrent_streams: config.max_concurrent_streams,
             stream_window: config.stream_window,
             max_frame_size: config.max_frame_size,
@@ -55,9 +69,12 @@ impl Http2Endpoint {
             send_window: self.send_window,
             receive_window: self.receive_window,
             last_peer_stream: self.last_peer_stream,
+            next_own_stream: self.next_own_stream,
             has_peer_gone_away: self.has_peer_gone_away,
             is_acknowledged: self.is_acknowledged,
+            awaited_pongs: self.awaited_pongs,
             late_bytes: self.late_bytes,
+            late_resets: self.late_resets,
             allowances: self.budgets.allowances(),
         }
     }
@@ -65,7 +82,13 @@ impl Http2Endpoint {
     /// Resumes a connection with these limits. The settings remain those that were announced.
     pub fn wake(resting: RestingEndpoint, limits: Http2Limits) -> Self {
         let RestingEndpoint { max_concurrent_streams, stream_window, max_frame_size, .. } = resting;
-        let config = Http2Config { max_concurrent_streams, stream_window, max_frame_size, limits };
+        let config = Http2Config {
+            max_concurrent_streams,
+            stream_window,
+            max_frame_size,
+            limits,
+            ..Http2Config::default()
+        };
         let mut encoder = Encoder::new(ENCODER_TABLE_MAX);
         encoder.set_table_size(resting.peer.header_table_size as usize);
         if resting.has_encoded {
@@ -81,13 +104,16 @@ impl Http2Endpoint {
             send_window: resting.send_window,
             receive_window: resting.receive_window,
             last_peer_stream: resting.last_peer_stream,
+            next_own_stream: resting.next_own_stream,
             has_peer_gone_away: resting.has_peer_gone_away,
             is_acknowledged: resting.is_acknowledged,
             has_peer_settings: true,
+            awaited_pongs: resting.awaited_pongs,
             late_bytes: resting.late_bytes,
+            late_resets: resting.late_resets,
             budgets: FloodBudgets::with(&limits, resting.allowances),
             counts: Http2Counts::default(),
-            ..Self::silent(Http2Role::Server, config)
+            ..Self::silent(resting.role, config)
         }
     }
 }

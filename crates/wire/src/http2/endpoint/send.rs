@@ -9,6 +9,10 @@ use super::super::stream::{StreamEnd, StreamHalf, StreamState};
 use super::super::{Http2Code, Http2Role, StreamKey};
 use super::Http2Endpoint;
 
+/// Sent data earns a window update for as many bytes. Go's server sends two, of stream and
+/// connection, for each 4 KB that its handler reads.
+const WINDOW_UPDATE_BYTES_MIN: usize = 1024;
+
 /// Writes the fields of a head or of trailers.
 pub struct FieldWriter<'e> {
     endpoint: &'e mut Http2Endpoint,
@@ -89,15 +93,15 @@ impl Http2Endpoint {
             frame::write(&mut self.output, DATA, flags, stream.id, piece);
             frames += 1;
         }
-        self.note_data(stream, data.len(), end_stream);
+        self.note_data(stream, data.len(), frames as u32, end_stream);
         frames
     }
 
-    fn note_data(&mut self, stream: StreamKey, bytes: usize, end_stream: bool) {
+    fn note_data(&mut self, stream: StreamKey, bytes: usize, frames: u32, end_stream: bool) {
         self.send_window -= bytes as i64;
-        // The peer may update windows for data that it receives.
-        self.budgets.window_updates.earn(4);
-        self.budgets.pings.earn(1);
+        // The peer may update windows for data that it receives, and measure delays.
+        self.budgets.window_updates.earn(4 + (bytes / WINDOW_UPDATE_BYTES_MIN) as u32);
+        self.budgets.pings.earn(frames);
         if let Some(state) = self.stream(stream) {
             state.send_window -= bytes as i64;
             if end_stream {
@@ -140,6 +144,7 @@ impl Http2Endpoint {
             (None, None) => {
                 self.budgets.peer_resets.earn(1);
                 self.budgets.provoked_resets.earn(1);
+                self.expect_late_reset();
                 StreamEnd::Closed
             }
         };

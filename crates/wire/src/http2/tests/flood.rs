@@ -191,6 +191,42 @@ fn a_server_may_reset_every_stream() {
     assert!(script.endpoint.counts().get(Http2Count::PeerResets) > BURST.into());
 }
 
+/// Replies whose end crosses the end of the request: the server resets a stream that has ended.
+#[test]
+fn a_server_may_reset_every_stream_that_has_ended() {
+    let mut script = Script::client(strict());
+    let head = literals(&[(":status", "200")]);
+    for _ in 0..20 * BURST {
+        let streams = [script.asks("POST", true), script.asks("GET", true)];
+        for stream in streams {
+            let head = frame(HEADERS, END_HEADERS | END_STREAM, stream.id, &head);
+            script.receives(&head).unwrap();
+            script.endpoint.release(stream, Http2Code::CANCEL);
+        }
+        for stream in streams {
+            script.receives(&frame(RST_STREAM, 0, stream.id, &[0; 4])).unwrap();
+        }
+    }
+    assert_eq!(script.resets(), []);
+    let last = script.asks("GET", true);
+    script.endpoint.release(last, Http2Code::CANCEL);
+    let reset = frame(RST_STREAM, 0, last.id, &[0; 4]);
+    assert_eq!(taken(&mut script, |_| reset.clone()), BURST + 1);
+}
+
+/// Go's server sends two for each piece that its handler reads.
+#[test]
+fn sent_data_earns_a_window_update_for_each_kilobyte() {
+    let mut script = Script::client(strict());
+    let stream = script.asks("POST", false);
+    for _ in 0..10 {
+        assert_eq!(script.endpoint.send_data(stream, &[0; 5120], false, usize::MAX), 1);
+        for id in [0, stream.id, 0, stream.id, 0, stream.id, 0, stream.id, 0] {
+            script.receives(&frame(WINDOW_UPDATE, 0, id, &[0, 0, 8, 0])).unwrap();
+        }
+    }
+}
+
 #[test]
 fn repeated_resets_of_a_stream_are_limited() {
     for is_open in [true, false] {

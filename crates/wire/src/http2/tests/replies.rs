@@ -3,6 +3,7 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use super::super::WINDOW_MAX;
 use super::super::frame::{CONTINUATION, DATA, SETTINGS};
 use super::super::settings::MAX_CONCURRENT_STREAMS;
 use super::*;
@@ -159,6 +160,38 @@ fn streams_are_opened_as_the_server_allows() {
     script.receives(&frame(frame::GOAWAY, 0, 0, &[0; 8])).unwrap();
     assert_eq!((script.endpoint.free_streams(), script.endpoint.open()), (0, None));
     assert!(script.endpoint.is_used_up());
+}
+
+#[test]
+fn a_server_of_http_1_is_recognised() {
+    let fault = client().receives(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap_err();
+    assert_eq!(fault.what, "speaks HTTP/1, not HTTP/2");
+}
+
+#[test]
+fn the_last_number_of_a_stream_is_the_largest() {
+    let mut script = client();
+    script.endpoint.next_own_stream = WINDOW_MAX - 2;
+    let streams = [script.asks("GET", true), script.asks("GET", true)];
+    assert_eq!(streams.map(|stream| stream.id), [(1 << 31) - 3, (1 << 31) - 1]);
+    assert_eq!((script.endpoint.is_used_up(), script.endpoint.open()), (true, None));
+    for stream in streams {
+        let seen = script.receives(&reply(stream.id, true, &[(":status", "200")])).unwrap();
+        assert_eq!(seen, [Seen::Event(Http2Event::Head { stream, end_stream: true })]);
+    }
+}
+
+#[test]
+fn heads_have_a_largest_size_in_both_directions() {
+    let config = Http2Config { max_header_list_size: Some(5000), ..Http2Config::default() };
+    let mut endpoint = Http2Endpoint::new(Http2Role::Client, config);
+    endpoint.advance_output(PREFACE.len());
+    let (head, payload) = Script { endpoint }.sent().swap_remove(0);
+    assert_eq!((head.kind, &payload[12..]), (frame::SETTINGS, &[0, 6, 0, 0, 0x13, 0x88][..]));
+    let mut script = client();
+    assert_eq!(script.endpoint.peer_settings().max_header_list_size, u32::MAX);
+    script.receives(&frame(frame::SETTINGS, 0, 0, &[0, 6, 0, 0, 1, 2])).unwrap();
+    assert_eq!(script.endpoint.peer_settings().max_header_list_size, 258);
 }
 
 /// A reset in the middle of a header block: the block is decoded and discarded.

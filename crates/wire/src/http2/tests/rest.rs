@@ -61,12 +61,17 @@ impl Pair {
         assert_eq!(came.len(), 1 + fields.len());
     }
 
+    /// Of each end.
     fn rest_and_wake(&mut self) {
-        assert!(self.server.can_rest());
-        let fresh = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
-        let server = core::mem::replace(&mut self.server, fresh);
-        self.server = Http2Endpoint::wake(server.rest(), Http2Limits::default());
-        assert!(self.server.output().is_empty());
+        for endpoint in [&mut self.server, &mut self.client] {
+            assert!(endpoint.can_rest());
+            let fresh = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
+            let free = endpoint.peer_settings().max_concurrent_streams as usize;
+            let resting = core::mem::replace(endpoint, fresh).rest();
+            assert_eq!(resting.free_streams(), free);
+            *endpoint = Http2Endpoint::wake(resting, Http2Limits::default());
+            assert!(endpoint.output().is_empty());
+        }
     }
 }
 
