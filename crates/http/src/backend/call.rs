@@ -38,6 +38,8 @@ pub(crate) enum CallError {
     Refused,
     /// The server sent an invalid head.
     InvalidHeader,
+    /// The server reset the stream before a head, or broke the protocol.
+    Aborted,
     /// An error of this server: no other backend would do better.
     Internal,
     /// The client did not send its body.
@@ -150,7 +152,7 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             Poll::Ready(Err(CarrierError::Refused)) => Err(refused(caller)),
             Poll::Ready(Err(CarrierError::Peer(message))) => {
                 caller.log(Level::Error, format_args!("{message}"));
-                Err(CallError::Error)
+                Err(CallError::Aborted)
             }
             Poll::Ready(Err(CarrierError::Call(call, error))) => {
                 self.broken = Some((call, error));
@@ -264,6 +266,7 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             Err(CarrierError::Refused) => return refused(caller),
             Err(CarrierError::Peer(message)) => {
                 caller.log(Level::Error, format_args!("{message}"));
+                return CallError::Aborted;
             }
             Err(CarrierError::Client(error)) => return CallError::Client(error),
             Err(CarrierError::Call(_, error)) if memory::is_out_of_memory(&error) => {

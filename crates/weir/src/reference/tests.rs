@@ -262,12 +262,12 @@ fn directives_of_one_name_are_distinguished() {
 
 #[test]
 fn unsupported_directives_are_reported_as_missing() {
-    let page = terminal::page("grpc_pass").unwrap();
+    let page = terminal::page("tunnel_pass").unwrap();
     assert!(page.contains("This version of Weir does not support"), "{page}");
     let page = terminal::page("ntlm").unwrap();
     assert!(page.contains("configuration with this directive: connections to servers"), "{page}");
     let missing = markdown::unsupported();
-    assert!(missing.contains("| `grpc_pass` | location, if in location |"), "{missing}");
+    assert!(missing.contains("| `tunnel_pass` | server, location, if in location |"), "{missing}");
     assert!(missing.contains("| `ntlm` | connections to servers"));
     assert!(!missing.contains("| `proxy_pass` | location"), "the one of streams is");
     let (_, obsolete) = missing.split_once("## Obsolete").unwrap();
