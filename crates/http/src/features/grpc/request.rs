@@ -34,6 +34,29 @@ impl Grpc {
         Some(self.stream(target, x.request.head.method == Method::Head))
     }
 
+    /// Writes the head of a call of Weir's own, with the fields that the location sets.
+    pub(super) fn write_call(
+        &self,
+        x: &mut Exchange,
+        target: &RequestTarget<'_>,
+        path: &[u8],
+        message_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<GrpcRequest> {
+        out.extend_from_slice(b"POST ");
+        out.extend_from_slice(path);
+        out.extend_from_slice(b" HTTP/2.0\r\n");
+        self.fields.write_host(x, authority(target.host()), true, out)?;
+        self.fields.write_set(x, Length::Known(message_bytes as u64), out)?;
+        for (name, value) in [("TE", "trailers"), ("Content-Type", "application/grpc")] {
+            if !self.fields.sets(name.as_bytes()) {
+                out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        Some(self.stream(target, false))
+    }
+
     fn stream(&self, target: &RequestTarget<'_>, to_head: bool) -> GrpcRequest {
         let trailers_max = Some(self.family.trailer_bytes_max());
         GrpcRequest(StreamRequest { to_head, is_secured: target.is_tls, trailers_max })

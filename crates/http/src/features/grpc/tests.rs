@@ -1,10 +1,13 @@
 //! `grpc_pass`, with a server of HTTP/2 behind it and clients of HTTP/1 before it, who get trailers
 //! in chunked replies.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use wire::http2::{FieldWriter, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
 
 use crate::backend::testing::{TestBackend, TestPeer};
-use crate::h1::tests::Server;
+use crate::h1::tests::{PATIENCE, Server};
 use crate::testing::{refusal, site};
 
 /// The server's end of one connection. Reports the heads of its requests to the test.
@@ -269,4 +272,80 @@ fn invalid_lines_are_refused_in_nginxs_words() {
         assert!(message.contains(why), "{lines}: {message}");
     }
     site("server { location / { grpc_pass grpcs://unix:/s; grpc_ssl_verify off; } }");
+}
+
+/// The log's line with this beginning, once it is there.
+fn await_line(server: &Server, start: &str) -> String {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let lines = server.lines();
+        if let Some(line) = lines.iter().find(|line| line.starts_with(start)) {
+            return line.clone();
+        }
+        assert!(Instant::now() < end, "{start:?} in {lines:#?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A server that answers the calls of health checks with these fields and this message.
+fn checked(status: &'static str, message: &'static [u8]) -> TestBackend {
+    TestBackend::playing(move |peer| {
+        GrpcPeer::new(peer).play(|peer, came| match came {
+            Came::Data(stream, data) => {
+                peer.peer.report(&data.escape_ascii().to_string());
+                if !message.is_empty() {
+                    peer.head(stream, &[("content-type", "application/grpc")]);
+                    peer.data(stream, message);
+                    return peer.trailers(stream, &[("grpc-status", status)]);
+                }
+                peer.fields(stream, true, |writer| {
+                    writer.status(200);
+                    writer.field(b"grpc-status", status.as_bytes());
+                });
+            }
+            Came::Head(_) | Came::End(_) => {}
+        });
+    })
+}
+
+fn checking(backend: &TestBackend, parameters: &str) -> Server {
+    let server = Server::start(format!(
+        "error_log e.log info; upstream u {{ server {}; }}
+         server {{ location / {{
+             grpc_pass u; grpc_set_header Host h; grpc_set_header X-A b;
+             health_check mandatory interval=20ms type=grpc {parameters};
+         }} }}",
+        backend.address()
+    ));
+    server.start_clock();
+    server
+}
+
+#[test]
+fn a_health_check_calls_the_service_for_health() {
+    let backend = checked("0", b"\0\0\0\0\x02\x08\x01");
+    let server = checking(&backend, "grpc_service=a.B");
+    let head = ":method=POST :scheme=http :path=/grpc.health.v1.Health/Check :authority=h \
+                x-a=b content-length=10 te=trailers content-type=application/grpc";
+    assert_eq!(backend.asked(), head);
+    assert_eq!(backend.asked(), r"\x00\x00\x00\x00\x05\n\x03a.B");
+    await_line(&server, "[notice] peer is healthy while checking serving status");
+}
+
+#[test]
+fn the_status_of_the_call_and_of_the_service_decide_about_health() {
+    let not_serving: &[u8] = b"\0\0\0\0\x02\x08\x02";
+    let cases: [(&str, &[u8], &str, &str); 6] = [
+        ("0", not_serving, "", "[error] unexpected status 2 while checking serving status"),
+        ("12", b"", "", "[error] unexpected status 12 while checking gRPC status"),
+        ("5", b"", "grpc_status=12", "[error] unexpected status 5 while checking gRPC status"),
+        ("12", b"", "grpc_status=12", "[notice] peer is healthy while checking gRPC status"),
+        ("0", b"\0\0\0\0\x02\x08\x01", "grpc_status=12", "[notice] peer is healthy"),
+        ("0", b"\0\0\0\0\x09\x08\x01", "", "[error] invalid message while checking serving"),
+    ];
+    for (status, message, parameters, line) in cases {
+        let backend = checked(status, message);
+        let server = checking(&backend, parameters);
+        await_line(&server, line);
+    }
 }
