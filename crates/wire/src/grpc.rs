@@ -1,4 +1,5 @@
-//! gRPC, as far as Weir takes part in calls of its own: the messages of health checks.
+//! gRPC, as far as Weir takes part in calls of its own: the messages of health checks, and the
+//! statuses of calls.
 //!
 //! Deliberately absent: other messages. Calls that are passed on are bytes.
 
@@ -65,6 +66,19 @@ pub fn health_status(body: &[u8]) -> Result<u64, InvalidMessage> {
         }
     }
     Ok(status)
+}
+
+/// The status of a call whose HTTP status is not 200, as gRPC's table has it
+/// (doc/http-grpc-status-mapping.md).
+pub fn status_of_http(status: u16) -> u8 {
+    match status {
+        400 => 13,
+        401 => 16,
+        403 => 7,
+        404 => 12,
+        429 | 502 | 503 | 504 => 14,
+        _ => 2,
+    }
 }
 
 fn write_varint(mut value: u64, out: &mut Vec<u8>) {

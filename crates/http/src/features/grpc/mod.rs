@@ -139,6 +139,20 @@ conf::directives! {
     /// grpc_ignore_headers X-Accel-Redirect;
     /// ```
     ignore_headers: Option<IgnoredFields>,
+    /// Whether calls of gRPC (`Content-Type: application/grpc`) that this server answers with an
+    /// error get the error in gRPC's form: the status 200, `grpc-status` and `grpc-message`,
+    /// without a body. The status of gRPC follows from that of HTTP as in gRPC's own table: 14
+    /// (unavailable) for 429, 502, 503 and 504, for example. A page of `error_page` comes first.
+    ///
+    /// Differs: not in nginx, which answers with the status of HTTP and a page. See docs/grpc.md.
+    ///
+    /// ```nginx
+    /// location / {
+    ///     grpc_pass 127.0.0.1:50052;
+    ///     grpc_errors on;
+    /// }
+    /// ```
+    errors: bool = "off",
 }
 
 /// An address, perhaps after `grpc://` or `grpcs://`.
@@ -188,6 +202,7 @@ pub fn install(
     tls: &Arc<backend_tls::Conf>,
     place: &mut LocationBuilder<'_, '_>,
 ) -> Result<()> {
+    place.core.error_pages.of_grpc = conf.errors;
     let Some(GrpcPass(pass)) = &conf.target else { return Ok(()) };
     let family = conf.family(place.load);
     let filter = Arc::new(HeaderFilter::new(&family, &REPLY_FIELDS));

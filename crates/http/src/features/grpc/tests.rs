@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wire::http2::{FieldWriter, Http2Config, Http2Endpoint, Http2Event, Http2Role, StreamKey};
 
-use crate::backend::testing::{TestBackend, TestPeer};
+use crate::backend::testing::{TestBackend, TestPeer, values};
 use crate::h1::tests::{PATIENCE, Server};
 use crate::testing::{refusal, site};
 
@@ -272,6 +272,48 @@ fn invalid_lines_are_refused_in_nginxs_words() {
         assert!(message.contains(why), "{lines}: {message}");
     }
     site("server { location / { grpc_pass grpcs://unix:/s; grpc_ssl_verify off; } }");
+}
+
+/// Replies with a status of HTTP where no call is answered with gRPC's.
+#[test]
+fn errors_have_the_form_of_grpc_where_that_is_on() {
+    let server = Server::start(
+        "error_log e.log; grpc_errors on;
+         server {
+             location / { grpc_pass 127.0.0.1:1; }
+             location /none { return 404; }
+             location /denied { deny all; grpc_pass 127.0.0.1:1; }
+             location /off { grpc_pass 127.0.0.1:1; grpc_errors off; }
+             location /page { grpc_pass 127.0.0.1:1; error_page 502 = @sorry; }
+             location @sorry { return 200 sorry; }
+             location /loop { grpc_pass 127.0.0.1:1; error_page 502 = @gone; }
+             location @gone { return 410; }
+         }",
+    );
+    let cases = [
+        ("/", "application/grpc", "200 OK", "14", "HTTP 502 Bad Gateway"),
+        ("/", "application/grpc+proto", "200 OK", "14", "HTTP 502 Bad Gateway"),
+        ("/none", "application/grpc", "200 OK", "12", "HTTP 404 Not Found"),
+        ("/denied", "Application/GRPC;x", "200 OK", "7", "HTTP 403 Forbidden"),
+        ("/loop", "application/grpc", "200 OK", "2", "HTTP 410 Gone"),
+        ("/off", "application/grpc", "502 Bad Gateway", "", ""),
+        ("/page", "application/grpc", "200 OK", "", ""),
+        ("/", "application/grpc-web", "502 Bad Gateway", "", ""),
+        ("/", "text/plain", "502 Bad Gateway", "", ""),
+    ];
+    for (path, content_type, status, code, message) in cases {
+        let reply = server.ask(&format!(
+            "POST {path} HTTP/1.1\r\nHost: h\r\nContent-Type: {content_type}\r\n\
+             Connection: close\r\n\r\n"
+        ));
+        let of = |name| values(&reply, name).join("|");
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{path}: {reply}");
+        assert_eq!((&*of("grpc-status"), &*of("grpc-message")), (code, message), "{path}");
+        if !code.is_empty() {
+            assert_eq!(of("Content-Type"), "application/grpc");
+            assert!(reply.ends_with("\r\n\r\n"), "{reply}");
+        }
+    }
 }
 
 /// The log's line with this beginning, once it is there.
