@@ -153,7 +153,7 @@ fn the_files_of_variables_are_accepted() {
 
 /// Replaces a family's name by `proxy`, so that one reason applies to all families.
 fn as_proxy(text: &str) -> String {
-    let families = http::FAMILIES.iter().chain(&["memcached"]);
+    let families = http::FAMILIES.iter().chain(&["grpc", "memcached"]);
     families.fold(text.to_owned(), |text, family| text.replace(&format!("{family}_"), "proxy_"))
 }
 

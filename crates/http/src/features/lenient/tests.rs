@@ -219,5 +219,5 @@ fn ignored_access_directives_refuse_access() {
         assert_eq!(statuses(&site, &["/wp-config.php"]), [expected], "{http}");
         seen[usize::from(expected == 200)] += 1;
     }
-    assert!(seen[0] >= 7 && seen[1] >= 90, "{seen:?}");
+    assert!(seen[0] >= 6 && seen[1] >= 60, "{seen:?}");
 }
