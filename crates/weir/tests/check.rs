@@ -56,18 +56,18 @@ fn findings_are_grouped_by_what_follows_from_them() {
         sub_filter a b;
         server {
             listen 127.0.0.1:1 quic;
-            location / { grpc_pass a; grpc_set_header A b; grpc_set_header B c; }
+            location / { tunnel_pass a; xslt_param A b; xslt_param B c; }
             location /j { auth_jwt on; }
         }");
     let expected = [
         "Security:\n  DIR/a.conf:8: auth_jwt, of ngx_http_auth_jwt_module (NGINX Plus)\n      \
          requests it would protect are answered with 403\n",
         "Content:\n  DIR/a.conf:6: listen\n      Weir refuses to start, even with --lenient",
-        "  DIR/a.conf:7: grpc_pass, of ngx_http_grpc_module\n      \
+        "  DIR/a.conf:7: tunnel_pass, of ngx_http_tunnel_module\n      \
          requests to its location are answered with 503\n",
         "Behavior:\n  DIR/a.conf:4: sub_filter, of ngx_http_sub_filter_module\n      ignored\n",
         "Performance:\n  DIR/a.conf:3: brotli, of ngx_brotli\n      ignored\n",
-        "Settings of unsupported or unused directives: grpc_set_header (2 lines)\n",
+        "Settings of unsupported or unused directives: xslt_param (2 lines)\n",
     ];
     let mut rest = &text[..];
     for part in expected {
@@ -91,7 +91,7 @@ fn the_exit_code_is_that_of_the_worst_finding() {
         ("", 0),
         ("ssl_protocols TLSv1.3; ssi off;", 0),
         ("server { location / { proxy_pass https://127.0.0.1; } }", 0),
-        ("server { location / { grpc_pass grpcs://127.0.0.1; } }", 2),
+        ("server { location / { tunnel_pass 127.0.0.1; } }", 2),
         ("modsecurity on;", 2),
         ("js_set $a f; add_header X $a;", 2),
         ("log_format f $ssl_client_verify;", 0),
@@ -201,7 +201,7 @@ fn certificates_that_clients_refuse_are_warned_of() {
 #[test]
 fn all_errors_are_reported() {
     let (code, text) = of("lisen 80;
-        server { root; location / { grpc_pass a; proxy_pass ftp://a; } }
+        server { root; location / { tunnel_pass a; proxy_pass ftp://a; } }
         upstream u { sever a; }
         server { location ( { } } zstd on");
     for part in [
@@ -211,7 +211,7 @@ fn all_errors_are_reported() {
         "unknown directive \"sever\" in DIR/a.conf:5\n",
         "did you mean \"server\"?",
         "unexpected \"}\" in DIR/a.conf:7\n",
-        "  DIR/a.conf:4: grpc_pass",
+        "  DIR/a.conf:4: tunnel_pass",
         "\nDIR/a.conf: not valid\n",
     ] {
         assert!(text.contains(part), "{part}\nnot in\n{text}");

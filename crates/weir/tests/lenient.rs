@@ -26,13 +26,13 @@ fn test_as_weir(folder: &Folder) -> String {
     }))
 }
 
-const GRPC: &str = "events {} http { access_log off; server { location / { grpc_pass a:1; } } }";
+const LINE: &str = "events {} http { access_log off; server { location / { tunnel_pass a:1; } } }";
 
 #[test]
 fn only_lenient_accepts_an_unsupported_directive() {
-    let folder = configured(GRPC);
+    let folder = configured(LINE);
     let refused = test(&folder, &[]);
-    let missing = "directive \"grpc_pass\" is not supported by this version of weir";
+    let missing = "directive \"tunnel_pass\" is not supported by this version of weir";
     let said = complaint(&refused);
     assert!(said.starts_with(&format!("nginx: [emerg] {missing} in ")), "{said}");
     assert_eq!(refused.status.code(), Some(1));
@@ -45,7 +45,7 @@ fn only_lenient_accepts_an_unsupported_directive() {
 
 #[test]
 fn lenient_is_set_by_option_variable_or_directive() {
-    let folder = configured(GRPC);
+    let folder = configured(LINE);
     assert_eq!(test(&folder, &["-g", "lenient on;"]).status.code(), Some(0));
     assert_eq!(test(&folder, &["-g", "lenient off;"]).status.code(), Some(1));
     for (value, code) in [("1", 0), ("on", 0), ("0", 1), ("", 1)] {
@@ -55,11 +55,11 @@ fn lenient_is_set_by_option_variable_or_directive() {
         assert_eq!(output(nginx).status.code(), Some(code), "{value:?}");
     }
     // Even after what it is for.
-    let folder = configured(&format!("{GRPC}\nlenient on;"));
+    let folder = configured(&format!("{LINE}\nlenient on;"));
     assert_eq!(test(&folder, &[]).status.code(), Some(0));
-    let folder = configured(&format!("{GRPC}\nlenient maybe;"));
+    let folder = configured(&format!("{LINE}\nlenient maybe;"));
     let said = complaint(&test(&folder, &[]));
-    assert!(said.contains("directive \"grpc_pass\" is not supported"), "{said}");
+    assert!(said.contains("directive \"tunnel_pass\" is not supported"), "{said}");
     let folder = configured("events {}\nlenient on; lenient on;");
     let said = complaint(&test(&folder, &[]));
     assert!(said.starts_with("nginx: [emerg] \"lenient\" directive is duplicate in "), "{said}");
@@ -99,8 +99,8 @@ fn a_lenient_server_gives_no_sources_away_and_can_be_told_things() {
                  location ~ \\.php$ {{
                      try_files $uri =404;
                      set $script $document_root$uri;
-                     grpc_set_header Script $script;
-                     grpc_pass unix:/run/php/php-fpm.sock;
+                     xslt_param Script $script;
+                     tunnel_pass unix:/run/php/php-fpm.sock;
                  }}
                  location /private/ {{ auth_jwt members; }}
              }}
@@ -123,7 +123,7 @@ fn a_lenient_server_gives_no_sources_away_and_can_be_told_things() {
         let reply = server.get(path);
         assert!(reply.contains(words) && !reply.contains("secret"), "{path}: {reply}");
     }
-    let place = format!("\"grpc_pass\" in {}:15", server.folder.join("nginx.conf").display());
+    let place = format!("\"tunnel_pass\" in {}:15", server.folder.join("nginx.conf").display());
     let line = format!("not served: directive {place} is not supported by this version of weir");
     server.await_log(&line, 3);
 

@@ -15,6 +15,7 @@ use crate::dns::{self, DnsQuestion, DomainName, NAME_BYTES_MAX, RecordData, Reco
 use crate::dns::{TsigAlgorithm, TsigKey, TxtChange, TxtUpdate, UpdateError};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, RecordDecoder, RecordError};
+use crate::grpc::health_status;
 use crate::host::Host;
 use crate::hpack::{self, FieldLimits, HpackError};
 use crate::http1::chunked::{ChunkDecoded, ChunkedDecoder, InvalidChunked};
@@ -58,6 +59,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("cgi", cgi),
     ("fastcgi", fastcgi),
     ("memcached", memcached),
+    ("grpc_health", grpc_health),
     ("json", json),
     ("tls_lists", tls_lists),
     ("pem", pem),
@@ -818,6 +820,16 @@ pub fn memcached(input: &[u8]) {
         assert_eq!(pieces, in_one);
         assert!(pieces.is_err() || decoder.is_done() == whole.is_done());
     }
+}
+
+/// A reply to a health check says the same with an unknown field behind it.
+pub fn grpc_health(input: &[u8]) {
+    let Ok(status) = health_status(input) else { return };
+    let mut longer = input.to_vec();
+    longer.extend_from_slice(&[2 << 3, 1]);
+    let length = (longer.len() - 5) as u32;
+    longer[1..5].copy_from_slice(&length.to_be_bytes());
+    assert_eq!(health_status(&longer), Ok(status));
 }
 
 /// Blocks, each after a byte with its length, decode alike under all limits that do not end the

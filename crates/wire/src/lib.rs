@@ -19,6 +19,7 @@ mod field_line;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod grpc;
 pub mod host;
 pub mod hpack;
 pub mod http1;

@@ -51,8 +51,8 @@ fn unknown_misplaced_and_unsupported_directives_are_distinguished() {
     let (text, help) = refusal("listen 80;", "http");
     assert_eq!(text, r#""listen" directive is not allowed here"#);
     assert_eq!(help, "it is allowed in server of http; server of stream");
-    let (text, help) = refusal("grpc_pass a;", "location");
-    assert_eq!(text, r#"directive "grpc_pass" is not supported by this version of weir"#);
+    let (text, help) = refusal("tunnel_pass a;", "location");
+    assert_eq!(text, r#"directive "tunnel_pass" is not supported by this version of weir"#);
     assert!(help.contains("503"), "{help}");
 }
 
@@ -78,7 +78,7 @@ fn protection_in_a_block_without_requests_is_refused_even_leniently() {
 
 #[test]
 fn lenient_mode_ignores_only_unsupported_directives() {
-    let met = leniently("grpc_pass a;", "location");
+    let met = leniently("tunnel_pass a;", "location");
     assert!(met.error.is_none() && met.lack.unwrap().class == Class::Handler);
     assert_eq!(met.warnings[0].level, ErrorLevel::Warn);
     let said = &met.warnings[0].message;
@@ -101,8 +101,8 @@ fn obsolete_directives_are_ignored_with_nginxs_warning() {
 #[test]
 fn inactive_directives_are_ignored_silently() {
     let lines = [
-        ("grpc_set_header A b;", "http"),
-        ("grpc_buffer_size 16k;", "http"),
+        ("xslt_param A b;", "http"),
+        ("tunnel_buffer_size 16k;", "http"),
         ("ssi off;", "http"),
         ("ssl_protocols TLSv1.2 TLSv1.3;", "http"),
         ("ssl_session_cache shared:a:10m;", "http"),
@@ -147,15 +147,15 @@ fn arguments_are_refused_in_nginxs_words() {
             "http",
             "invalid value \"maybe\" in \"ssi\" directive, it must be \"on\" or \"off\"".into(),
         ),
-        ("grpc_read_timeout soon;", "http", value("grpc_read_timeout")),
-        ("grpc_buffer_size 4kb;", "http", value("grpc_buffer_size")),
+        ("tunnel_read_timeout soon;", "http", value("tunnel_read_timeout")),
+        ("tunnel_buffer_size 4kb;", "http", value("tunnel_buffer_size")),
         ("ssl_session_timeout 1q;", "http", value("ssl_session_timeout")),
         ("ssl_protocols TLSv1.4;", "http", "invalid value \"TLSv1.4\"".into()),
         ("ssl_verify_client maybe;", "http", "invalid value \"maybe\"".into()),
         ("ssi off; ssi off;", "http", "\"ssi\" directive is duplicate".into()),
         ("mail;", "main", "directive \"mail\" has no opening \"{\"".into()),
         ("ssi on { }", "http", "directive \"ssi\" is not terminated by \";\"".into()),
-        ("grpc_pass a;", "http", "\"grpc_pass\" directive is not allowed here".into()),
+        ("tunnel_pass a;", "http", "\"tunnel_pass\" directive is not allowed here".into()),
     ];
     for (line, context, expected) in cases {
         let (text, _): (String, _) = refusal(line, context);
@@ -164,10 +164,8 @@ fn arguments_are_refused_in_nginxs_words() {
         let lenient = leniently(line, context).error.unwrap_or_else(|| panic!("{line}"));
         assert!(lenient.message.starts_with(&expected), "{line}: {}", lenient.message);
     }
-    for line in [
-        "grpc_set_header A b; grpc_set_header A c;",
-        "ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;",
-    ] {
+    for line in ["xslt_param A b; xslt_param A c;", "ssl_protocols TLSv1.2; ssl_protocols TLSv1.3;"]
+    {
         assert_eq!(meet(line, "http").error, None, "{line}");
     }
     let met = meet("ssl_protocols TLSv1.2 TLSv1.2;", "http");
@@ -190,7 +188,7 @@ fn the_variables_of_an_ignored_line_are_remembered() {
     assert_eq!(names("set_by_lua_block $b { return 1 }", "location"), ["b"]);
     assert_eq!(names("num_map $remote_addr $c {}", "http"), ["c"]);
     assert_eq!(names("geoip2 a.mmdb { auto_reload 5m; $d country; $e city; }", "http"), ["d", "e"]);
-    assert!(names("grpc_set_header A $a;", "http").is_empty());
+    assert!(names("xslt_param A $a;", "http").is_empty());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! As in nginx, the fields that a handler has set are kept, except those that describe the body,
 //! because the body is replaced.
 
+mod grpc;
 mod page;
 
 use observe::{Level, Text};
@@ -136,6 +137,10 @@ fn elsewhere(x: &mut Exchange, url: Vec<u8>, overwrite: Option<u16>) -> Flow {
 /// Answers with the built-in page.
 fn built_in(x: &mut Exchange, status: u16) -> Flow {
     x.reply.without_continue = true;
+    if grpc::answers(x, x.error_status) {
+        grpc::write(x, x.error_status);
+        return Flow::Done;
+    }
     x.reply.status = x.error_status;
     let mut text = x.reply.text();
     if page::write(status, x.location().core.server_token(), &mut text) {

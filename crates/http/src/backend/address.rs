@@ -1,5 +1,5 @@
-//! Backends given by an address: the argument of `fastcgi_pass`, `scgi_pass`, `uwsgi_pass` and
-//! `memcached_pass`. URLs are in `features::proxy`.
+//! Backends given by an address: the argument of `fastcgi_pass`, `scgi_pass`, `uwsgi_pass`,
+//! `grpc_pass` and `memcached_pass`. URLs are in `features::proxy`.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -89,7 +89,8 @@ impl PassTo {
         Ok(match self {
             Self::Fixed { host, is_tls } => {
                 let group = host.find(&groups).expect("every line declares its host");
-                TargetGroup::Fixed { group: group.clone(), is_tls: *is_tls }
+                let (group, host) = (group.clone(), host.text.clone());
+                TargetGroup::Fixed { group, host, is_tls: *is_tls }
             }
             Self::Computed(template) => TargetGroup::Computed(template.clone(), groups),
         })
@@ -99,7 +100,12 @@ impl PassTo {
 /// The backends of a location, found when it is compiled.
 pub(crate) enum TargetGroup {
     /// This group, perhaps over TLS.
-    Fixed { group: Arc<Group>, is_tls: bool },
+    Fixed {
+        group: Arc<Group>,
+        /// The group as the line names it.
+        host: Box<[u8]>,
+        is_tls: bool,
+    },
     /// Depends on the request; the groups it may name.
     Computed(Template, Arc<ByName>),
 }
@@ -121,8 +127,9 @@ impl TargetGroup {
         schemes: AddressSchemes,
     ) -> std::result::Result<RequestTarget<'_>, Flow> {
         let (template, groups) = match self {
-            Self::Fixed { group, is_tls } => {
-                return Ok(RequestTarget { is_tls: *is_tls, name: TargetName::Group(group) });
+            Self::Fixed { group, host, is_tls } => {
+                let name = TargetName::Group(group, host);
+                return Ok(RequestTarget { is_tls: *is_tls, name });
             }
             Self::Computed(template, groups) => (template, groups),
         };
@@ -142,16 +149,25 @@ pub(crate) struct RequestTarget<'a> {
 }
 
 enum TargetName<'a> {
-    Group(&'a Arc<Group>),
+    /// A group, and how the line names it.
+    Group(&'a Arc<Group>, &'a [u8]),
     /// A group's name, or a host to be resolved.
     Host(GroupHost, &'a ByName),
 }
 
 impl RequestTarget<'_> {
+    /// The text that names it, with its port if it has one.
+    pub(crate) fn host(&self) -> &[u8] {
+        match &self.name {
+            TargetName::Group(_, host) => host,
+            TargetName::Host(host, _) => &host.text,
+        }
+    }
+
     /// Its group. A failure has been logged.
     pub(crate) async fn group(self, x: &mut Exchange) -> std::result::Result<Arc<Group>, Flow> {
         let (host, groups) = match self.name {
-            TargetName::Group(group) => return Ok(group.clone()),
+            TargetName::Group(group, _) => return Ok(group.clone()),
             TargetName::Host(host, groups) => (host, groups),
         };
         x.waits_for(TimedPhase::Resolve);

@@ -42,6 +42,8 @@ pub(crate) enum CallError {
     TooLargeHead,
     /// The server sent an invalid head.
     InvalidHeader,
+    /// The server reset the stream before a head, or broke the protocol.
+    Aborted,
     /// An error of this server: no other backend would do better.
     Internal,
     /// The client did not send its body.
@@ -160,7 +162,7 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             }
             Poll::Ready(Err(CarrierError::Peer(message))) => {
                 caller.log(Level::Error, format_args!("{message}"));
-                Err(CallError::Error)
+                Err(CallError::Aborted)
             }
             Poll::Ready(Err(CarrierError::Call(call, error))) => {
                 self.broken = Some((call, error));
@@ -277,6 +279,7 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             ) => return refused(caller, &error),
             Err(CarrierError::Peer(message)) => {
                 caller.log(Level::Error, format_args!("{message}"));
+                return CallError::Aborted;
             }
             Err(CarrierError::Client(error)) => return CallError::Client(error),
             Err(CarrierError::Call(_, error)) if memory::is_out_of_memory(&error) => {

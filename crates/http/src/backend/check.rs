@@ -25,6 +25,7 @@ use super::carrier::{
 use super::connect::{self, CONNECTING};
 use super::protocol::ReplyReader;
 use super::request::BackendRequestBody;
+use crate::exchange::Fields;
 
 const READ_SIZE: usize = 16 * 1024;
 
@@ -125,6 +126,8 @@ pub(crate) struct CheckReply {
     pub(crate) text: Vec<u8>,
     /// The part of the body that was read, without framing.
     pub(crate) body: Vec<u8>,
+    /// The fields after the body, if it was read to its end.
+    pub(crate) trailers: Option<Fields>,
     pub(crate) kept: Option<KeptConnection>,
 }
 
@@ -261,10 +264,13 @@ impl CheckCall<'_> {
             answered.map_err(|_| checker.failure())?;
         let mut body_bytes = input.split_off(head_bytes);
         buffers::give_back(input);
+        let mut trailers = None;
         let is_whole = match self.body_max.is_some() || self.keeps {
             true => {
-                let reading = CheckBody { check: self, timer, carrier: &mut *carrier };
+                let mut reading =
+                    CheckBody { check: self, timer, carrier: &mut *carrier, trailers: None };
                 let read = reading.body(&mut checker, &mut body_bytes).await;
+                trailers = reading.trailers;
                 // If only the head matters, a body that fails or takes too long costs the
                 // connection.
                 if self.body_max.is_some() { read? } else { read.unwrap_or(false) }
@@ -275,7 +281,7 @@ impl CheckCall<'_> {
         let connection = carrier.take_connection().filter(|_| reusable);
         let kept = connection.map(|connection| KeptConnection { connection, to: self.to.clone() });
         let Checker { head, text, .. } = checker;
-        Ok(CheckReply { head, text, body: body_bytes, kept })
+        Ok(CheckReply { head, text, body: body_bytes, trailers, kept })
     }
 }
 
@@ -284,12 +290,13 @@ struct CheckBody<'a> {
     check: &'a CheckCall<'a>,
     timer: &'a Timer,
     carrier: &'a mut CheckCarrier,
+    trailers: Option<Fields>,
 }
 
 impl CheckBody<'_> {
     /// Reads the needed part of the body. Whether that is all of it, with nothing after it.
     async fn body(
-        mut self,
+        &mut self,
         checker: &mut Checker,
         body: &mut Vec<u8>,
     ) -> Result<bool, CheckFailure> {
@@ -304,6 +311,7 @@ impl CheckBody<'_> {
                 return Err(checker.fail(format_args!("{error}")));
             }
             body.truncate(decoded.end);
+            self.trailers = decoded.trailers.or(self.trailers.take());
             start = decoded.end;
             if self.carrier.reply().is_ended() {
                 return Ok(true);

@@ -7,9 +7,9 @@
 //!                    +-------------- next_upstream --------------+
 //! ```
 //!
-//! The settings that all families of backends (`proxy_`, `fastcgi_`, `scgi_`, `uwsgi_`,
-//! `memcached_`) share are declared here once and mounted by prefix: a row of the list of features
-//! names the family that a feature uses.
+//! The settings that the families of backends (`proxy_`, `fastcgi_`, `scgi_`, `uwsgi_`) share are
+//! declared here once and mounted by prefix: a row of the list of features names the family that a
+//! feature uses. `grpc_` and `memcached_`, which have fewer, declare their own.
 //!
 //! A family's feature chooses the group of servers and writes the head of the request. Framing the
 //! request and parsing the reply is the job of the family's [`protocol::Protocol`]; nothing else
@@ -30,6 +30,7 @@ mod head;
 mod pass;
 pub(crate) mod protocol;
 mod request;
+pub(crate) mod request_fields;
 mod spool;
 mod sticky;
 mod store;
@@ -49,14 +50,14 @@ use crate::exchange::{Exchange, Role};
 use crate::site::LocationBuilder;
 pub(crate) use body::BodyPolicy;
 pub(crate) use call::SENDING;
-pub(crate) use carrier::StreamRequest;
+pub(crate) use carrier::{GrpcRequest, StreamRequest};
 pub(crate) use connect::{CONNECTING, connect_options, local_end};
 pub(crate) use head::{HeaderFilter, ReplyFields, ReplyRewriter};
 pub(crate) use pass::{PassPlan, pass};
 pub(crate) use request::BackendRequestBody;
 pub(crate) use session::backend::Bind;
-pub(crate) use values::NextUpstream;
-use values::{IgnoredFields, Store, StoreAccess};
+pub(crate) use values::{IgnoredFields, NextUpstream};
+use values::{Store, StoreAccess};
 pub(crate) use variables::VARIABLES;
 
 conf::directives! {
@@ -227,7 +228,7 @@ conf::directives! {
     /// When a request is sent to another server: after an error, a timeout, an invalid response
     /// header, or a response with one of these statuses. A non-idempotent request (POST, LOCK,
     /// PATCH) is sent again only with `non_idempotent`, unless nothing of it was sent. Only
-    /// `proxy_next_upstream` has `http_502` and `http_504`.
+    /// `proxy_next_upstream` and `grpc_next_upstream` have `http_502` and `http_504`.
     ///
     /// Syntax: error | timeout | invalid_header | http_500 | http_502 | http_503 | http_504 |
     /// http_403 | http_404 | http_429 | non_idempotent | updating | off ...
@@ -300,6 +301,16 @@ pub(crate) struct Connections {
     pub(crate) next_upstream_timeout: Milliseconds,
 }
 
+/// The further settings of a family that speaks HTTP and buffers in neither direction.
+pub(crate) struct StreamSettings {
+    pub(crate) socket_rcvbuf: Size,
+    pub(crate) socket_sndbuf: Size,
+    pub(crate) intercept_errors: bool,
+    pub(crate) pass_header: Vec<Text>,
+    pub(crate) hide_header: Vec<Text>,
+    pub(crate) ignore_headers: Option<IgnoredFields>,
+}
+
 /// The time limits of a request's steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
@@ -327,6 +338,21 @@ impl Conf {
             buffering: false,
             force_ranges: true,
             ..Layer::defaults(load).resolve()
+        }
+    }
+
+    /// The settings of a family whose requests and replies are passed on as they come.
+    pub(crate) fn of_streams(set: Connections, more: StreamSettings, load: &mut Load<'_>) -> Self {
+        Self {
+            socket_rcvbuf: more.socket_rcvbuf,
+            socket_sndbuf: more.socket_sndbuf,
+            intercept_errors: more.intercept_errors,
+            pass_header: more.pass_header,
+            hide_header: more.hide_header,
+            ignore_headers: more.ignore_headers,
+            request_buffering: false,
+            force_ranges: false,
+            ..Self::of_connections(set, load)
         }
     }
 

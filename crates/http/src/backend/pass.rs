@@ -493,6 +493,11 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             CallError::TooLargeHead => return Err(Flow::Status(494)),
             CallError::Timeout => (NextUpstream::TIMEOUT, 504),
             CallError::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
+            // The latter for nginx, which calls a stream that is reset an invalid header.
+            CallError::Aborted => match self.plan.conf.next_upstream.has(NextUpstream::ERROR) {
+                true => (NextUpstream::ERROR, 502),
+                false => (NextUpstream::INVALID_HEADER, 502),
+            },
             CallError::Internal => return Err(Flow::Status(500)),
             CallError::Client(error) => return Err(error.into_flow(x)),
         };

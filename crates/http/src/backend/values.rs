@@ -16,15 +16,18 @@ const REASONS: [Reason; 13] = [
     Reason::new("invalid_header", NextUpstream::INVALID_HEADER),
     Reason::new("non_idempotent", NextUpstream::NON_IDEMPOTENT),
     Reason::new("http_500", 1 << 4),
-    Reason::new("http_502", 1 << 5).only_of(&["proxy_"]),
+    Reason::new("http_502", 1 << 5).only_of(&["proxy_", "grpc_"]),
     Reason::new("http_503", 1 << 6),
-    Reason::new("http_504", 1 << 7).only_of(&["proxy_"]),
+    Reason::new("http_504", 1 << 7).only_of(&["proxy_", "grpc_"]),
     Reason::new("http_403", 1 << 8),
     Reason::new("http_404", NextUpstream::NOT_FOUND),
     Reason::new("http_429", 1 << 10),
-    Reason::new("updating", NextUpstream::UPDATING),
+    Reason::new("updating", NextUpstream::UPDATING).only_of(CACHING),
     Reason::new("off", NextUpstream::OFF),
 ];
+
+/// The prefixes of the families with a cache.
+const CACHING: &[&str] = &["proxy_", "fastcgi_", "uwsgi_", "scgi_"];
 
 struct Reason {
     word: &'static str,

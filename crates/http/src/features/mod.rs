@@ -21,6 +21,7 @@ pub mod error_log;
 pub mod error_page;
 pub mod fastcgi;
 pub mod geo;
+pub mod grpc;
 pub mod gunzip;
 pub mod gzip;
 pub mod gzip_clients;
@@ -160,6 +161,8 @@ conf::features! {
     scgi_family: backend "scgi_",
     scgi_caching: caching "scgi_",
     scgi: scgi "scgi_" over scgi_family & scgi_caching,
+    grpc_tls: backend_tls "grpc_ssl_",
+    grpc: grpc "grpc_" over grpc_tls with VARIABLES,
     memcached: memcached "memcached_",
     upstream_hc: upstream_hc,
     random_index: random_index,

@@ -21,4 +21,13 @@ pub(crate) trait Checkable: Send + Sync {
     }
     /// Makes a request. `None`, after logging why, if that is impossible.
     fn request(&self, x: &mut Exchange, uri: &Arc<[u8]>) -> Option<CheckRequest>;
+    /// Whether it makes calls of gRPC.
+    fn speaks_grpc(&self) -> bool {
+        false
+    }
+    /// Makes the call that asks for the health of a service. `None`, after logging why, if that is
+    /// impossible.
+    fn health_call(&self, _x: &mut Exchange, _service: &[u8]) -> Option<CheckRequest> {
+        None
+    }
 }

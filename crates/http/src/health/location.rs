@@ -8,6 +8,7 @@ use ::upstream::health::CheckTerms;
 use ::upstream::{Group, Server};
 
 use super::checkable::Checkable;
+use super::grpc::GrpcCheck;
 use super::matching::Match;
 use crate::backend::check::{CheckCall, CheckReply, CheckTimes, KeptConnection, check};
 use crate::backend::{CONNECTING, SENDING, connect_options, local_end};
@@ -24,6 +25,8 @@ pub struct LocationCheck {
     /// The age up to which a connection is reused for checks; 0: never.
     pub(crate) keepalive_time_ms: u64,
     pub(crate) matching: Arc<Match>,
+    /// `type=grpc`, which has no use for `matching`.
+    pub(crate) grpc: Option<GrpcCheck>,
     pub(crate) backend: Arc<dyn Checkable>,
 }
 
@@ -77,7 +80,11 @@ impl LocationProbe {
                 let kept = reply.kept.take();
                 x.backends.head = reply.head;
                 x.backends.head_text = reply.text;
-                (self.check().matching.judge(&mut x, &reply.body), kept)
+                let verdict = match &self.check().grpc {
+                    Some(grpc) => grpc.judge(&x, reply.trailers.as_ref(), &reply.body),
+                    None => self.check().matching.judge(&mut x, &reply.body),
+                };
+                (verdict, kept)
             }
         }
     }
@@ -104,7 +111,10 @@ impl LocationProbe {
         let family = own.backend.family();
         let from = local_end(family, x)
             .map_err(|()| CheckFailure::new(CONNECTING, "invalid local address"))?;
-        let request = own.backend.request(x, &own.uri);
+        let request = match &own.grpc {
+            Some(grpc) => own.backend.health_call(x, &grpc.service),
+            None => own.backend.request(x, &own.uri),
+        };
         let request = request.ok_or_else(|| CheckFailure::new(SENDING, "there is no request"))?;
         let secured = own.backend.tls().map(|tls| tls.connections(&own.group, x));
         let question = CheckCall {
@@ -115,7 +125,7 @@ impl LocationProbe {
             request: &request,
             times: CheckTimes::Steps(family.timeouts()),
             head_max: family.head_bytes_max() as u64,
-            body_max: own.matching.needs_body().then_some(BODY_MAX),
+            body_max: (own.grpc.is_some() || own.matching.needs_body()).then_some(BODY_MAX),
             keeps: own.keepalive_time_ms > 0,
         };
         let is_young = |kept: &KeptConnection| kept.connection.age_ms() <= own.keepalive_time_ms;

@@ -4,6 +4,7 @@
 //! `session::health` schedules probes and logs; `upstream::health` evaluates their results.
 
 mod checkable;
+mod grpc;
 mod location;
 pub(crate) mod matching;
 mod probe;
@@ -21,6 +22,7 @@ use zones::Zones;
 
 use crate::site::{Generation, Site};
 pub(crate) use checkable::Checkable;
+pub(crate) use grpc::GrpcCheck;
 pub(crate) use location::LocationCheck;
 use probe::BackendProbe;
 

@@ -70,6 +70,11 @@ impl CheckParameters {
         self.from.error_at(word, format!("invalid parameter \"{word}\""))
     }
 
+    /// Whether the line names a `match` block.
+    pub fn has_matching(&self) -> bool {
+        self.matching.is_some()
+    }
+
     /// An error about the directive.
     pub fn refuse(&self, reason: &str) -> Error {
         self.from.refuse(reason)

@@ -153,7 +153,7 @@ fn the_files_of_variables_are_accepted() {
 
 /// Replaces a family's name by `proxy`, so that one reason applies to all families.
 fn as_proxy(text: &str) -> String {
-    let families = http::FAMILIES.iter().chain(&["memcached"]);
+    let families = http::FAMILIES.iter().chain(&["grpc", "memcached"]);
     families.fold(text.to_owned(), |text, family| text.replace(&format!("{family}_"), "proxy_"))
 }
 
@@ -262,12 +262,12 @@ fn directives_of_one_name_are_distinguished() {
 
 #[test]
 fn unsupported_directives_are_reported_as_missing() {
-    let page = terminal::page("grpc_pass").unwrap();
+    let page = terminal::page("tunnel_pass").unwrap();
     assert!(page.contains("This version of Weir does not support"), "{page}");
     let page = terminal::page("ntlm").unwrap();
     assert!(page.contains("configuration with this directive: connections to servers"), "{page}");
     let missing = markdown::unsupported();
-    assert!(missing.contains("| `grpc_pass` | location, if in location |"), "{missing}");
+    assert!(missing.contains("| `tunnel_pass` | server, location, if in location |"), "{missing}");
     assert!(missing.contains("| `ntlm` | connections to servers"));
     assert!(!missing.contains("| `proxy_pass` | location"), "the one of streams is");
     let (_, obsolete) = missing.split_once("## Obsolete").unwrap();

@@ -19,7 +19,7 @@ use net::Stream;
 use super::protocol::{ProtocolError, ReplyReader};
 use crate::exchange::RequestBodyError;
 pub(crate) use source::RequestSource;
-pub(crate) use stream::StreamRequest;
+pub(crate) use stream::{GrpcRequest, StreamRequest};
 
 /// One request and its reply on any kind of connection.
 pub(crate) trait BackendCarrier: 'static {

@@ -28,9 +28,12 @@ pub(crate) struct StreamRequest {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
     pub(crate) is_secured: bool,
-    /// Whether fields after the reply's body are wanted.
-    pub(crate) wants_trailers: bool,
+    /// The most bytes of fields after the reply's body; `None`: they are not wanted.
+    pub(crate) trailers_max: Option<u32>,
 }
+
+/// The same for gRPC, whose servers have other schemes in log lines.
+pub(crate) struct GrpcRequest(pub(crate) StreamRequest);
 
 /// A request on a stream.
 pub(crate) struct StreamCarrier {
@@ -160,6 +163,17 @@ impl CarrierFactory for StreamRequest {
 
     fn carrier(&self, connection: MultiplexedConnection, body: RequestSource) -> StreamCarrier {
         StreamCarrier::new(connection, *self, body)
+    }
+}
+
+impl CarrierFactory for GrpcRequest {
+    type Connection = MultiplexedConnection;
+    type Carrier = StreamCarrier;
+    const SCHEMA: &'static str = "grpc://";
+    const SECURE_SCHEMA: &'static str = "grpcs://";
+
+    fn carrier(&self, connection: MultiplexedConnection, body: RequestSource) -> StreamCarrier {
+        self.0.carrier(connection, body)
     }
 }
 
@@ -344,11 +358,16 @@ impl StreamReplyReader {
         if self.left.is_some_and(|left| left > 0) {
             self.cut_short = Some("upstream prematurely closed stream".into());
         }
-        if let Some(block) = trailers.filter(|_| self.request.wants_trailers) {
-            let mut fields = Fields::default();
-            block.iter().for_each(|(name, value)| fields.append(name, value));
-            self.trailers = Some(fields);
+        let (Some(block), Some(bytes_max)) = (trailers, self.request.trailers_max) else { return };
+        // As text, each field has 4 bytes more than name and value.
+        let bytes: usize = block.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        if bytes > bytes_max as usize {
+            self.cut_short = Some("upstream sent too big trailers".into());
+            return;
         }
+        let mut fields = Fields::default();
+        block.iter().for_each(|(name, value)| fields.append(name, value));
+        self.trailers = Some(fields);
     }
 }
 

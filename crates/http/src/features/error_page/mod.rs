@@ -55,6 +55,8 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
         recursive: conf.recursive_error_pages,
         msie_padding: conf.msie_padding,
         msie_refresh: conf.msie_refresh,
+        // Set by `grpc`.
+        of_grpc: false,
     };
     location.core.log_not_found = conf.log_not_found;
     Ok(())

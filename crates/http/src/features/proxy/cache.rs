@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value};
 
-use super::fields::{Compiled, SetHeader};
 use crate::backend::Conf as Family;
 use crate::backend::cache::{
     self, CacheAttempt, CacheLookup, CacheTerms, LocationCache, ReplyRules,
 };
 use crate::backend::protocol::stored;
+use crate::backend::request_fields::{Compiled, SetHeader};
 use crate::exchange::{Exchange, Flow};
 use crate::site::LocationBuilder;
 

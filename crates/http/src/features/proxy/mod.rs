@@ -7,7 +7,6 @@
 mod cache;
 mod check;
 mod cookie;
-mod fields;
 mod pass;
 mod redirect;
 mod request;
@@ -27,6 +26,7 @@ use conf::{Bounded, Error, Result, Size, Template};
 use crate::backend::Conf as Family;
 use crate::backend::cache::{self as caching, CacheAttempt, ReplyRules};
 use crate::backend::protocol::http1;
+use crate::backend::request_fields::{Compiled, SetHeader};
 use crate::backend::{
     self, BackendRequestBody, BodyPolicy, HeaderFilter, PassPlan, ReplyFields, ReplyRewriter,
     StreamRequest,
@@ -38,7 +38,6 @@ use crate::health::Checkable;
 use crate::site::LocationBuilder;
 use cache::ProxyCache;
 use cookie::{CookieFlags, Cookies, Domain, Path};
-use fields::{Compiled, SetHeader};
 use pass::{ComputedTarget, ProxyBackend, ProxyPass, ProxyTarget};
 use redirect::{RedirectRule, Redirects};
 use rules::RuleLines;
@@ -263,8 +262,7 @@ impl LocationBackend for Proxy {
 
 /// The properties of the same request as a stream of HTTP/2.
 fn by_stream(request: &http1::Http1Start, is_secured: bool) -> StreamRequest {
-    let wants_trailers = request.trailers_max.is_some();
-    StreamRequest { to_head: request.to_head, is_secured, wants_trailers }
+    StreamRequest { to_head: request.to_head, is_secured, trailers_max: request.trailers_max }
 }
 
 impl Proxy {

@@ -4,12 +4,12 @@ use observe::Level;
 use wire::Method;
 use wire::uri::{EscapeSet, escape};
 
-use super::fields::{Compiled, Length};
 use super::version::ProxyHttpVersion;
 use super::{Proxy, ProxyTarget};
 use crate::backend::BackendRequestBody;
 use crate::backend::cache::CacheAttempt;
 use crate::backend::protocol::http1;
+use crate::backend::request_fields::{Compiled, Length};
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN};
 
@@ -70,7 +70,8 @@ impl Proxy {
             Length::None => {}
         }
         let fields = self.fields(cache);
-        fields.write_host(x, &target.host, self.conf.http_version, out)?;
+        let needs_host = self.conf.http_version != ProxyHttpVersion::Http10;
+        fields.write_host(x, &target.host, needs_host, out)?;
         fields.write_set(x, length, out)?;
         if self.family.passes_fields() {
             fields.write_passed(x, out);

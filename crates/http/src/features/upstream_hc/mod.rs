@@ -53,11 +53,16 @@ conf::directives! {
     /// - `mandatory`: a server is not used until it has passed; `persistent` after it keeps the
     ///   state across reloads
     /// - `keepalive_time=TIME`: how long one connection is used for further checks; 0
+    /// - `type=grpc`, after all of these and without `uri` and `match`: calls `Check` of
+    ///   `grpc.health.v1.Health`, in a location with `grpc_pass`. `grpc_service=NAME` asks for a
+    ///   service instead of the whole server. With `grpc_status=CODE`, a call that ends with this
+    ///   status passes, too: 12 for servers without that service.
     ///
     /// Syntax: [interval=TIME] [jitter=TIME] [fails=NUMBER] [passes=NUMBER] [uri=PATH] [match=NAME]
     /// [port=NUMBER] [mandatory [persistent]] [keepalive_time=TIME]
-    /// Differs: not in nginx's sources; as in NGINX Plus, except that no `zone` is needed and
-    /// `type=grpc` is rejected. See docs/health.md.
+    /// [type=grpc [grpc_service=NAME] [grpc_status=CODE]]
+    /// Differs: not in nginx's sources; as in NGINX Plus, except that no `zone` is needed. See
+    /// docs/health.md.
     ///
     /// ```nginx
     /// upstream app {
@@ -81,6 +86,10 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     let Some(check) = &conf.health_check else { return Ok(()) };
     let backend = checkable
         .ok_or_else(|| check.parameters.refuse("requires \"proxy_pass\" in its location"))?;
+    if check.grpc.is_some() && !backend.speaks_grpc() {
+        let why = "with \"type=grpc\" requires \"grpc_pass\" in its location";
+        return Err(check.parameters.refuse(why));
+    }
     let group = backend.group().filter(|group| is_named(group, location.load));
     let group = group.ok_or_else(|| {
         check.parameters.refuse("requires a \"proxy_pass\" that names an upstream")
@@ -88,10 +97,11 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     location.core.own.add(Arc::new(LocationCheck {
         group: group.clone(),
         terms: check.parameters.terms,
-        uri: check.uri.clone(),
+        uri: check.uri(),
         port: check.parameters.port,
         keepalive_time_ms: check.keepalive_time_ms,
         matching: check.matching(location.load.registry.of::<Matches>())?,
+        grpc: check.grpc.clone(),
         backend: backend.clone(),
     }));
     Ok(())

@@ -177,7 +177,21 @@ fn invalid_health_checks_are_refused() {
         ("match=", "invalid parameter \"match=\":1"),
         ("match=none", "match \"none\" is not defined:1"),
         ("persistent", "\"persistent\" requires \"mandatory\":1"),
-        ("type=grpc", "health checks of gRPC servers are not supported:1"),
+        ("grpc_service=a", "invalid parameter \"grpc_service=a\":1"),
+        (
+            "type=grpc",
+            "\"health_check\" directive with \"type=grpc\" requires \"grpc_pass\" in its \
+             location:1",
+        ),
+        (
+            "type=grpc fails=2",
+            "only \"grpc_service\" and \"grpc_status\" may follow \"type=grpc\", not \"fails=2\":1",
+        ),
+        ("type=grpc grpc_status=17", "invalid parameter \"grpc_status=17\":1"),
+        (
+            "uri=/ type=grpc",
+            "\"health_check\" directive cannot have \"uri\" or \"match\" with \"type=grpc\":1",
+        ),
         ("type=tcp", "invalid parameter \"type=tcp\":1"),
     ];
     for (parameter, expected) in table {

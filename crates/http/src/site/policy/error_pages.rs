@@ -9,6 +9,8 @@ pub(crate) struct ErrorPages {
     pub(crate) recursive: bool,
     pub(crate) msie_padding: bool,
     pub(crate) msie_refresh: bool,
+    /// Whether calls of gRPC are answered with a status of gRPC instead of a built-in page.
+    pub(crate) of_grpc: bool,
 }
 
 impl ErrorPages {

@@ -7,11 +7,10 @@ use observe::{Level, Text};
 use wire::Known;
 use wire::request::Field;
 
-use super::version::ProxyHttpVersion;
 use crate::exchange::Exchange;
 use crate::header_text::{self, FORBIDDEN, Forbidden};
 
-/// `proxy_set_header NAME VALUE`.
+/// `proxy_set_header NAME VALUE`, and the same of `grpc_`.
 #[derive(Clone, Debug)]
 pub struct SetHeader {
     name: Box<[u8]>,
@@ -31,8 +30,12 @@ impl Value for SetHeader {
 
 impl SetHeader {
     /// Whether both set the same field.
-    pub(super) fn is_named_like(&self, other: &Self) -> bool {
-        self.name.eq_ignore_ascii_case(&other.name)
+    pub(crate) fn is_named_like(&self, other: &Self) -> bool {
+        self.is_named(&other.name)
+    }
+
+    pub(crate) fn is_named(&self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
     }
 
     /// Appends the value. `None`, with a line in the log: it is invalid.
@@ -53,7 +56,7 @@ impl SetHeader {
 }
 
 /// The fields of a location, in the order they are sent.
-pub(super) struct Compiled {
+pub(crate) struct Compiled {
     /// The value of `Host`; `None`: the backend's name.
     host: Option<SetHeader>,
     set: Vec<SetHeader>,
@@ -80,14 +83,14 @@ const HOP_BY_HOP: [&[u8]; 9] = [
 
 /// The length of the body as it is announced to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
+pub(crate) enum Length {
     None,
     Known(u64),
     Chunked,
 }
 
 impl Compiled {
-    pub(super) fn new(set: &[SetHeader]) -> Self {
+    pub(crate) fn new(set: &[SetHeader]) -> Self {
         let is_set = |name: &[u8]| set.iter().any(|one| one.name.eq_ignore_ascii_case(name));
         let mut compiled = Self {
             host: None,
@@ -117,13 +120,13 @@ impl Compiled {
         }
     }
 
-    /// Writes `Host`: the set value, or the backend's name. `None`, with a line in the log: the
-    /// value is invalid.
-    pub(super) fn write_host(
+    /// Writes `Host`: the set value, or the backend's name, which also replaces an empty value if
+    /// the protocol requires one. `None`, with a line in the log: the value is invalid.
+    pub(crate) fn write_host(
         &self,
         x: &mut Exchange,
         backend: &[u8],
-        version: ProxyHttpVersion,
+        is_required: bool,
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let start = out.len();
@@ -133,8 +136,7 @@ impl Compiled {
             None => out.extend_from_slice(backend),
             Some(host) => host.render(x, out)?,
         }
-        if out.len() == before && version != ProxyHttpVersion::Http10 {
-            // The version requires one.
+        if out.len() == before && is_required {
             out.extend_from_slice(backend);
         }
         match out.len() == before {
@@ -146,7 +148,7 @@ impl Compiled {
 
     /// Writes the fields that are set, and the framing of the body. `None`, with a line in the log:
     /// one of them is invalid.
-    pub(super) fn write_set(
+    pub(crate) fn write_set(
         &self,
         x: &mut Exchange,
         length: Length,
@@ -179,7 +181,7 @@ impl Compiled {
 
     /// The announced length of a body, 0 without an announcement; `None`: the body is chunked, or
     /// the configuration announces it.
-    pub(super) fn announced(&self, length: Length) -> Option<u64> {
+    pub(crate) fn announced(&self, length: Length) -> Option<u64> {
         match length {
             Length::Known(bytes) if self.says_length => Some(bytes),
             Length::Chunked if self.says_coding => None,
@@ -188,12 +190,13 @@ impl Compiled {
         }
     }
 
-    fn sets(&self, name: &[u8]) -> bool {
+    /// Whether the configuration sends that field.
+    pub(crate) fn sets(&self, name: &[u8]) -> bool {
         self.set.iter().any(|one| one.name.eq_ignore_ascii_case(name))
     }
 
     /// Writes the client's fields that are passed on.
-    pub(super) fn write_passed(&self, x: &Exchange, out: &mut Vec<u8>) {
+    pub(crate) fn write_passed(&self, x: &Exchange, out: &mut Vec<u8>) {
         for field in &x.request.head.fields {
             if self.passes(field, x) {
                 // The client's line may have spaces that another parser reads differently.
