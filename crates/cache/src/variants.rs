@@ -1,8 +1,8 @@
 //! Which variants a key has, so that their number has a bound.
 //!
 //! A key's list is in the shard of the key. All lists of a shard have a bound as well; above it,
-//! they are forgotten, and keys count anew. Variants that an earlier process has stored do not
-//! count.
+//! they are forgotten, and keys count anew. Variants that an earlier process has stored are added
+//! when they are used.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -38,6 +38,10 @@ impl VariantLists {
         let oldest = (list.len() >= most.max(1)).then(|| list.pop_front()).flatten();
         self.length -= usize::from(oldest.is_some());
         oldest
+    }
+
+    pub(crate) fn has(&self, main: &KeyDigest, variant: &KeyDigest) -> bool {
+        self.lists.get(main).is_some_and(|list| list.contains(variant))
     }
 
     /// Removes the list of a key.

@@ -252,8 +252,8 @@ impl CacheZone {
         fs::remove_file(self.folder.file(digest)).is_ok()
     }
 
-    /// A variant of a key was stored, which is not the first. The oldest one is removed if there
-    /// are more than `most` now.
+    /// A variant of a key, which is not the first, was stored or found. The oldest one is removed
+    /// if there are more than `most` now.
     pub fn note_variant(&self, main: &KeyDigest, variant: &KeyDigest, most: usize) {
         let length_max = 2 * self.entries_max / SHARDS;
         let oldest = self.shard(main).variants.add(main, *variant, most, length_max.max(most));
@@ -262,7 +262,12 @@ impl CacheZone {
         }
     }
 
-    /// Removes a key with its variants.
+    /// Whether a variant was noted, so that [`remove_variants`](Self::remove_variants) includes it.
+    pub fn knows_variant(&self, main: &KeyDigest, variant: &KeyDigest) -> bool {
+        self.shard(main).variants.has(main, variant)
+    }
+
+    /// Removes a key with its variants, as far as they are known.
     pub fn remove_variants(&self, main: &KeyDigest) {
         let variants = self.shard(main).variants.take(main);
         for digest in variants.iter().chain([main]) {

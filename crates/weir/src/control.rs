@@ -115,16 +115,19 @@ impl Control {
         Ok(())
     }
 
-    /// Makes a change in every generation that serves, the newest last.
-    pub fn change(&mut self, change: &WorkerChange) {
+    /// Makes a change in every generation that serves, the newest last. `Err`: why the change does
+    /// not outlive this process.
+    pub fn change(&mut self, change: &WorkerChange) -> Result<(), String> {
         match change {
             WorkerChange::Servers(change) => self.change_servers(change),
             WorkerChange::Keyval(change) => self.change_table(change),
             // Generations before the newest have the same index, unless its size has changed.
             WorkerChange::Purge(change) => {
-                self.sites.values().for_each(|sites| apply_purge(change, sites));
+                let made = self.sites.values().map(|sites| apply_purge(change, sites));
+                return made.fold(Ok(()), Result::and);
             }
         }
+        Ok(())
     }
 
     fn change_servers(&mut self, change: &GroupChange) {

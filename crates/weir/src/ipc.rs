@@ -25,7 +25,8 @@ pub enum MessageKind {
     Refused,
     /// A change of a group of servers; its number is that of the change.
     Change,
-    /// Report: the changes up to that number were made.
+    /// Report: the changes up to that number were made. Its bytes are why the last one does not
+    /// outlive the process, if it does not.
     Changed,
     /// Report: a request of the API, to be answered under that number. As an order: a request for
     /// a page about the program.

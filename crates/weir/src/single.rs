@@ -216,19 +216,28 @@ impl Single {
     }
 
     fn state_stored(&mut self, stored: Vec<StoredState>) {
-        for change in self.steering.stored(stored) {
+        for mut change in self.steering.stored(stored) {
             change.log();
+            let mut made = Ok(());
             for what in &change.whats {
-                if let Some(sites) = self.control.sites() {
-                    self.rosters.apply(what, sites);
-                }
-                if let AcceptedWhat::Workers(change) = what {
-                    self.control.change(change);
-                }
+                made = made.and(self.make(what));
+            }
+            if let Err(why) = made {
+                change.not_kept(&why);
             }
             change.answer(0);
         }
         self.decide_changes();
+    }
+
+    fn make(&mut self, what: &AcceptedWhat) -> Result<(), String> {
+        if let Some(sites) = self.control.sites() {
+            self.rosters.apply(what, sites);
+        }
+        match what {
+            AcceptedWhat::Workers(change) => self.control.change(change),
+            AcceptedWhat::Owner(_) => Ok(()),
+        }
     }
 
     /// Decides what waits, unless state files are being written.

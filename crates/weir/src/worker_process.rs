@@ -260,11 +260,16 @@ impl WorkerProcess {
     }
 
     fn change(&mut self, message: &Message) {
-        match WorkerChange::from_bytes(&message.bytes) {
+        let made = match WorkerChange::from_bytes(&message.bytes) {
             Some(change) => self.control.change(&change),
-            None => alert!("a change from the master process cannot be read"),
-        }
-        self.report(MessageKind::Changed, message.number);
+            None => {
+                alert!("a change from the master process cannot be read");
+                Ok(())
+            }
+        };
+        let bytes = made.err().unwrap_or_default().into_bytes();
+        let changed = Message::new(MessageKind::Changed, message.number);
+        self.outbox.send(Message { bytes, ..changed });
     }
 
     /// Passes a request of the API on to the master.

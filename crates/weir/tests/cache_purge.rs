@@ -151,3 +151,23 @@ fn only_allowed_clients_purge() {
     assert_eq!(ask(&server, "PURGE", "/a").0, 403);
     assert_eq!(server.get("/a"), first);
 }
+
+#[test]
+fn a_purge_at_the_control_socket_that_cannot_be_kept_is_an_error_and_holds_nevertheless() {
+    for globals in ["", "master_process off;"] {
+        let server = start("tags=Surrogate-Key", "", globals);
+        eventually("an open socket", || server.folder.join("control").exists().then_some(()));
+        let journal = server.folder.join("cache/weir-purges");
+        std::fs::create_dir(&journal).unwrap();
+        for words in ["purge one /a", "purge-tag one t", "purge-all one"] {
+            let first = server.get("/a");
+            let output = ctl(&server, words);
+            let said = complaint(&output);
+            assert!(!output.status.success(), "{words}");
+            assert!(said.contains("the journal of cache \"one\" cannot be written"), "{said}");
+            assert_ne!(server.get("/a"), first, "{words}");
+        }
+        std::fs::remove_dir(&journal).unwrap();
+        assert!(ctl(&server, "purge one /a").status.success());
+    }
+}

@@ -226,6 +226,11 @@ impl CacheZone {
         self.purges.journal().path().into()
     }
 
+    /// The number of rules that were not forgotten yet.
+    pub fn purge_rules(&self) -> usize {
+        self.purges.read().rules.len()
+    }
+
     pub fn purge_backlog(&self) -> PurgeBacklog {
         let state = self.purges.read();
         let PurgeState { rules, walked_ns, .. } = &*state;

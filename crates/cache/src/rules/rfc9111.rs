@@ -131,7 +131,8 @@ impl<'t> StandardReply<'t> {
         let is_fresh = valid_s.is_some_and(|valid_s| valid_s >= facts.now_s);
         let is_useful = is_fresh || valid_s.is_some() && self.can_be_validated();
         Freshness {
-            valid_s: valid_s.unwrap_or(0),
+            // 0 stands for fields that do not say it.
+            valid_s: valid_s.map_or(0, |valid_s| valid_s.max(1)),
             updating_s: self.control.updating_s.unwrap_or(0),
             error_s: self.control.error_s.unwrap_or(0),
             made_s,
@@ -378,6 +379,8 @@ mod tests {
             assert!(!stored(404, &[(CONTROL, control), tag]).0, "{control}");
         }
         assert!(!stored(200, &[(CONTROL, "no-store, no-cache"), tag]).0);
+        // A time of 0 is said, too, so that the configuration does not count.
+        assert_eq!(of_status(200, &[("X-Accel-Expires", "@0"), tag], &FACTS).valid_s, 1);
         assert_eq!(stored(200, &[(CONTROL, "no-cache=\"a\", max-age=5")]), (true, true));
     }
 

@@ -38,6 +38,8 @@ pub struct CacheLevels {
     pub size_max: Option<u64>,
     pub entries: u64,
     pub entries_max: u64,
+    /// Purges whose files may still be there.
+    pub purge_rules: u64,
     /// Whether its directory was not read yet.
     pub is_cold: bool,
 }

@@ -118,11 +118,12 @@ fn a_change_of_a_table_is_made_in_every_generation() {
             control.serve(number, next, &[], Vec::new()).unwrap();
         }
         let pair = KeyvalPair { key: (*b"a").into(), value: (*b"1").into(), deadline_ms: None };
-        control.change(&WorkerChange::Keyval(KeyvalChange {
+        let change = WorkerChange::Keyval(KeyvalChange {
             subsystem: Subsystem::Http,
             zone: (*b"z").into(),
             operation: KeyvalOperation::Put(vec![pair]),
-        }));
+        });
+        control.change(&change).unwrap();
         for (number, sites) in &control.sites {
             let table = sites.keyval_zone(Subsystem::Http, b"z").unwrap().table();
             let value = table.get(b"a", 0).map(|entry| entry.value.clone());

@@ -373,7 +373,10 @@ impl Master {
         }
         match kind {
             MessageKind::Serving => self.reload_done(number),
-            MessageKind::Changed => self.change_made(pid, number),
+            MessageKind::Changed => {
+                self.change_not_kept(number, &message.bytes);
+                self.change_made(pid, number);
+            }
             MessageKind::Ask => self.steer_for(pid, &message),
             MessageKind::Answer => self.shown(&message),
             _ => {

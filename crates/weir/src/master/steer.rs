@@ -32,7 +32,8 @@ pub(super) struct MasterSteering {
 struct UnmadeChanges {
     /// The worker processes that have not reported.
     awaited: Vec<i32>,
-    changes: Vec<AcceptedChange>,
+    /// Each with the number of its last part.
+    changes: Vec<(u64, AcceptedChange)>,
 }
 
 impl Master {
@@ -74,13 +75,15 @@ impl Master {
     pub(super) fn state_stored(&mut self, stored: Vec<StoredState>) {
         let changes = self.changes.steering.stored(stored);
         let before = self.changes.last_change;
-        for change in &changes {
+        let mut made = Vec::with_capacity(changes.len());
+        for change in changes {
             change.log();
             change.whats.iter().for_each(|what| self.apply(what));
+            made.push((self.changes.last_change, change));
         }
-        let number = self.changes.last_change;
+        let (number, changes) = (self.changes.last_change, made);
         if number == before {
-            changes.into_iter().for_each(|change| change.answer(0));
+            changes.into_iter().for_each(|(_, change)| change.answer(0));
         } else {
             let awaited = self.children.iter().map(|child| child.pid).collect();
             self.changes.unmade.insert(number, UnmadeChanges { awaited, changes });
@@ -121,6 +124,20 @@ impl Master {
         }
     }
 
+    /// Called when a worker process has made a change that does not outlive it: `why` is not
+    /// empty.
+    pub(super) fn change_not_kept(&mut self, number: u64, why: &[u8]) {
+        if why.is_empty() {
+            return;
+        }
+        let sent_together = self.changes.unmade.range_mut(number..).next();
+        let changes = sent_together.into_iter().flat_map(|(_, unmade)| &mut unmade.changes);
+        let mut from = changes.skip_while(|(last, _)| *last < number);
+        if let Some((_, change)) = from.next() {
+            change.not_kept(&String::from_utf8_lossy(why));
+        }
+    }
+
     /// Called when a worker process has made the changes up to a number.
     pub(super) fn change_made(&mut self, pid: i32, number: u64) {
         for (_, unmade) in self.changes.unmade.range_mut(..=number) {
@@ -138,14 +155,14 @@ impl Master {
         let is_made = |_: &u64, unmade: &mut UnmadeChanges| unmade.awaited.is_empty();
         let made: Vec<_> = self.changes.unmade.extract_if(.., is_made).collect();
         for (_, made) in made {
-            made.changes.into_iter().for_each(|change| change.answer(0));
+            made.changes.into_iter().for_each(|(_, change)| change.answer(0));
         }
     }
 
     /// Answers changes that some worker process has not made in time. It will: they are queued.
     pub(super) fn change_overdue(&mut self, number: u64) {
         if let Some(UnmadeChanges { awaited, changes }) = self.changes.unmade.remove(&number) {
-            changes.into_iter().for_each(|change| change.answer(awaited.len()));
+            changes.into_iter().for_each(|(_, change)| change.answer(awaited.len()));
         }
     }
 }

@@ -9,6 +9,7 @@ use session::keyval::{KeyvalChange, KeyvalOperation};
 use session::steering::{SteeringReply, SteeringRequest};
 use upstream::roster::{GroupChange, ServerOperation};
 
+use super::errors;
 use super::worker_change::WorkerChange;
 use crate::log::notice;
 
@@ -71,6 +72,11 @@ impl AcceptedChange {
                 AcceptedWhat::Owner(change) => notice!("{change}, by {who}"),
             }
         }
+    }
+
+    /// The change does not outlive the process that has made it.
+    pub fn not_kept(&mut self, why: &str) {
+        self.reply = errors::not_kept(why, &self.request);
     }
 
     /// Gives the answer. `pending`: how many processes have not made the change yet.

@@ -8,6 +8,10 @@ pub(super) fn overloaded(request: &SteeringRequest) -> SteeringReply {
     refusal(&refused, request)
 }
 
+pub(super) fn not_kept(why: &str, request: &SteeringRequest) -> SteeringReply {
+    refusal(&SpecRefusal::new(500, why, "CacheJournalNotWritten"), request)
+}
+
 pub(super) fn not_stored(why: &str, request: &SteeringRequest) -> SteeringReply {
     refusal(&SpecRefusal::new(500, why, "StateNotWritten"), request)
 }

@@ -33,12 +33,15 @@ pub(super) fn accept(
     Ok((change, SteeringReply { status: 204, ..SteeringReply::default() }))
 }
 
-/// Makes a purge in a configuration. Nothing happens if that does not have the cache.
-pub fn apply_purge(change: &CachePurgeChange, sites: &Sites) {
-    if let Err(error) = change.make(sites.http()) {
+/// Makes a purge in a configuration. Nothing happens if that does not have the cache. `Err`: it
+/// holds only as long as this process.
+pub fn apply_purge(change: &CachePurgeChange, sites: &Sites) -> Result<(), String> {
+    change.make(sites.http()).map_err(|error| {
         let (cache, errno) = (String::from_utf8_lossy(&change.cache), observe::Errno(&error));
-        alert!("the journal of cache \"{cache}\" cannot be written{errno}");
-    }
+        let why = format!("the journal of cache \"{cache}\" cannot be written{errno}");
+        alert!("{why}");
+        why
+    })
 }
 
 #[cfg(test)]

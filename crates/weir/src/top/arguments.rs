@@ -23,7 +23,7 @@ Options:
                  certificate of an https:// URL is not verified
   -h, --help     print this help
 
-Keys: 1 to 4 or Tab choose a page, s the order, r reverses it, arrows scroll,
+Keys: 1 to 5 or Tab choose a page, s the order, r reverses it, arrows scroll,
 Space pauses, q quits. NO_COLOR=1 in the environment avoids colours.
 ";
 

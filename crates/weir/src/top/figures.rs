@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::growth::{Growth, TopSnapshot, TopTimes, at, float, members, number, text};
-use super::rows::{GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, share};
+use super::rows::{CacheRow, GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, share};
 use super::warnings;
 
 pub(super) struct TopFigures {
@@ -26,6 +26,7 @@ pub(super) struct TopFigures {
     pub(super) queued: Option<f64>,
     pub(super) sites: Vec<SiteRow>,
     pub(super) groups: Vec<GroupRow>,
+    pub(super) caches: Vec<CacheRow>,
     pub(super) slow: Vec<SlowRow>,
     pub(super) warnings: Vec<String>,
 }
@@ -57,6 +58,7 @@ impl TopFigures {
             idle: float(tree, &["connections", "idle"]),
             busy: busy(growth),
             queued: queues.map(|(length, _)| length).reduce(|sum, length| sum + length),
+            caches: caches(growth),
             slow: slow(tree),
             warnings: warnings::find(&sites, &groups, tree, now_ms),
             sites,
@@ -79,6 +81,39 @@ fn title(tree: &Value) -> Vec<String> {
         _ => "NGINX Plus",
     };
     [name.to_owned()].into_iter().chain(words).chain(generation).collect()
+}
+
+/// What a cache has done for a request: the first ones, that it has answered it itself.
+const OUTCOMES: [&str; 7] =
+    ["hit", "stale", "updating", "revalidated", "miss", "expired", "bypass"];
+const FROM_CACHE: usize = 4;
+
+fn caches(growth: Growth<'_>) -> Vec<CacheRow> {
+    let path = ["http", "caches"];
+    let names = members(growth.now, &path).map(|(name, _)| name);
+    names.map(|name| cache(name, growth.within(&path).within(&[name]))).collect()
+}
+
+fn cache(name: &str, zone: Growth<'_>) -> CacheRow {
+    let sum = |outcomes: &[&str], what: &str| {
+        outcomes.iter().filter_map(|outcome| zone.of(&[outcome, what])).reduce(|a, b| a + b)
+    };
+    let per_second = |all: Option<f64>| all.map(|all| all / zone.seconds);
+    let (from_cache, all) = (&OUTCOMES[..FROM_CACHE], sum(&OUTCOMES, "responses"));
+    let hits = sum(from_cache, "responses").zip(all.filter(|all| *all > 0.0));
+    CacheRow {
+        name: name.to_owned(),
+        rate: per_second(all),
+        hits: hits.map(|(hits, all)| hits / all),
+        sent: per_second(sum(from_cache, "bytes")),
+        stored: per_second(sum(&OUTCOMES, "responses_written")),
+        size: number(zone.now, &["size"]),
+        size_max: number(zone.now, &["max_size"]),
+        entries: float(zone.now, &["entries"]),
+        entries_max: number(zone.now, &["max_entries"]),
+        purge_rules: float(zone.now, &["purge_rules"]),
+        is_cold: at(zone.now, &["cold"]).and_then(Value::as_bool).unwrap_or(false),
+    }
 }
 
 fn sites(growth: Growth<'_>) -> Vec<SiteRow> {

@@ -38,7 +38,7 @@ fn plain(byte: u8) -> Option<TopKey> {
     const CTRL_C: u8 = 3;
     Some(match byte {
         b'q' | b'Q' | CTRL_C => TopKey::Quit,
-        b'1'..=b'4' => TopKey::Page(usize::from(byte - b'1')),
+        b'1'..=b'5' => TopKey::Page(usize::from(byte - b'1')),
         b'\t' => TopKey::NextPage,
         b's' => TopKey::NextOrder,
         b'r' => TopKey::Reverse,

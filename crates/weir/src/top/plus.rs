@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use super::growth::{at, number};
 
 /// What is read. A server answers 404 for what it does not have.
-pub(super) const PATHS: [&str; 7] = [
+pub(super) const PATHS: [&str; 8] = [
     "nginx",
     "connections",
     "http/requests",
     "http/server_zones",
     "http/location_zones",
     "http/upstreams",
+    "http/caches",
     "workers",
 ];
 

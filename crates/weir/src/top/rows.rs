@@ -1,4 +1,4 @@
-//! What tables show: sites, servers of upstream groups, slow requests.
+//! What tables show: sites, servers of upstream groups, caches, slow requests.
 
 use super::growth::TopTimes;
 
@@ -41,6 +41,23 @@ pub(super) struct ServerRow {
     pub(super) times: TopTimes,
     /// The share of requests on kept connections.
     pub(super) reuse: Option<f64>,
+}
+
+pub(super) struct CacheRow {
+    pub(super) name: String,
+    pub(super) rate: Option<f64>,
+    /// The share of responses that are the cache's; `None` without responses.
+    pub(super) hits: Option<f64>,
+    /// Bytes from the cache.
+    pub(super) sent: Option<f64>,
+    pub(super) stored: Option<f64>,
+    pub(super) size: f64,
+    pub(super) size_max: f64,
+    pub(super) entries: Option<f64>,
+    pub(super) entries_max: f64,
+    pub(super) purge_rules: Option<f64>,
+    /// Whether its directory was not read yet.
+    pub(super) is_cold: bool,
 }
 
 pub(super) struct SlowRow {

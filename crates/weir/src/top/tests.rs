@@ -27,6 +27,14 @@ fn tree(seconds: u64, requests: u64) -> Value {
                 "data": { "received": requests * 100, "sent": requests * 5000 },
                 "time": counts(&[(6, requests)]),
             } },
+            "caches": { "edge": {
+                "size": 4_000_000, "max_size": 8_000_000, "cold": false,
+                "entries": 500, "max_entries": 8000, "purge_rules": 2,
+                "hit": { "responses": requests / 2, "bytes": requests * 1000 },
+                "stale": { "responses": requests / 4, "bytes": 0 },
+                "miss": { "responses": requests / 4, "bytes": 0,
+                    "responses_written": requests / 8, "bytes_written": 0 },
+            } },
             "upstreams": { "app": {
                 "queue": { "length": 5, "max_length": 5 },
                 "peers": {
@@ -144,6 +152,8 @@ fn the_plain_text_has_everything() {
         "\nsite                             200     1     50%     0%    25%     25%   20.0kB ",
         "\napp 10.0.0.2:80              unhealthy ",
         "app 10.0.0.1:80              up              200       2/4",
+        "\nedge                             200    75%    200kB       25     4.0MB/8.0MB ",
+        "       500/8000       2\n",
         "\n5 s         1.25s    200  10.0.0.1:80           GET /x HTTP/1.1 (queue 900ms, ",
     ] {
         assert!(text.contains(part), "{part:?} in {text}");

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::amounts::{bytes, count, percent, span, time};
 use super::figures::TopFigures;
-use super::rows::{GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, share};
+use super::rows::{CacheRow, GroupRow, ServerRow, SiteKind, SiteRow, SlowRow, share};
 
 /// What is chosen to be shown, and the rates so far.
 #[derive(Default)]
@@ -25,6 +25,7 @@ pub(super) enum TopPage {
     All,
     Sites,
     Upstreams,
+    Caches,
     Slow,
 }
 
@@ -37,8 +38,8 @@ pub(super) enum TopOrder {
     Name,
 }
 
-pub(super) const PAGES: [TopPage; 4] =
-    [TopPage::All, TopPage::Sites, TopPage::Upstreams, TopPage::Slow];
+pub(super) const PAGES: [TopPage; 5] =
+    [TopPage::All, TopPage::Sites, TopPage::Upstreams, TopPage::Caches, TopPage::Slow];
 pub(super) const ORDERS: [TopOrder; 4] =
     [TopOrder::Rate, TopOrder::Errors, TopOrder::Latency, TopOrder::Name];
 
@@ -92,6 +93,7 @@ impl TopView {
         lines.extend(figures.warnings.iter().map(|words| bad(format!("! {words}"))));
         lines.extend(view.sites(figures, usize::MAX));
         lines.extend(view.upstreams(figures, usize::MAX));
+        lines.extend(view.caches(figures, usize::MAX));
         lines.extend(view.slow(figures, usize::MAX));
         let text = |line: ViewLine| line.written(usize::MAX, false).trim_end().to_owned() + "\n";
         lines.into_iter().map(text).collect()
@@ -123,11 +125,15 @@ impl TopView {
             TopPage::All => {
                 let mut all = self.sites(figures, FEW);
                 all.extend(self.upstreams(figures, FEW));
+                if !figures.caches.is_empty() {
+                    all.extend(self.caches(figures, FEW));
+                }
                 all.extend(self.slow(figures, FEW));
                 all
             }
             TopPage::Sites => self.sites(figures, usize::MAX),
             TopPage::Upstreams => self.upstreams(figures, usize::MAX),
+            TopPage::Caches => self.caches(figures, usize::MAX),
             TopPage::Slow => self.slow(figures, usize::MAX),
         };
         self.skipped = self.skipped.min(body.len().saturating_sub(1));
@@ -214,6 +220,22 @@ impl TopView {
         let all = rows.len();
         let lines = rows.iter().map(|(group, server)| server_line(group, server));
         table(head, lines, all, most, "no upstream servers: upstream NAME { server ADDRESS; }")
+    }
+
+    fn caches(&self, figures: &TopFigures, most: usize) -> Vec<ViewLine> {
+        let mut rows: Vec<&CacheRow> = figures.caches.iter().collect();
+        self.sort(&mut rows, |cache| RowKeys {
+            rate: cache.rate,
+            errors: None,
+            latency: None,
+            name: &cache.name,
+        });
+        let head = format!(
+            "{:<28} {:>7} {:>6} {:>8} {:>8} {:>15} {:>15} {:>7}",
+            "CACHE", "REQ/S", "HITS", "OUT/S", "STORED/S", "SIZE", "ENTRIES", "PURGES"
+        );
+        let lines = rows.iter().map(|cache| cache_line(cache));
+        table(head, lines, figures.caches.len(), most, "no caches: proxy_cache_path makes one")
     }
 
     fn slow(&self, figures: &TopFigures, most: usize) -> Vec<ViewLine> {
@@ -321,6 +343,25 @@ fn site_line(site: &SiteRow) -> ViewLine {
         times[2],
     );
     if site.classes[5] > 0.0 { bad(text) } else { plain(text) }
+}
+
+fn cache_line(cache: &CacheRow) -> ViewLine {
+    let of = |now: String, most: f64, shown: String| match most > 0.0 {
+        true => format!("{now}/{shown}"),
+        false => now,
+    };
+    let name = if cache.is_cold { format!("{} (is read)", cache.name) } else { cache.name.clone() };
+    plain(format!(
+        "{:<28} {:>7} {:>6} {:>8} {:>8} {:>15} {:>15} {:>7}",
+        cut(&name, 28),
+        count(cache.rate),
+        percent(cache.hits),
+        bytes(cache.sent),
+        count(cache.stored),
+        of(bytes(Some(cache.size)), cache.size_max, bytes(Some(cache.size_max))),
+        of(count(cache.entries), cache.entries_max, count(Some(cache.entries_max))),
+        count(cache.purge_rules),
+    ))
 }
 
 fn server_line(group: &GroupRow, server: &ServerRow) -> ViewLine {

@@ -330,6 +330,7 @@ impl ReplySink for CacheFill {
         if self.body_bytes > self.store.body_max {
             let what = "the response is larger than \"max_object_size\"";
             self.log.write(Level::Info, format_args!("{what}, it is not cached"));
+            refuse(self.fill.take());
             return Err(SinkFailed);
         }
         let mut written = match piece {

@@ -41,8 +41,8 @@ pub(crate) enum CacheLookup {
 enum CacheFinding {
     Fresh(Box<CachedReply>),
     Expired(Box<CachedReply>),
-    /// The file is that of another variant than this, which the request is for.
-    OtherVariant(KeyDigest),
+    /// The file is that of another variant.
+    OtherVariant(WantedVariant),
     Nothing {
         is_scarce: bool,
         is_uncacheable: bool,
@@ -50,6 +50,14 @@ enum CacheFinding {
     Error(u16),
     /// The file cannot be opened: the backend is asked, and nothing is stored.
     Failed,
+}
+
+/// The variant that a request is for, if it is not the one in the file of its key.
+#[derive(Clone, Copy)]
+struct WantedVariant {
+    digest: KeyDigest,
+    /// When the file of the key was written.
+    key_modified_ns: u64,
 }
 
 /// What to do after one look.
@@ -294,10 +302,10 @@ impl CacheAttempt {
     /// Finds what the cache has.
     fn find(&mut self, x: &mut Exchange) -> CacheFinding {
         self.digest = self.key.digest();
-        let found = self.find_file(x);
+        let found = self.find_file(x, None);
         let CacheFinding::OtherVariant(variant) = found else { return found };
-        self.digest = variant;
-        let found = self.find_file(x);
+        self.digest = variant.digest;
+        let found = self.find_file(x, Some(&variant));
         if !matches!(found, CacheFinding::OtherVariant(_)) {
             return found;
         }
@@ -308,7 +316,7 @@ impl CacheAttempt {
     }
 
     /// What the cache has in the file of the digest.
-    fn find_file(&self, x: &mut Exchange) -> CacheFinding {
+    fn find_file(&self, x: &mut Exchange, wanted: Option<&WantedVariant>) -> CacheFinding {
         let uses_min = u32::try_from(self.cache.conf.cache_min_uses.0).unwrap_or(u32::MAX);
         let (zone, now_s) = (&self.store.zone, now_s());
         let state = zone.find(&self.digest, uses_min, now_s);
@@ -334,14 +342,18 @@ impl CacheAttempt {
             Err(unusable) => return self.without_file(x, &path, &unusable, is_scarce),
         };
         // Before the variant, so that whatever is used was looked at.
-        if zone.may_be_purged(reply.modified_ns()) && self.is_purged(x, &reply) {
+        let is_purged = zone.may_be_purged(reply.modified_ns()) && self.is_purged(x, &reply);
+        if is_purged
+            || wanted.is_some_and(|wanted| self.is_left_over(&reply, wanted.key_modified_ns))
+        {
             zone.remove(&self.digest);
             return CacheFinding::NOTHING;
         }
         if !reply.vary.is_empty() {
-            let variant = self.cache.variant_of(x, self.key.digest(), &reply.vary);
-            if variant != reply.variant {
-                return CacheFinding::OtherVariant(variant);
+            let digest = self.cache.variant_of(x, self.key.digest(), &reply.vary);
+            if digest != reply.variant {
+                let key_modified_ns = reply.modified_ns();
+                return CacheFinding::OtherVariant(WantedVariant { digest, key_modified_ns });
             }
         }
         if state != KeyState::Stored {
@@ -351,6 +363,10 @@ impl CacheAttempt {
                 return CacheFinding::NOTHING;
             }
             zone.store(&self.digest, reply.facts(), now_s);
+            if wanted.is_some() {
+                let most = self.store.variants_max;
+                zone.note_variant(&self.key.digest(), &self.digest, most);
+            }
         }
         if !reply.parse(x, self.cache.terms.form, self.cache.is_to_head(x)) {
             reply.log_invalid_head(x);

@@ -117,6 +117,7 @@ impl CacheStore {
             size_max: (limit != u64::MAX).then_some(limit),
             entries: self.zone.entries() as u64,
             entries_max: self.zone.entries_max() as u64,
+            purge_rules: self.zone.purge_rules() as u64,
             is_cold: self.zone.is_cold(),
         }
     }

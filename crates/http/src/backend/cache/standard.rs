@@ -250,6 +250,15 @@ impl CacheAttempt {
         }
     }
 
+    /// Whether a variant may be left over from before an unsafe method has removed its key. The
+    /// variants of an earlier process are not known then, but all are older than what was stored
+    /// for the key afterwards.
+    pub(super) fn is_left_over(&self, variant: &CachedReply, key_modified_ns: u64) -> bool {
+        self.cache.is_standard()
+            && variant.modified_ns() < key_modified_ns
+            && !self.store.zone.knows_variant(&self.key.digest(), &self.digest)
+    }
+
     /// Removes what is stored for the URI of the request, and for those that its reply names.
     fn invalidate(&self, x: &Exchange) {
         self.store.zone.remove_variants(&self.key.digest());

@@ -78,6 +78,26 @@ fn nobody_waits_behind_a_reply_that_may_not_be_stored() {
 }
 
 #[test]
+fn nobody_waits_behind_a_reply_that_turns_out_too_large() {
+    let (open, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let cached = Cached::within("max_object_size=4", LOCKED, move |_| {
+        let _ = gate.lock().unwrap().recv();
+        "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\r\nhello\r\n0\r\n\r\n".into()
+    });
+    open.send(()).unwrap();
+    cached.get();
+    // The first of the next ones is not waited for, although its reply does not come.
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| cached.server.connect()).collect();
+    for client in &mut clients {
+        client.send(GET);
+    }
+    asked(&cached.backend, 1 + CLIENTS);
+    drop(open);
+    assert!(clients.iter_mut().all(|client| client.rest().contains("X-Cache: MISS\r\n")));
+}
+
+#[test]
 fn nobody_waits_although_there_is_an_expired_reply() {
     let both = Mutex::new(false);
     let cached = Cached::answering(LOCKED, move |_| {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::cache::{Cached, GET, outcome};
 use crate::backend::testing::values;
+use crate::h1::tests::Server;
 
 const RULES: &str = "proxy_cache_rules rfc9111;";
 const REPLY: &str = "HTTP/1.1 200 OK\nCache-Control: max-age=3600\nContent-Length: 2\n\nn%N";
@@ -135,6 +136,67 @@ fn an_unsafe_method_removes_what_its_reply_names() {
     cached.get_with("X-V: 2");
     cached.server.ask(&GET.replacen("GET /a", "PUT /b", 1));
     assert!(cached.files().is_empty());
+}
+
+/// Another process with the same cache and backend.
+fn next_process(cached: &Cached, parameters: &str, lines: &str) -> Server {
+    let (address, path) = (cached.backend.address(), cached.folder.display());
+    Server::start(format!(
+        "error_log e.log info;
+         proxy_cache_path {path}/cache keys_zone=one:1m levels=1:2 {parameters};
+         proxy_temp_path {path}/temp;
+         add_header X-Cache $upstream_cache_status always;
+         server {{ location / {{ proxy_pass http://{address}; proxy_cache one; {lines} }} }}"
+    ))
+}
+
+#[test]
+fn an_unsafe_method_covers_the_variants_of_an_earlier_process() {
+    let asked = AtomicU32::new(0);
+    let cached = Cached::answering(RULES, move |request| match request.starts_with("GET") {
+        true => {
+            let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+            with("Vary: X-V").replace("%N", &number.to_string())
+        }
+        false => "HTTP/1.1 204 No Content\n\n".into(),
+    });
+    for number in 1..=3 {
+        assert_eq!(cached.get_with(&format!("X-V: {number}")), format!("MISS n{number}"));
+    }
+    let next = next_process(&cached, "", RULES);
+    let get = |number: u32| {
+        outcome(&next.ask(&GET.replacen("\r\n\r\n", &format!("\r\nX-V: {number}\r\n\r\n"), 1)))
+    };
+    assert_eq!([get(1), get(2)], ["HIT n1", "HIT n2"]);
+    next.ask(&GET.replacen("GET", "POST", 1));
+    // The second one was known, the third one was not.
+    assert_eq!([get(1), get(2), get(3)], ["MISS n4", "MISS n5", "MISS n6"]);
+    assert_eq!([get(1), get(2), get(3)], ["HIT n4", "HIT n5", "HIT n6"]);
+    assert_eq!(cached.files().len(), 3);
+}
+
+#[test]
+fn a_variant_that_this_process_has_stored_may_be_older_than_its_key() {
+    let cached = Cached::answering(RULES, |_| with("Vary: X-V"));
+    cached.get_with("X-V: 1");
+    cached.get_with("X-V: 2");
+    // The first one is fetched anew.
+    cached.get_with("X-V: 1\r\nCache-Control: no-cache");
+    assert_eq!(cached.get_with("X-V: 2"), "HIT n%");
+}
+
+#[test]
+fn variants_of_an_earlier_process_count_once_they_are_used() {
+    let cached = Cached::within("max_variants=3", "", |_| with("Vary: X-V"));
+    (0..3).for_each(|number| _ = cached.get_with(&format!("X-V: {number}")));
+    let next = next_process(&cached, "max_variants=3", "");
+    let get = |number: u32| {
+        outcome(&next.ask(&GET.replacen("\r\n\r\n", &format!("\r\nX-V: {number}\r\n\r\n"), 1)))
+    };
+    assert_eq!([get(2), get(1)], ["HIT n%", "HIT n%"]);
+    assert_eq!(get(3), "MISS n%");
+    assert_eq!(cached.files().len(), 3);
+    assert_eq!(get(2), "MISS n%");
 }
 
 #[test]

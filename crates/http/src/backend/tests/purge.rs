@@ -1,15 +1,16 @@
 //! Purging by requests: by key, by the beginning of keys, by tag, and while a reply is fetched.
 
+use std::io::Read as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
 use testing::Folder;
 
-use crate::backend::testing::{TestBackend, values};
+use crate::backend::testing::{TestBackend, text, values};
 use crate::h1::tests::Server;
 
 struct Purged {
-    _folder: Folder,
+    folder: Folder,
     _backend: TestBackend,
     server: Server,
 }
@@ -38,7 +39,7 @@ impl Purged {
                  {others}
              }}"
         ));
-        Self { _folder: folder, _backend: backend, server }
+        Self { folder, _backend: backend, server }
     }
 
     /// A backend whose replies have the number of the request, and `fields`.
@@ -190,5 +191,115 @@ fn a_fill_that_began_before_a_purge_is_not_kept() {
         assert!(client.rest().ends_with("n1"));
         let expected = if rule == "/other" { "HIT n1" } else { "MISS n2" };
         assert_eq!(purged.get("/a"), expected, "{rule}");
+    }
+}
+
+#[test]
+fn a_purge_leaves_those_who_follow_a_fill_alone_and_nobody_follows_it_afterwards() {
+    let both = Arc::new(Barrier::new(2));
+    let (of_backend, asked) = (both.clone(), AtomicU32::new(0));
+    let backend = TestBackend::playing(move |mut peer| {
+        peer.request();
+        if asked.fetch_add(1, Ordering::Relaxed) > 0 {
+            return peer.send("HTTP/1.1 200 OK\nContent-Length: 3\n\nnew");
+        }
+        peer.send("HTTP/1.1 200 OK\nContent-Length: 200003\n\n");
+        peer.send_raw(text(200_000));
+        of_backend.wait();
+        of_backend.wait();
+        peer.send_raw("old");
+    });
+    let (folder, address) = (Folder::new(), backend.address());
+    let path = folder.display();
+    std::fs::create_dir(folder.join("cache")).unwrap();
+    let server = Server::start(format!(
+        "error_log e.log info; proxy_cache_path {path}/cache keys_zone=one:1m;
+         proxy_temp_path {path}/temp; add_header X-Cache $upstream_cache_status always;
+         server {{ location / {{
+             proxy_pass http://{address}; proxy_cache one; proxy_cache_valid any 1m;
+             proxy_cache_key $uri; proxy_cache_lock on; proxy_cache_read_while_writing on;
+             proxy_cache_purge on from all;
+         }} }}"
+    ));
+    let get = "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    let begin = || {
+        let mut client = server.connect();
+        client.send(get);
+        client
+    };
+    let mut before = [begin(), begin()];
+    before.iter_mut().for_each(|client| client.0.read_exact(&mut [0; 100_000]).unwrap());
+    both.wait();
+    let purged = server.ask(&get.replace("GET /a", "PURGE /*"));
+    assert!(purged.starts_with("HTTP/1.1 200 "), "{purged}");
+    let mut after = begin();
+    server.advance(1);
+    both.wait();
+    assert!(before.iter_mut().all(|client| client.rest().ends_with("old")));
+    let after = after.rest();
+    assert_eq!(
+        (values(&after, "X-Cache"), after.ends_with("new")),
+        (vec!["MISS"], true),
+        "{after}"
+    );
+    assert!(server.ask(get).ends_with("new"));
+}
+
+#[test]
+fn a_head_that_is_rewritten_does_not_outlive_a_purge() {
+    for (rule, length) in [("/a", 1), ("/*", 1), ("#t", 1), ("/*", 600_000), ("#t", 600_000)] {
+        let both = Arc::new(Barrier::new(2));
+        let (of_backend, body) = (both.clone(), "x".repeat(length));
+        let asked = AtomicU32::new(0);
+        let location = "location = /tags { proxy_cache_purge_tags one t; }";
+        let lines = "proxy_cache_purge on from all; proxy_cache_rules rfc9111;";
+        let purged = Purged::answering(lines, location, move |_| {
+            let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+            let fields = format!("ETag: \"a\"\nX-A: {number}\nSurrogate-Key: t\n");
+            if number == 2 {
+                of_backend.wait();
+                of_backend.wait();
+                return format!("HTTP/1.1 304 Not Modified\n{fields}\n");
+            }
+            format!("HTTP/1.1 200 OK\n{fields}Content-Length: {length}\n\n{body}")
+        });
+        purged.get("/a");
+        let mut client = purged.server.connect();
+        client.send(
+            "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\nCache-Control: no-cache\r\n\r\n",
+        );
+        both.wait();
+        let status = match rule {
+            "#t" => purged.status("GET", "/tags", ""),
+            path => purged.status("PURGE", path, ""),
+        };
+        assert!([200, 204].contains(&status), "{rule} {status}");
+        both.wait();
+        let reply = client.rest();
+        assert_eq!(values(&reply, "X-Cache"), ["REVALIDATED"], "{rule} {length}");
+        let next = purged.ask("GET", "/a", "");
+        let got = (values(&next, "X-Cache"), values(&next, "X-A"));
+        assert_eq!(got, (vec!["MISS"], vec!["3"]), "{rule} {length}");
+    }
+}
+
+#[test]
+fn a_purge_that_cannot_be_kept_is_an_error_and_holds_nevertheless() {
+    for (lines, request) in [
+        ("proxy_cache_purge $http_x_purge;", ("GET", "/a", "X-Purge: 1\r\n")),
+        ("proxy_cache_purge on from all;", ("PURGE", "/a", "")),
+        ("proxy_cache_purge on purge_all from all;", ("PURGE", "/b", "")),
+        ("", ("GET", "/one/a", "")),
+        ("", ("GET", "/tags", "")),
+    ] {
+        let others = "location = /tags { proxy_cache_purge_tags one t; }
+                      location ~ ^/one(/.*) { proxy_cache_purge one $1; }";
+        let purged = Purged::of("Surrogate-Key: t\n", lines, others);
+        assert_eq!(purged.get("/a"), "MISS n1");
+        // A directory is in the way of the journal.
+        std::fs::create_dir(purged.folder.join("cache/weir-purges")).unwrap();
+        let (method, path, fields) = request;
+        assert_eq!(purged.status(method, path, fields), 500, "{lines} {method} {path}");
+        assert_eq!(purged.get("/a"), "MISS n2");
     }
 }

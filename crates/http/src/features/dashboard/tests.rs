@@ -3,7 +3,7 @@ use super::squeeze::squeeze;
 use crate::testing::{refusal, site};
 
 /// The most bytes of the page.
-const PAGE_BYTES_MAX: usize = 60 * 1024;
+const PAGE_BYTES_MAX: usize = 64 * 1024;
 
 const SITE: &str = "server { location /dashboard/ { dashboard; } location /open { dashboard; } }";
 

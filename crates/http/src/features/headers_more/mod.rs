@@ -112,15 +112,17 @@ enum OwnField {
     ContentLength,
     Location,
     LastModified,
+    AcceptRanges,
 }
 
-const OWN: [(&[u8], OwnField); 6] = [
+const OWN: [(&[u8], OwnField); 7] = [
     (b"Server", OwnField::Server),
     (b"Date", OwnField::Date),
     (b"Content-Type", OwnField::ContentType),
     (b"Content-Length", OwnField::ContentLength),
     (b"Location", OwnField::Location),
     (b"Last-Modified", OwnField::LastModified),
+    (b"Accept-Ranges", OwnField::AcceptRanges),
 ];
 
 fn own_field(name: &[u8]) -> Option<OwnField> {
@@ -134,7 +136,7 @@ fn set(reply: &mut Reply, name: &[u8], value: &[u8]) {
         Some(OwnField::LastModified) => reply.last_modified = date::parse(value),
         Some(OwnField::Location) => return reply.set_location(value.to_vec()),
         Some(OwnField::ContentType) => return reply.parse_content_type(value),
-        Some(OwnField::ContentLength) | None => {}
+        Some(OwnField::ContentLength | OwnField::AcceptRanges) | None => {}
     }
     reply.fields.set(name, value);
 }
@@ -147,6 +149,8 @@ fn remove(reply: &mut Reply, name: &[u8]) {
         Some(OwnField::Location) => reply.location.clear(),
         Some(OwnField::ContentType) => reply.parse_content_type(b""),
         Some(OwnField::ContentLength) => reply.content_length = None,
+        // Ranges are not answered any more either.
+        Some(OwnField::AcceptRanges) => reply.allow_ranges = false,
         None => {}
     }
     reply.fields.remove(name);

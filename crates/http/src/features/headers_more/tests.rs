@@ -71,6 +71,20 @@ fn fields_are_removed_by_name_and_by_prefix() {
 }
 
 #[test]
+fn without_accept_ranges_there_are_no_ranges() {
+    for (lines, status) in [
+        ("more_clear_headers accept-ranges;", 200),
+        ("more_set_headers 'Accept-Ranges: $arg_none';", 200),
+        ("more_clear_headers 'Accept-*';", 206),
+    ] {
+        let site = file(lines);
+        assert_eq!(site.get_with("/a.html", "Range: bytes=1-2\n").status(), status, "{lines}");
+        let fields = values(&site.get("/a.html"), "Accept-Ranges");
+        assert_eq!(fields.is_empty(), status == 200, "{lines}");
+    }
+}
+
+#[test]
 fn the_length_can_be_removed() {
     let site = file("more_clear_headers Content-Length; location = /text { return 200 hello; }");
     for (path, body) in [("/a.html", "text"), ("/text", "hello")] {

@@ -46,7 +46,8 @@ conf::directives! {
     ///
     /// Syntax: [-t TYPES] [-r] 'FIELD: STRING'...
     /// Differs: nginx has it with the headers-more module, which does not refuse `Content-Length`
-    /// and `Transfer-Encoding`.
+    /// and `Transfer-Encoding`, and compares `-t` with the whole `Content-Type`, parameters
+    /// included.
     ///
     /// ```nginx
     /// more_set_input_headers 'X-Request-Start: $msec';

@@ -177,6 +177,11 @@ pub(super) const FAMILIES: &[Family] = &[
         "/http/caches/{zone}/max_entries",
         "Keys that a cache has room for.",
     ),
+    gauge(
+        "weir_cache_purge_rules",
+        "/http/caches/{zone}/purge_rules",
+        "Purges of a cache whose files may still be there.",
+    ),
     counter(
         "weir_cache_responses_total",
         "/http/caches/{zone}/{status}/responses",

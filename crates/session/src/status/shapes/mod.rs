@@ -107,6 +107,7 @@ fn cache_fields(out: &mut dyn Visitor, cache: &ShownCache, shape: Shape) {
     if shape.is_extended {
         out.number(b"entries", levels.entries);
         out.number(b"max_entries", levels.entries_max);
+        out.number(b"purge_rules", levels.purge_rules);
     }
     for outcome in CacheOutcome::ALL {
         object(out, outcome.name().as_bytes(), |out| {

@@ -1,7 +1,8 @@
 // Asks for data once a second, and shows the screen that the address names.
 
 const SCREENS = [['now', 'Now', nowScreen], ['sites', 'Sites', sitesScreen],
-  ['upstreams', 'Upstreams', upstreamsScreen], ['limits', 'Limits', limitsScreen],
+  ['upstreams', 'Upstreams', upstreamsScreen], ['caches', 'Caches', cachesScreen],
+  ['limits', 'Limits', limitsScreen],
   ['slow', 'Slow requests', slowScreen], ['tls', 'TLS', tlsScreen],
   ['resolvers', 'Resolvers', resolversScreen], ['workers', 'Workers', workersScreen],
   ['configuration', 'Configuration', configurationScreen]]

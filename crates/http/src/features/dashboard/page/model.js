@@ -1,6 +1,6 @@
 // What the screens show, computed from the snapshots once a second. History is recorded on the way.
 
-const model = {sites: [], groups: [], workers: [], limits: []};
+const model = {sites: [], groups: [], workers: [], limits: [], caches: []};
 const ZONES = [['server', 'http', 'server_zones'], ['location', 'http', 'location_zones'],
   ['stream', 'stream', 'server_zones']];
 const BAD_STATES = ['unhealthy', 'unavailable'];
@@ -19,6 +19,8 @@ function readModel() {
   model.limits = ['http', 'stream'].flatMap(of => ['limit_conns', 'limit_reqs'].flatMap(kind =>
     entries(at(data, of, kind)).map(([name, zone]) =>
       readLimit(both, kind, [of, kind, name], zone))));
+  model.caches = entries(at(data, 'http', 'caches')).map(([name, zone]) =>
+    readCache(both, ['http', 'caches', name], zone));
   readTotals(both);
 }
 
@@ -122,6 +124,26 @@ function readLimit({step, window}, kind, path, zone) {
     [name, own(zone, name) == null ? null : window.rate(...path, name)]);
   past.put(id, step.seconds ? step.per(step.growth(...path, 'rejected')) : null);
   return {id, kind, of: path[0], name: path[2], zone, ...Object.fromEntries(rates)};
+}
+
+// What caches have done for requests: answered them themselves, or had the backend answer.
+const FROM_CACHE = ['hit', 'stale', 'updating', 'revalidated'];
+const OUTCOMES = [...FROM_CACHE, 'miss', 'expired', 'bypass'];
+
+function readCache({step, window}, path, zone) {
+  const id = path.join(' ');
+  const growth = (of, names, what) => sum(names.map(name => of.growth(...path, name, what)));
+  const rate = (names, what) => window.per(growth(window, names, what));
+  const share = of => {
+    const all = growth(of, OUTCOMES, 'responses');
+    return all ? growth(of, FROM_CACHE, 'responses') / all : null;
+  };
+  past.put(id, share(step));
+  return {
+    id, name: path[2], zone, rate: rate(OUTCOMES, 'responses'), hits: share(window),
+    sent: rate(FROM_CACHE, 'bytes'), stored: rate(OUTCOMES, 'responses_written'),
+    codes: OUTCOMES.map(name => [name, at(zone, name, 'responses')]).filter(([, n]) => n),
+  };
 }
 
 function readTotals({data, step, window}) {

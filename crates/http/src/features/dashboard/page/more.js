@@ -1,4 +1,27 @@
-// The other screens: limits, slow requests, TLS, resolvers, workers, configuration.
+// The other screens: caches, limits, slow requests, TLS, resolvers, workers, configuration.
+
+function cachesScreen() {
+  const size = row => num(row.zone.size), most = row => num(row.zone.max_size);
+  const rows = () => model.caches.filter(cache => fits(cache.name));
+  const caches = table({name: 'Caches', key: row => row.id, columns: [
+    nameColumn('Zone'), column('req/s', 5, row => row.rate),
+    column('hits', 4.5, row => row.hits, {title: 'answered by the cache, expired responses included',
+      text: row => percent(row.hits, row.hits == null ? 0 : 1)}),
+    sparkColumn('trend', row => row.id, 'ok'),
+    column('out/s', 5.5, row => row.sent, {title: 'bytes from the cache', text: row => bytes(row.sent)}),
+    column('stored/s', 5.5, row => row.stored),
+    column('size', 9.5, size, {kind: row => most(row) && size(row) >= most(row) ? 'warn' : '',
+      text: row => bytes(size(row)) + (most(row) ? ' of ' + bytes(most(row)) : '')}),
+    column('entries', 9.5, row => num(row.zone.entries),
+      {make: () => limitCell(row => row.zone.entries, row => row.zone.max_entries)}),
+    column('purges', 5, row => num(row.zone.purge_rules), {title: 'purges whose files are still there'}),
+    {head: 'directory', width: 6, text: row => row.zone.cold ? 'is read' : 'known'}],
+  detail: () => drawn('div.detail', codeList())});
+  return unlessEmpty(() => model.caches.length,
+    drawn('div', drawn('div.tools', filterBox('Filter by name')), drawing(rows, caches)),
+    hint('No caches. ', code('proxy_cache_path PATH keys_zone=NAME:SIZE;'), ' and ',
+      code('proxy_cache NAME;'), ' make one.'));
+}
 
 function limitsScreen() {
   const kinds = {limit_reqs: 'limit_req', limit_conns: 'limit_conn'};
