@@ -30,6 +30,8 @@ pub struct SteeringRequest {
     pub host: Box<[u8]>,
     /// `Weir-Owner`: who claims the group.
     pub owner: Box<[u8]>,
+    /// `Weir-Version`: which list of servers this is.
+    pub version: Box<[u8]>,
     /// Who asks, for the log.
     pub who: Box<[u8]>,
     /// The id of the request in errors.
@@ -87,11 +89,12 @@ pub fn refusal(refused: &SpecRefusal, request: &SteeringRequest) -> SteeringRepl
 
 impl SteeringRequest {
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { method, path, args, body, content_type, origin, host, owner, who, request_id } =
-            self;
-        let texts = [method, path, args, body, content_type, origin, host, owner, who, request_id];
+        let Self { method, path, args, body, content_type, origin, host, .. } = self;
+        let Self { owner, version, who, request_id, .. } = self;
+        let about = [method, path, args, body, content_type, origin, host];
+        let texts = about.into_iter().chain([owner, version, who, request_id]);
         let mut out = Vec::new();
-        texts.into_iter().for_each(|text| write_text(&mut out, text));
+        texts.for_each(|text| write_text(&mut out, text));
         out
     }
 
@@ -107,6 +110,7 @@ impl SteeringRequest {
             origin: next()?,
             host: next()?,
             owner: next()?,
+            version: next()?,
             who: next()?,
             request_id: next()?,
         })
@@ -155,6 +159,7 @@ mod tests {
             method: (*b"PATCH").into(),
             path: (*b"http/upstreams/a/servers/0").into(),
             body: (*b"{\"down\":true}").into(),
+            version: (*b"7").into(),
             who: (*b"127.0.0.1").into(),
             ..SteeringRequest::default()
         };

@@ -12,7 +12,7 @@ use net::Address;
 /// Longest path of a Unix socket.
 const UNIX_PATH_MAX: usize = 107;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     At(Address),
     /// A name, which is to be looked up.

@@ -9,7 +9,7 @@ use crate::api::{GroupRules, ServersPath, SpecPatch};
 use crate::balance::RefusedParameters;
 use crate::roster::{GroupChange, Roster, ServerOperation};
 
-/// A server that the API accepts is one `server` line of a state file with the same words, and
+/// A server that the API accepts, alone or as a list, is one `server` line of a state file with the same words, and
 /// survives as bytes. The first byte chooses the subsystem.
 pub fn server_parameters(input: &[u8]) {
     let (first, body) = input.split_first().unwrap_or((&0, b""));
@@ -28,7 +28,12 @@ pub fn server_parameters(input: &[u8]) {
     let Ok(operation) = rules.add(&roster, &patch) else { return };
     let change = GroupChange { subsystem, group: (*b"a").into(), operation };
     assert_eq!(GroupChange::from_bytes(&change.to_bytes()).as_ref(), Some(&change));
+    let list = [b"[", body, b"]"].concat();
+    let listed = rules.listed(&list, subsystem, &roster).expect("a list of one such server");
     assert!(roster.apply(&change.operation));
+    assert_eq!(listed.0, roster);
+    let again = rules.listed(&list, subsystem, &roster).expect("the same list");
+    assert_eq!((again.0.lines(), again.1.unchanged), (roster.lines(), 1));
     let ServerOperation::Add { spec, .. } = change.operation else { return };
     let mut files = MemoryFiles::default().with("/state", roster.to_text());
     let (_, tree) = conf::parse(b"/state", b"/", None, &mut files).into_result();

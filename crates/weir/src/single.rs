@@ -236,7 +236,7 @@ impl Single {
         }
         match what {
             AcceptedWhat::Workers(change) => self.control.change(change),
-            AcceptedWhat::Owner(_) => Ok(()),
+            AcceptedWhat::Owner(_) | AcceptedWhat::Version(_) => Ok(()),
         }
     }
 

@@ -237,6 +237,48 @@ fn a_group_has_one_owner() {
 }
 
 #[test]
+fn a_list_of_servers_reaches_every_process_and_its_state_file() {
+    for globals in ["", "master_process off;"] {
+        let (one, two) = (backend("one"), backend("two"));
+        let server = proxy(globals, "state DIR/app.conf;");
+        let put = |version: &str, addresses: &[SocketAddr]| {
+            let entries = addresses.iter().map(|address| format!("{{\"server\":\"{address}\"}}"));
+            let json = format!("[{}]", entries.collect::<Vec<_>>().join(","));
+            let kind = format!("application/json\r\nWeir-Owner: d\r\nWeir-Version: {version}");
+            whole(&server, "PUT", SERVERS, &kind, &json)
+        };
+        assert_eq!(put("1", &[one, two]).0, 200);
+        assert_eq!(answers(&server), ["one", "two"]);
+        assert_eq!(put("2", &[two]).0, 200);
+        assert_eq!(answers(&server), ["two"]);
+        assert_eq!(server.folder.read("app.conf"), format!("server {two};\n"));
+        let (_, reply) = whole(&server, "GET", SERVERS, "", "");
+        assert!(reply.contains("Weir-Version: 2\r\n"), "{reply}");
+        let (_, listed) = request(&server, "GET", "/upstreams", "");
+        assert!(listed.contains("\"owner\":\"d\",\"version\":\"2\""), "{listed}");
+        server.await_log("1 added, 0 changed, 1 removed", 0);
+    }
+}
+
+#[test]
+fn weir_ctl_replaces_all_servers() {
+    let (one, two) = (backend("one"), backend("two"));
+    let server = proxy("", &format!("server {one};"));
+    server.folder.write("list", format!("# mine\n{two} weight=2\n"));
+    let list = server.folder.join("list");
+    let list = list.to_str().unwrap();
+    assert_eq!(
+        stdout(&weir(&server, &["servers", "app", list])),
+        "1 added, 0 changed, 1 removed\n"
+    );
+    assert_eq!(answers(&server), ["two"]);
+    server.folder.write("list", "");
+    let refused = weir(&server, &["servers", "app", list]);
+    assert!(testing::complaint(&refused).contains("the list is empty"));
+    assert!(weir(&server, &["servers", "--allow-empty", "app", list]).status.success());
+}
+
+#[test]
 fn weir_ctl_shows_and_changes() {
     let (one, two) = (backend("one"), backend("two"));
     let server = proxy("", &format!("server {one};"));

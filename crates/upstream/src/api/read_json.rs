@@ -5,15 +5,37 @@ use wire::json::{self, JsonLimits, JsonMember, JsonValue};
 
 use super::patch::SpecPatch;
 use super::rules::SpecRefusal;
+use crate::roster::ROSTER_LINES_MAX;
 
-/// The bounds of a body.
+/// The bounds of a body with one server.
 const LIMITS: JsonLimits = JsonLimits { bytes_max: 64 * 1024, depth_max: 4, values_max: 100 };
+/// The bounds of a body with all servers of a group.
+const LIST_LIMITS: JsonLimits =
+    JsonLimits { bytes_max: 1 << 20, depth_max: 4, values_max: ROSTER_LINES_MAX * 12 };
 
 impl SpecPatch {
     /// Reads the parameters of a server of that subsystem.
     pub fn from_json(body: &[u8], subsystem: Subsystem) -> Result<Self, SpecRefusal> {
         let read = json::parse(body, LIMITS);
         let value = read.map_err(|error| SpecRefusal::new(415, error.to_string(), "JsonError"))?;
+        Self::of_value(&value, subsystem)
+    }
+
+    /// Reads the parameters of all servers of a group.
+    pub(super) fn list_from_json(
+        body: &[u8],
+        subsystem: Subsystem,
+    ) -> Result<Vec<Self>, SpecRefusal> {
+        let read = json::parse(body, LIST_LIMITS);
+        let value = read.map_err(|error| SpecRefusal::new(415, error.to_string(), "JsonError"))?;
+        let list = value.as_list().ok_or_else(|| format_error("a list is expected"))?;
+        let entries = list.iter().enumerate().map(|(at, entry)| {
+            Self::of_value(entry, subsystem).map_err(|refused| refused.in_entry(at))
+        });
+        entries.collect()
+    }
+
+    fn of_value(value: &JsonValue<'_>, subsystem: Subsystem) -> Result<Self, SpecRefusal> {
         let object = value.as_object().ok_or_else(|| format_error("an object is expected"))?;
         let mut patch = Self::default();
         for member in object {

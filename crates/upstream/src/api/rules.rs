@@ -41,20 +41,20 @@ impl SpecRefusal {
         Self { status, text: text.into(), code }
     }
 
-    fn bad(text: impl Into<String>, code: &'static str) -> Self {
+    pub(super) fn bad(text: impl Into<String>, code: &'static str) -> Self {
         Self::new(400, text, code)
+    }
+
+    /// The same about an entry of a list, whose number is counted from 1.
+    pub(super) fn in_entry(self, at: usize) -> Self {
+        Self { text: format!("entry {} of the list: {}", at + 1, self.text), ..self }
     }
 }
 
 impl GroupRules {
     /// The operation that adds a server.
     pub fn add(&self, roster: &Roster, wanted: &SpecPatch) -> Result<ServerOperation, SpecRefusal> {
-        let Some(text) = &wanted.server else {
-            return Err(SpecRefusal::bad("missing \"server\" argument", "UpstreamConfFormatError"));
-        };
-        let mut spec = wanted.applied_to(&ServerSpec::plain(text));
-        self.check_place(&mut spec, wanted.service.as_deref())?;
-        self.check(&spec, wanted)?;
+        let spec = self.new_spec(wanted)?;
         if roster.lines().iter().any(|line| is_same_server(&line.spec, &spec)) {
             return Err(SpecRefusal::new(409, "entry exists", "EntryExists"));
         }
@@ -63,6 +63,17 @@ impl GroupRules {
             return Err(SpecRefusal::bad(text, "UpstreamOutOfMemory"));
         }
         Ok(ServerOperation::Add { id: roster.next_id(), spec })
+    }
+
+    /// The server that a request wants to have.
+    pub(super) fn new_spec(&self, wanted: &SpecPatch) -> Result<ServerSpec, SpecRefusal> {
+        let Some(text) = &wanted.server else {
+            return Err(SpecRefusal::bad("missing \"server\" argument", "UpstreamConfFormatError"));
+        };
+        let mut spec = wanted.applied_to(&ServerSpec::plain(text));
+        self.check_place(&mut spec, wanted.service.as_deref())?;
+        self.check(&spec, wanted)?;
+        Ok(spec)
     }
 
     /// The operation that changes a server.
@@ -152,6 +163,21 @@ impl GroupRules {
 
 /// Whether both name one server of one tier, with or without its port.
 fn is_same_server(one: &ServerSpec, other: &ServerSpec) -> bool {
-    let place = |spec: &ServerSpec| address::parse(spec.text(), DEFAULT_PORT).map(|at| at.place);
-    one.backup == other.backup && one.service == other.service && place(one) == place(other)
+    ServerKey::of(one) == ServerKey::of(other)
+}
+
+/// What makes a server the same in a request and in a roster: its tier and its place, with or
+/// without its port.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct ServerKey {
+    backup: bool,
+    service: Option<Arc<[u8]>>,
+    place: Option<Endpoint>,
+}
+
+impl ServerKey {
+    pub(super) fn of(spec: &ServerSpec) -> Self {
+        let place = address::parse(spec.text(), DEFAULT_PORT).ok().map(|at| at.place);
+        Self { backup: spec.backup, service: spec.service.clone(), place }
+    }
 }

@@ -3,7 +3,7 @@ use std::task::{Context, Poll, Waker};
 
 use conf::Subsystem;
 
-use super::{ServersPath, SpecRefusal};
+use super::{RosterDifference, ServersPath, SpecRefusal};
 use crate::resolver::ResolvedPeer;
 use crate::roster::{GroupChange, Roster, ServerOperation, line_of_server};
 use crate::testing::{ask, group, lease, load, load_of, load_state, sequence, short};
@@ -294,6 +294,79 @@ fn servers_keep_their_ids_in_the_next_configuration() {
     let ids: Vec<u64> = after.lines().iter().map(|line| line.id).collect();
     assert_eq!((ids, after.next_id()), (vec![3, 2, 0], 4));
     assert_eq!(Roster::default().with_ids_of(&before).next_id(), 3);
+}
+
+/// Applies a list of all servers; what it changed, as `added changed removed unchanged`.
+fn list(group: &Group, body: &str) -> Result<[usize; 4], SpecRefusal> {
+    let rules = group.rules().unwrap();
+    let (roster, difference) = rules.listed(body.as_bytes(), group.subsystem(), &group.roster())?;
+    let operation = ServerOperation::Replace(roster);
+    let (subsystem, name) = (group.subsystem(), group.name().into());
+    let change = GroupChange { subsystem, group: name, operation };
+    let change = GroupChange::from_bytes(&change.to_bytes()).unwrap();
+    assert!(group.change(&change.operation, true));
+    let RosterDifference { added, changed, removed, unchanged } = difference;
+    Ok([added, changed, removed, unchanged])
+}
+
+#[test]
+fn a_list_adds_changes_and_removes_in_one_change() {
+    let group = group("server 10.0.0.1; server 10.0.0.2 weight=2; server 10.0.0.3 backup;");
+    let held = lease(ask(&group, at(NOW)));
+    let leased = held.server().clone();
+    let body = r#"[{"server":"10.0.0.4"},{"server":"10.0.0.2:80"},{"server":"10.0.0.1"}]"#;
+    assert_eq!(list(&group, body).unwrap(), [1, 1, 1, 1]);
+    let expected = "server 10.0.0.4;\nserver 10.0.0.2;\nserver 10.0.0.1;\n";
+    assert_eq!(lines(&group), expected, "in the order of the list, without what it leaves out");
+    let ids: Vec<u64> = group.roster().lines().iter().map(|line| line.id).collect();
+    assert_eq!(ids, [3, 1, 0], "those that stay keep their ids");
+    let servers = group.servers();
+    let same = servers.iter().find(|server| server.address() == leased.address()).unwrap();
+    assert_eq!(same.in_progress(), 1, "requests go on and stay counted");
+    assert_eq!(list(&group, body).unwrap(), [0, 0, 0, 3]);
+    assert_eq!(list(&group, "[]").unwrap(), [0, 0, 3, 0]);
+    drop(held);
+    assert_eq!(leased.in_progress(), 0);
+    assert_eq!(list(&group, body).unwrap(), [3, 0, 0, 0]);
+    assert!(group.roster().lines().iter().all(|line| line.id > 3), "no id is used again");
+}
+
+#[test]
+fn one_wrong_entry_refuses_the_whole_list() {
+    let group = group("hash $arg_x; server 10.0.0.1;");
+    for (body, expected) in [
+        ("{}", "400 UpstreamConfFormatError a list is expected"),
+        ("[", "415 JsonError"),
+        ("[7]", "400 UpstreamConfFormatError entry 1 of the list: an object is expected"),
+        (
+            r#"[{"server":"10.0.0.1"},{"server":"10.0.0.2","weight":0}]"#,
+            "400 UpstreamBadWeight entry 2 of the list: invalid \"weight\"",
+        ),
+        (
+            r#"[{"server":"10.0.0.2"},{"server":"10.0.0.3"},{"server":"10.0.0.2:80"}]"#,
+            "400 EntryExists entry 3 of the list: the server is that of entry 1",
+        ),
+        (
+            r#"[{"server":"10.0.0.2","backup":true}]"#,
+            "400 UpstreamNoBackup entry 1 of the list: the upstream has no backup",
+        ),
+        (
+            r#"[{"weight":1}]"#,
+            "400 UpstreamConfFormatError entry 1 of the list: missing \"server\" argument",
+        ),
+    ] {
+        let refused = list(&group, body).unwrap_err();
+        let told = format!("{} {} {}", refused.status, refused.code, refused.text);
+        assert!(told.starts_with(expected), "{body}: {told}");
+    }
+    assert_eq!(lines(&group), "server 10.0.0.1;\n");
+    let many = |count: usize| {
+        let entry = |at: usize| format!("{{\"server\":\"10.0.{}.{}\"}}", at / 250, at % 250);
+        format!("[{}]", (0..count).map(entry).collect::<Vec<_>>().join(","))
+    };
+    let refused = list(&group, &many(4097)).unwrap_err();
+    assert_eq!((refused.status, refused.code), (400, "UpstreamOutOfMemory"));
+    assert_eq!(list(&group, &many(4096)).unwrap(), [4095, 0, 0, 1]);
 }
 
 #[test]

@@ -147,6 +147,7 @@ impl ControlConnection {
             origin: field(b"origin"),
             host: Box::default(),
             owner: field(b"weir-owner"),
+            version: field(b"weir-version"),
             who: self.who.as_bytes().into(),
             request_id: request_id(),
         };

@@ -35,9 +35,10 @@ pub(super) enum CtlCommand {
     Set { group: GroupArgument, server: String, parameters: Map<String, Value> },
     Add { group: GroupArgument, parameters: Map<String, Value> },
     Remove { group: GroupArgument, server: String },
+    Servers { group: GroupArgument, list: String, allow_empty: bool },
 }
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "status",
     "ready",
     "reload",
@@ -48,13 +49,15 @@ const COMMANDS: [&str; 12] = [
     "set",
     "add",
     "remove",
+    "servers",
     "keyval",
     "cache",
 ];
 
 impl CtlArguments {
     pub(super) fn parse(arguments: &[OsString]) -> Result<Self, Reported> {
-        let (mut socket, mut conf, mut owner, mut json) = (None, None, None, false);
+        let (mut socket, mut conf, mut owner) = (None, None, None);
+        let (mut json, mut allow_empty) = (false, false);
         let mut words = Vec::new();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -66,16 +69,22 @@ impl CtlArguments {
             };
             match &*option {
                 "--json" => json = true,
+                "--allow-empty" => allow_empty = true,
                 "-s" => socket = Some(socket_path(value()?)),
                 "-c" => conf = Some(value()?.clone()),
                 "-o" => owner = Some(owner_name(&value()?.to_string_lossy())?),
-                _ if option.starts_with('-') => {
-                    return Err(refuse("ctl", argument, &["--json", "--help"]));
+                _ if option.starts_with('-') && option != "-" => {
+                    return Err(refuse("ctl", argument, &["--json", "--allow-empty", "--help"]));
                 }
                 _ => words.push(option.into_owned()),
             }
         }
-        let command = CtlCommand::parse(&words)?;
+        let mut command = CtlCommand::parse(&words)?;
+        match &mut command {
+            CtlCommand::Servers { allow_empty: allowed, .. } => *allowed = allow_empty,
+            _ if allow_empty => return Err(complain("ctl: only \"servers\" has --allow-empty")),
+            _ => {}
+        }
         Ok(Self { socket, conf, owner, json, command })
     }
 
@@ -130,6 +139,10 @@ impl CtlCommand {
             ["remove", name, server] => {
                 Ok(Self::Remove { group: group(name), server: server.to_owned() })
             }
+            ["servers", name, list] => {
+                let (group, list) = (group(name), list.to_owned());
+                Ok(Self::Servers { group, list, allow_empty: false })
+            }
             ["keyval", ref rest @ ..] => match KeyvalCommand::parse(rest)? {
                 Some(command) => Ok(Self::Keyval(command)),
                 None => Err(refuse_command("ctl", &words, &COMMANDS)),
@@ -144,7 +157,7 @@ impl CtlCommand {
 }
 
 /// The parameters of a server, as in a `server` line.
-fn parameters(words: &[&str]) -> Result<Map<String, Value>, Reported> {
+pub(super) fn parameters(words: &[&str]) -> Result<Map<String, Value>, Reported> {
     let mut parameters = Map::new();
     for word in words {
         let (name, value) = match word.split_once('=') {
@@ -208,13 +221,27 @@ mod tests {
         };
         let expected = r#"{"backup":true,"server":"10.0.0.1"}"#;
         assert_eq!(Value::Object(parameters).to_string(), expected);
+        let list = CtlCommand::Servers {
+            group: GroupArgument::parse("app"),
+            list: "-".to_owned(),
+            allow_empty: true,
+        };
+        assert_eq!(parse("servers app - --allow-empty"), Some(list));
         assert_eq!(GroupArgument::parse("a/b").servers(), "/9/http/upstreams/a%2Fb/servers");
     }
 
     #[test]
     fn wrong_arguments_are_refused() {
-        for wrong in ["", "x", "drain app", "set app a", "set app a weight=x", "add app a wieght=1"]
-        {
+        for wrong in [
+            "",
+            "x",
+            "drain app",
+            "servers app",
+            "status --allow-empty",
+            "set app a",
+            "set app a weight=x",
+            "add app a wieght=1",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
         assert_eq!(parse("-s"), None);

@@ -7,6 +7,7 @@ pub mod client;
 mod group;
 mod keyval;
 mod keyval_command;
+mod servers;
 mod show;
 
 use std::ffi::OsString;
@@ -37,6 +38,8 @@ Commands:
   add GROUP ADDRESS [NAME=VALUE... | backup | down]
                              add a server
   remove GROUP SERVER        remove a server; its requests go on
+  servers GROUP FILE         make the servers those of a file, or of standard input (-): JSON,
+                             or lines of an address and parameters; --allow-empty if none is left
   keyval list [ZONE]         the names of all tables, or the entries of one
   keyval get ZONE KEY        the value of a key
   keyval set ZONE KEY VALUE [expire=TIME]
@@ -79,6 +82,7 @@ pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
         CtlCommand::Add { group, parameters } => {
             ctl.change("POST", &group.servers(), Some(parameters))
         }
+        CtlCommand::Servers { group, list, allow_empty } => ctl.list(group, list, *allow_empty),
         CtlCommand::Remove { group, server } => {
             let id = ctl.find(group, server)?;
             ctl.change("DELETE", &group.server(id), None)
@@ -145,18 +149,36 @@ impl Ctl {
         }
     }
 
+    fn list(&self, group: &GroupArgument, list: &str, allow_empty: bool) -> Result<(), Reported> {
+        let list = servers::read(list)?;
+        let argument = if allow_empty { "?allow_empty=1" } else { "" };
+        let path = format!("{}{argument}", group.servers());
+        self.make("PUT", &path, Some(&list), show::difference)
+    }
+
     fn change(
         &self,
         method: &str,
         path: &str,
         parameters: Option<&Map<String, Value>>,
     ) -> Result<(), Reported> {
-        let body = parameters.map(|parameters| Value::Object(parameters.clone()).to_string());
+        let body = parameters.map(|parameters| Value::Object(parameters.clone()));
+        self.make(method, path, body.as_ref(), show::servers)
+    }
+
+    fn make(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        show: fn(&Value) -> String,
+    ) -> Result<(), Reported> {
+        let body = body.map(Value::to_string);
         let reply = self.client.ask(method, path, body.as_deref())?;
         if !reply.is_good() {
             return Err(refused(&reply));
         }
-        self.print(&reply, show::servers)?;
+        self.print(&reply, show)?;
         if !self.json {
             let notes = reply.notes("\"state\" in the block");
             notes.iter().for_each(|note| observe::tell(format_args!("weir: {note}\n")));

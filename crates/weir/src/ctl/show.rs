@@ -45,6 +45,13 @@ pub(super) fn reload(reply: &Value) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
+/// What a list of servers changed.
+pub(super) fn difference(reply: &Value) -> String {
+    let count = |name: &str| reply[name].as_u64().unwrap_or_default();
+    let [added, changed, removed] = ["added", "changed", "removed"].map(count);
+    format!("{added} added, {changed} changed, {removed} removed\n")
+}
+
 pub(super) fn upstreams(reply: &Value) -> String {
     let mut text = String::new();
     for (block, groups) in reply.as_object().into_iter().flatten() {

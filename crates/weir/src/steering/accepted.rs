@@ -7,6 +7,7 @@ use http::CachePurgeChange;
 use net::MailboxSender;
 use session::keyval::{KeyvalChange, KeyvalOperation};
 use session::steering::{SteeringReply, SteeringRequest};
+use upstream::api::RosterDifference;
 use upstream::roster::{GroupChange, ServerOperation};
 
 use super::errors;
@@ -32,6 +33,8 @@ pub enum AcceptedWhat {
     Workers(WorkerChange),
     /// The group has another owner, or none.
     Owner(OwnerChange),
+    /// The servers of the group are those of another list.
+    Version(VersionChange),
 }
 
 /// A group is claimed, or given back.
@@ -40,6 +43,27 @@ pub struct OwnerChange {
     pub subsystem: Subsystem,
     pub group: Box<[u8]>,
     pub owner: Option<Box<[u8]>>,
+}
+
+/// The servers of a group are those of a list.
+#[derive(Clone, Debug)]
+pub struct VersionChange {
+    pub subsystem: Subsystem,
+    pub group: Box<[u8]>,
+    /// `None`: the list has no version.
+    pub version: Option<Box<[u8]>>,
+    pub difference: RosterDifference,
+}
+
+impl fmt::Display for VersionChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RosterDifference { added, changed, removed, .. } = self.difference;
+        write!(f, "{}: the servers are those of a list", told_group(self.subsystem, &self.group))?;
+        if let Some(version) = &self.version {
+            write!(f, " of version \"{}\"", String::from_utf8_lossy(version))?;
+        }
+        write!(f, ": {added} added, {changed} changed, {removed} removed")
+    }
 }
 
 impl fmt::Display for OwnerChange {
@@ -60,6 +84,11 @@ impl AcceptedChange {
         let who = String::from_utf8_lossy(&self.request.who);
         for what in &self.whats {
             match what {
+                // The change of the version tells it.
+                AcceptedWhat::Workers(WorkerChange::Servers(GroupChange {
+                    operation: ServerOperation::Replace(_),
+                    ..
+                })) => {}
                 AcceptedWhat::Workers(WorkerChange::Servers(change)) => {
                     notice!("{}, by {who}", told(change));
                 }
@@ -70,6 +99,7 @@ impl AcceptedChange {
                     notice!("{}, by {who}", told_of_purge(change));
                 }
                 AcceptedWhat::Owner(change) => notice!("{change}, by {who}"),
+                AcceptedWhat::Version(change) => notice!("{change}, by {who}"),
             }
         }
     }
@@ -90,18 +120,21 @@ impl AcceptedChange {
 
 /// A change as the log tells it.
 fn told(change: &GroupChange) -> String {
-    let group = String::from_utf8_lossy(&change.group);
-    let block = match change.subsystem {
-        Subsystem::Stream => "stream upstream",
-        Subsystem::Main | Subsystem::Http => "upstream",
-    };
     let what = match &change.operation {
         ServerOperation::Add { id, spec } => format!("server {id} was added: {spec}"),
         ServerOperation::Set { id, spec } => format!("server {id} is now: {spec}"),
         ServerOperation::Remove { id } => format!("server {id} was removed"),
         ServerOperation::Replace(_) => "all servers were replaced".to_owned(),
     };
-    format!("{block} \"{group}\": {what}")
+    format!("{}: {what}", told_group(change.subsystem, &change.group))
+}
+
+fn told_group(subsystem: Subsystem, group: &[u8]) -> String {
+    let block = match subsystem {
+        Subsystem::Stream => "stream upstream",
+        Subsystem::Main | Subsystem::Http => "upstream",
+    };
+    format!("{block} \"{}\"", String::from_utf8_lossy(group))
 }
 
 /// A change of a table as the log tells it: without values, which may be secrets.

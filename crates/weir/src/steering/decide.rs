@@ -8,6 +8,7 @@ use upstream::roster::GroupChange;
 
 use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange, UNKEPT};
 use super::keyvals::{KeyvalPath, TrialTables};
+use super::lists;
 use super::purges;
 use super::resets::ResetPath;
 use super::rosters::Rosters;
@@ -18,6 +19,8 @@ use session::steering::refusal;
 
 /// The longest name of an owner.
 const OWNER_LENGTH_MAX: usize = 100;
+/// The longest version of a list of servers.
+const VERSION_LENGTH_MAX: usize = 200;
 
 /// Answers a request that changes nothing.
 pub(super) fn answer_reading(
@@ -28,7 +31,9 @@ pub(super) fn answer_reading(
     let path = ServersPath::parse(&request.path).ok_or_else(not_found)?;
     let group = group(sites, path.subsystem, &path.group)?;
     let answer = answer(request, &path, group, rosters)?;
-    Ok(SteeringReply { status: answer.status, json: answer.json, fields: Vec::new() })
+    let version = rosters.version(group).filter(|_| path.server.is_none());
+    let fields = version.map(lists::version_field).into_iter().collect();
+    Ok(SteeringReply { status: answer.status, json: answer.json, fields })
 }
 
 /// Begins counters anew, and answers.
@@ -58,9 +63,8 @@ pub(super) fn decide(
 ) -> Option<AcceptedChange> {
     let SteeringCall { request, reply: to } = call;
     match accept(&request, sites, trial) {
-        Ok((what, reply)) => {
-            let claim = claim(&request, &what, sites, &trial.rosters);
-            let whats: Vec<_> = std::iter::once(what).chain(claim).collect();
+        Ok((mut whats, reply)) => {
+            whats.extend(claim(&request, &whats, sites, &trial.rosters));
             whats.iter().for_each(|what| trial.rosters.apply(what, sites));
             Some(AcceptedChange { whats, request, reply, to })
         }
@@ -75,19 +79,19 @@ fn accept(
     request: &SteeringRequest,
     sites: &Sites,
     trial: &mut TrialState,
-) -> Result<(AcceptedWhat, SteeringReply), SpecRefusal> {
+) -> Result<(Vec<AcceptedWhat>, SteeringReply), SpecRefusal> {
     check_request(request)?;
     if let Some(path) = KeyvalPath::parse(&request.path) {
         let (change, reply) = trial.tables.accept(request, path, sites)?;
-        return Ok((AcceptedWhat::Workers(WorkerChange::Keyval(change)), reply));
+        return Ok((vec![AcceptedWhat::Workers(WorkerChange::Keyval(change))], reply));
     }
     if let Some(cache) = purges::cache_of(&request.path) {
         let (change, reply) = purges::accept(request, &cache, sites)?;
-        return Ok((AcceptedWhat::Workers(WorkerChange::Purge(change)), reply));
+        return Ok((vec![AcceptedWhat::Workers(WorkerChange::Purge(change))], reply));
     }
     if let Some(released) = released(request, sites)? {
         let reply = SteeringReply { status: 204, ..SteeringReply::default() };
-        return Ok((AcceptedWhat::Owner(released), reply));
+        return Ok((vec![AcceptedWhat::Owner(released)], reply));
     }
     let path = ServersPath::parse(&request.path).ok_or_else(not_found)?;
     let group = group(sites, path.subsystem, &path.group)?;
@@ -97,19 +101,22 @@ fn accept(
         let text = format!("the servers of the upstream belong to \"{owner}\"");
         return Err(SpecRefusal::new(409, text, "UpstreamOwned"));
     }
+    if &*request.method == b"PUT" && path.server.is_none() {
+        return lists::accept(request, &path, group, rosters);
+    }
     let ServersAnswer { status, json, operation } = answer(request, &path, group, rosters)?;
     let operation = operation.ok_or_else(not_found)?;
     let is_kept = group.rules().is_some_and(|rules| rules.state.is_some());
     let fields = if is_kept { Vec::new() } else { vec![UNKEPT.to_owned()] };
     let change = GroupChange { subsystem: path.subsystem, group: group.name().into(), operation };
     let what = AcceptedWhat::Workers(WorkerChange::Servers(change));
-    Ok((what, SteeringReply { status, json, fields }))
+    Ok((vec![what], SteeringReply { status, json, fields }))
 }
 
 /// Checks what does not depend on the group.
 fn check_request(request: &SteeringRequest) -> Result<(), SpecRefusal> {
     let refused = |status, text: &str, code| Err(SpecRefusal::new(status, text, code));
-    if !matches!(&*request.method, b"POST" | b"PATCH" | b"DELETE") {
+    if !matches!(&*request.method, b"POST" | b"PUT" | b"PATCH" | b"DELETE") {
         return refused(405, "method disabled", "MethodDisabled");
     }
     if !request.origin.is_empty() && !is_own_origin(&request.origin, &request.host) {
@@ -124,6 +131,9 @@ fn check_request(request: &SteeringRequest) -> Result<(), SpecRefusal> {
     let is_printable = |byte: &u8| matches!(byte, b' '..=b'~');
     if request.owner.len() > OWNER_LENGTH_MAX || !request.owner.iter().all(is_printable) {
         return refused(400, "invalid owner", "BadOwner");
+    }
+    if request.version.len() > VERSION_LENGTH_MAX || !request.version.iter().all(is_printable) {
+        return refused(400, "invalid version", "BadVersion");
     }
     Ok(())
 }
@@ -155,12 +165,17 @@ fn released(request: &SteeringRequest, sites: &Sites) -> Result<Option<OwnerChan
 /// The claim that comes with the first change of an owner.
 fn claim(
     request: &SteeringRequest,
-    what: &AcceptedWhat,
+    whats: &[AcceptedWhat],
     sites: &Sites,
     rosters: &Rosters,
 ) -> Option<AcceptedWhat> {
-    let AcceptedWhat::Workers(WorkerChange::Servers(change)) = what else { return None };
-    let GroupChange { subsystem, group, .. } = change;
+    let (subsystem, group) = whats.iter().find_map(|what| match what {
+        AcceptedWhat::Workers(WorkerChange::Servers(change)) => {
+            Some((&change.subsystem, &change.group))
+        }
+        AcceptedWhat::Version(change) => Some((&change.subsystem, &change.group)),
+        AcceptedWhat::Workers(_) | AcceptedWhat::Owner(_) => None,
+    })?;
     let is_new = rosters.owner(sites.group(*subsystem, group)?).is_none();
     (is_new && !request.owner.is_empty()).then(|| {
         let (subsystem, group) = (*subsystem, group.clone());
@@ -187,6 +202,6 @@ fn group<'s>(
     group.ok_or_else(|| SpecRefusal::new(404, "upstream not found", "UpstreamNotFound"))
 }
 
-fn not_found() -> SpecRefusal {
+pub(super) fn not_found() -> SpecRefusal {
     SpecRefusal::new(404, "path not found", "PathNotFound")
 }

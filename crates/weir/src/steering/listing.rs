@@ -34,6 +34,10 @@ fn write_groups(subsystem: Subsystem, sites: &Sites, rosters: &Rosters, out: &mu
             out.extend_from_slice(b",\"owner\":");
             write_text(owner, out);
         }
+        if let Some(version) = rosters.version(group) {
+            out.extend_from_slice(b",\"version\":");
+            write_text(version, out);
+        }
         out.extend_from_slice(b",\"servers\":");
         out.extend(rosters.roster(group).to_json(subsystem));
         out.push(b'}');

@@ -17,6 +17,7 @@ mod files_on_disk;
 mod journal;
 mod keyvals;
 mod listing;
+mod lists;
 mod purges;
 mod resets;
 mod rosters;
@@ -223,7 +224,9 @@ impl<'s> StateFiles<'s> {
                 AcceptedWhat::Workers(WorkerChange::Keyval(change)) => {
                     kept.zones.extend(sites.keyval_zone(change.subsystem, &change.zone));
                 }
-                AcceptedWhat::Workers(WorkerChange::Purge(_)) | AcceptedWhat::Owner(_) => {}
+                AcceptedWhat::Workers(WorkerChange::Purge(_))
+                | AcceptedWhat::Owner(_)
+                | AcceptedWhat::Version(_) => {}
             }
         }
         kept

@@ -1,6 +1,7 @@
 //! The changes of groups since a configuration was read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use conf::Subsystem;
 use upstream::Group;
@@ -21,16 +22,18 @@ type RosterKey = (Subsystem, Vec<u8>);
 #[derive(Clone, Debug, Default)]
 struct SteeredGroup {
     /// `None`: as the configuration lists it.
-    roster: Option<Roster>,
+    roster: Option<Arc<Roster>>,
     /// Who has claimed it.
     owner: Option<Box<[u8]>>,
+    /// The version of the list that its servers are those of.
+    version: Option<Box<[u8]>>,
 }
 
 impl Rosters {
     /// The servers of a group as they are listed now.
     pub fn roster(&self, group: &Group) -> Roster {
-        let changed = self.0.get(&key(group)).and_then(|steered| steered.roster.clone());
-        changed.unwrap_or_else(|| group.roster())
+        let changed = self.0.get(&key(group)).and_then(|steered| steered.roster.as_deref());
+        changed.cloned().unwrap_or_else(|| group.roster())
     }
 
     /// Whether a group lists other servers than its configuration.
@@ -42,6 +45,11 @@ impl Rosters {
     /// Who has claimed a group.
     pub fn owner(&self, group: &Group) -> Option<&[u8]> {
         self.0.get(&key(group))?.owner.as_deref()
+    }
+
+    /// The version of the list that a group's servers are those of.
+    pub fn version(&self, group: &Group) -> Option<&[u8]> {
+        self.0.get(&key(group))?.version.as_deref()
     }
 
     /// Makes a change in a configuration. Nothing happens if that does not have the group.
@@ -57,6 +65,11 @@ impl Rosters {
                     self.0.entry(key(group)).or_default().owner = owner.clone();
                 }
             }
+            AcceptedWhat::Version(change) => {
+                if let Some(group) = sites.group(change.subsystem, &change.group) {
+                    self.0.entry(key(group)).or_default().version = change.version.clone();
+                }
+            }
         }
     }
 
@@ -64,14 +77,16 @@ impl Rosters {
         let Some(group) = sites.group(change.subsystem, &change.group) else { return };
         let mut roster = self.roster(group);
         if roster.apply(&change.operation) {
-            self.0.entry(key(group)).or_default().roster = Some(roster);
+            let steered = self.0.entry(key(group)).or_default();
+            // Other servers are those of no list, unless a version follows.
+            (steered.roster, steered.version) = (Some(Arc::new(roster)), None);
         }
     }
 
     /// The changes that bring a process which has read the configuration up to date.
     pub fn changes(&self) -> Vec<WorkerChange> {
         let changed = self.0.iter().filter_map(|((subsystem, group), steered)| {
-            let operation = ServerOperation::Replace(steered.roster.clone()?);
+            let operation = ServerOperation::Replace(Roster::clone(steered.roster.as_deref()?));
             let (subsystem, group) = (*subsystem, group[..].into());
             Some(WorkerChange::Servers(GroupChange { subsystem, group, operation }))
         });
@@ -97,10 +112,12 @@ impl Rosters {
                 let name = String::from_utf8_lossy(group.name());
                 notice!("upstream \"{name}\" is now as its new text says, without earlier changes");
             }
-            let roster = (roster != read).then_some(roster);
+            let stays = roster.lists_the_same(&had);
+            let version = self.version(before).filter(|_| stays).map(Box::from);
+            let roster = (roster != read).then(|| Arc::new(roster));
             let owner = self.owner(before).map(Box::from);
-            if roster.is_some() || owner.is_some() {
-                next.0.insert(key(group), SteeredGroup { roster, owner });
+            if roster.is_some() || owner.is_some() || version.is_some() {
+                next.0.insert(key(group), SteeredGroup { roster, owner, version });
             }
         }
         next

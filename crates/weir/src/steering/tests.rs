@@ -141,7 +141,7 @@ fn requests_from_elsewhere_and_of_another_kind_are_refused() {
         (SteeringRequest { content_type: (*b"text/plain").into(), ..add("10.0.0.1") }, 415),
         (SteeringRequest { body: vec![b' '; (1 << 20) + 1].into(), ..add("10.0.0.1") }, 413),
         (SteeringRequest { owner: (*b"a\nb").into(), ..add("10.0.0.1") }, 400),
-        (request("PUT", SERVERS, "{}"), 405),
+        (request("PUT", &format!("{SERVERS}/0"), "{}"), 405),
         (request("POST", "http/upstreams/b/servers", "{}"), 404),
         (request("POST", "http/keyvals/b", "{}"), 404),
         (request("GET", "http/upstreams/a/servers/7", ""), 404),
@@ -172,6 +172,100 @@ fn a_claimed_group_is_changed_by_its_owner_alone() {
     }
     assert_eq!(decider.answer(request("DELETE", "http/upstreams/a/owner", "")).status, 204);
     assert_eq!(decider.answer(by("two", "10.0.0.4")).status, 201);
+}
+
+/// A list of a version; the servers are the last parts of their addresses.
+fn list(version: &str, owner: &str, servers: &[u8]) -> SteeringRequest {
+    let entries = servers.iter().map(|last| format!("{{\"server\":\"10.0.0.{last}\"}}"));
+    let body = format!("[{}]", entries.collect::<Vec<_>>().join(","));
+    SteeringRequest {
+        version: version.as_bytes().into(),
+        owner: owner.as_bytes().into(),
+        ..request("PUT", SERVERS, &body)
+    }
+}
+
+impl Decider {
+    /// The version that a list of the servers tells.
+    fn version(&mut self) -> String {
+        self.answer(request("GET", SERVERS, "")).fields.concat()
+    }
+
+    fn told(&mut self, request: SteeringRequest) -> String {
+        let reply = self.answer(request);
+        assert_eq!(reply.status, 200);
+        String::from_utf8(reply.json).unwrap()
+    }
+}
+
+#[test]
+fn a_version_is_read_once_and_other_changes_end_it() {
+    let mut decider = Decider::new("server 10.0.0.1;");
+    let first = decider.told(list("7", "d", &[1, 2]));
+    let expected = r#"{"version":"7","added":1,"changed":0,"removed":0,"unchanged":1}"#;
+    assert_eq!(first, expected);
+    assert_eq!(decider.version(), "Weir-Version: 7");
+    let again = SteeringRequest { body: (*b"not even read").into(), ..list("7", "d", &[]) };
+    let expected = r#"{"version":"7","added":0,"changed":0,"removed":0,"unchanged":2}"#;
+    assert_eq!(decider.told(again), expected);
+    assert_eq!(decider.answer(list("7", "", &[1, 2])).status, 409);
+    assert_eq!(decider.answer(list("a\nb", "d", &[1])).status, 400);
+    let by_hand = SteeringRequest { owner: (*b"d").into(), ..add("10.0.0.3") };
+    assert_eq!(decider.answer(by_hand).status, 201);
+    assert_eq!(decider.version(), "", "the servers are those of no list");
+    assert!(decider.told(list("7", "d", &[1, 2])).contains("\"removed\":1"));
+    assert_eq!(decider.lines(), "server 10.0.0.1;\nserver 10.0.0.2;\n");
+    assert!(decider.told(list("", "d", &[2])).contains("\"version\":\"\""));
+    assert_eq!(decider.version(), "");
+}
+
+#[test]
+fn the_same_list_of_an_owner_claims_the_group_again() {
+    let mut decider = Decider::new("server 10.0.0.1;");
+    decider.told(list("7", "d", &[1]));
+    let owned = |decider: &mut Decider| decider.answer(list("8", "other", &[1])).status == 409;
+    assert!(owned(&mut decider), "although no server has changed");
+    decider.answer(request("DELETE", "http/upstreams/a/owner", ""));
+    decider.told(list("7", "d", &[1]));
+    assert!(owned(&mut decider));
+}
+
+#[test]
+fn an_empty_list_is_refused_unless_it_is_meant() {
+    let mut decider = Decider::new("server 10.0.0.1;");
+    let refused = decider.answer(list("1", "", &[]));
+    let text = String::from_utf8(refused.json).unwrap();
+    assert_eq!((refused.status, text.contains("UpstreamEmptyList")), (400, true), "{text}");
+    assert_eq!(decider.lines(), "server 10.0.0.1;\n");
+    let meant = SteeringRequest { args: (*b"allow_empty=1").into(), ..list("1", "", &[]) };
+    assert!(decider.told(meant).contains("\"removed\":1"));
+    assert_eq!(decider.lines(), "");
+}
+
+#[test]
+fn a_list_that_cannot_be_kept_changes_nothing() {
+    let mut decider = Decider::new("state /nowhere/a;");
+    let (writes, mut replies) = decider.call(list("1", "d", &[1]));
+    let stored: Vec<_> = writes.unwrap().into_iter().map(StateWrite::run).collect();
+    assert!(decider.steering.stored(stored).is_empty());
+    assert_eq!(replies.next().unwrap().status, 500);
+    assert_eq!((decider.lines(), decider.version()), (String::new(), String::new()));
+    assert_eq!(decider.answer(list("2", "other", &[1])).status, 200, "nobody has claimed it");
+}
+
+#[test]
+fn a_reload_keeps_the_version_as_long_as_the_servers_stay() {
+    let mut decider = Decider::new("server 10.0.0.1;");
+    decider.told(list("7", "d", &[1, 2]));
+    let version_in = |http: &str| {
+        let next = sites(http);
+        let rosters = decider.rosters.carried_over(&decider.sites, &next);
+        rosters.version(next.groups().next().unwrap()).map(<[u8]>::to_vec)
+    };
+    assert_eq!(version_in("upstream a { server 10.0.0.1; }"), Some(b"7".to_vec()));
+    assert_eq!(version_in("upstream a { server 10.0.0.1; ip_hash; }"), None);
+    let kept = "upstream a { server 10.0.0.1; server 10.0.0.2; }";
+    assert_eq!(version_in(kept), Some(b"7".to_vec()), "the new text has the same servers");
 }
 
 #[test]

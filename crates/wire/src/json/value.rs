@@ -55,6 +55,13 @@ impl<'a> JsonValue<'a> {
         }
     }
 
+    pub fn as_list(&self) -> Option<&[JsonValue<'a>]> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
     pub fn as_object(&self) -> Option<&JsonObject<'a>> {
         match self {
             Self::Object(object) => Some(object),

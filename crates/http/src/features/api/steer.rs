@@ -44,6 +44,7 @@ pub(super) fn ask(x: &mut Exchange, path: Vec<u8>, who: &Template, request_id: &
         origin: field(x, b"origin"),
         host: known(Known::Host),
         owner: field(x, b"weir-owner"),
+        version: field(x, b"weir-version"),
         who,
         request_id,
     };
