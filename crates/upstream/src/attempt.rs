@@ -11,7 +11,7 @@ pub struct Attempt {
     /// By position, backups after the primaries.
     tried: Tried,
     /// The position chosen last.
-    last: usize,
+    last: u32,
     /// How often a hash or a random choice has hit a server that could not be used.
     pub(crate) misses: u32,
     /// The hash after the last choice.
@@ -37,7 +37,7 @@ impl Attempt {
     /// its fault.
     pub fn allow_again(&mut self) {
         self.tries += 1;
-        self.tried.remove(self.last);
+        self.tried.remove(self.last as usize);
     }
 
     /// Whether the group's servers have changed since the last choice.
@@ -57,7 +57,7 @@ impl Attempt {
     /// Records that a server was chosen.
     pub(crate) fn given(&mut self, at: usize) {
         self.tried.add(at);
-        self.last = at;
+        self.last = at as u32;
         self.tries = self.tries.saturating_sub(1);
     }
 

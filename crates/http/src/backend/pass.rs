@@ -20,7 +20,7 @@ use super::Conf;
 use super::body::{self, BodyPolicy, BusyServer};
 use super::cache::{self, CacheAttempt, ReplyRules};
 use super::call::{Answered, CallError, UpstreamRequest};
-use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory, RequestSource};
+use super::carrier::{BackendCarrier, CarrierConnection, CarrierFactory};
 use super::connect::{self, CONNECTING};
 use super::fetch;
 use super::head::{self, HeaderFilter, ReplyRewriter, ReplySource};
@@ -35,7 +35,7 @@ use crate::exchange::{CloseReason, Exchange, Flow, TimedPhase};
 use crate::rate::Rate;
 
 /// How often a request that servers have not processed is sent again in spite of their number.
-const REFUSALS_MAX: u32 = 3;
+const REFUSALS_MAX: u8 = 3;
 
 /// How long a request waits for the connection that another one opens, before it opens its own.
 const OPENING_MS_MAX: u64 = 5000;
@@ -88,7 +88,6 @@ pub(crate) async fn pass<S: CarrierFactory>(x: &mut Exchange, plan: &mut PassPla
         request_sent: false,
         reused_was_closed: false,
         refusals: 0,
-        unsent: None,
         server: None,
     };
     let flow = passing.run(x).await;
@@ -113,9 +112,7 @@ struct Passing<'p, 'a, S: CarrierFactory> {
     /// Whether a reused connection was closed by its server.
     reused_was_closed: bool,
     /// How often servers have refused the request without having processed it.
-    refusals: u32,
-    /// The client's body that passed through a connection of which nothing was processed.
-    unsent: Option<RequestSource>,
+    refusals: u8,
     /// The server being tried; `None` before the first is chosen, and after one has answered.
     server: Option<BusyServer>,
 }
@@ -220,7 +217,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         attempt.connected();
         attempt.is_reused.set(is_reused);
         x.backends.head.reset();
-        let body = self.unsent.take().unwrap_or_else(|| self.plan.body.source(x));
+        let body = self.plan.body.source(x);
         let mut carrier = self.plan.start.carrier(connection, body);
         let (head, received) = (&self.plan.head, &attempt.bytes_received);
         let (timeouts, head_max) = (Some(&self.plan.policy.timeouts), self.plan.conf.buffer_size.0);
@@ -255,17 +252,19 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
 
     /// Whether a request that a server has not processed is still complete.
     fn can_send_again(&mut self, carrier: &mut S::Carrier) -> bool {
-        if matches!(self.plan.body, BackendRequestBody::Streamed) {
-            self.unsent = carrier.take_source();
-            return self.unsent.is_some();
+        match &mut self.plan.body {
+            BackendRequestBody::Streamed(again) => {
+                *again = carrier.take_source();
+                again.is_some()
+            }
+            BackendRequestBody::None | BackendRequestBody::Stored(_) => true,
         }
-        true
     }
 
     /// Allows another try after a refusal, also of the same server: it may have learned of the
     /// server's limit, or need a new connection.
     fn allow_again(&mut self) {
-        self.refusals += 1;
+        self.refusals = self.refusals.saturating_add(1);
         if self.refusals <= REFUSALS_MAX {
             self.attempt.allow_again();
             self.tries -= 1;
@@ -287,20 +286,21 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
 
     /// Takes an idle connection to the chosen server from the group's pool, or opens one.
     async fn connect(&self, x: &mut Exchange, timer: &Timer) -> Result<S::Connection, CallError> {
-        let (key, pool) = (self.pool_key(), self.plan.group.pool());
+        let key = self.pool_key();
         let most = if self.reused_was_closed { 0 } else { OPENINGS_MAX };
         for _ in 0..most {
-            if let Some(connection) = S::Connection::take(pool, &key) {
+            if let Some(connection) = S::Connection::take(self.plan.group.pool(), &key) {
                 return Ok(connection);
             }
-            let Some(wait) = S::Connection::join_opening(pool, &key) else { break };
+            let wait = S::Connection::join_opening(self.plan.group.pool(), &key);
+            let Some(wait) = wait else { break };
             x.action = CONNECTING;
             x.waits_for(TimedPhase::Connect);
             if !is_shared_in_time(wait, timer, self.plan.conf.connect_timeout.0).await {
                 break;
             }
         }
-        let opening = S::Connection::opening(pool, &key);
+        let opening = S::Connection::opening(self.plan.group.pool(), &key);
         x.action = CONNECTING;
         x.waits_for(TimedPhase::BackendTls);
         timer.set(self.plan.conf.connect_timeout.0);
@@ -318,7 +318,7 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         };
         timer.set(self.plan.conf.connect_timeout.0);
         let stream = connect::finish(x, connecting, self.plan.tls.as_ref(), timer).await?;
-        Ok(S::Connection::begin(stream, pool, || self.pool_key(), opening))
+        Ok(S::Connection::begin(stream, self.plan.group.pool(), || self.pool_key(), opening))
     }
 
     fn pool_key(&self) -> PoolKey {
@@ -563,7 +563,8 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
         let too_late = timeout_ms > 0 && clock::now_ms() - self.begun_ms >= timeout_ms;
         let tries_max = conf.next_upstream_tries.0;
         let too_often = tries_max > 0 && u64::from(self.tries) >= tries_max;
-        let streamed = self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed);
+        let streamed =
+            self.request_sent && matches!(self.plan.body, BackendRequestBody::Streamed(_));
         conf.next_upstream.allows(reasons) && !too_late && !too_often && !streamed
     }
 }

@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use super::Conf;
-use super::carrier::RequestSource;
+use super::carrier::{RequestSource, StreamedSource};
 use crate::exchange::{Exchange, Flow, StoredBody};
 
 pub(crate) enum BackendRequestBody {
     None,
     /// The client's body, which has been read, or a body of Weir's own.
     Stored(Rc<StoredBody>),
-    /// The client's body as it arrives.
-    Streamed,
+    /// The client's body as it arrives; with its beginning if that has to be sent again.
+    Streamed(Option<Box<StreamedSource>>),
 }
 
 impl BackendRequestBody {
@@ -26,7 +26,7 @@ impl BackendRequestBody {
             let streams = can_stream && family.passes_body() && !family.reads_body_first();
             match streams {
                 true if is_read_at_once(x) => x.read_arrived_body().await?,
-                true => return Ok(Self::Streamed),
+                true => return Ok(Self::Streamed(None)),
                 false => x.read_body().await?,
             }
         }
@@ -40,11 +40,12 @@ impl BackendRequestBody {
     }
 
     /// The source for the next server.
-    pub(super) fn source(&self, x: &mut Exchange) -> RequestSource {
+    pub(super) fn source(&mut self, x: &mut Exchange) -> RequestSource {
         match self {
-            Self::Streamed => {
-                x.arriving_body().map_or(RequestSource::Empty, RequestSource::streamed)
-            }
+            Self::Streamed(again) => match again.take() {
+                Some(streamed) => RequestSource::Streamed(streamed),
+                None => x.arriving_body().map_or(RequestSource::Empty, RequestSource::streamed),
+            },
             stored => stored.stored_source(),
         }
     }
@@ -53,7 +54,7 @@ impl BackendRequestBody {
     pub(super) fn stored_source(&self) -> RequestSource {
         match self {
             Self::Stored(body) => RequestSource::stored(body),
-            Self::None | Self::Streamed => RequestSource::Empty,
+            Self::None | Self::Streamed(_) => RequestSource::Empty,
         }
     }
 }

@@ -11,7 +11,7 @@
 
 #![allow(dead_code, reason = "what one feature's tests do not ask for, another's will")]
 
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 use ::testing::Peer;
 pub(crate) use ::testing::PeerConnection as TestPeer;
@@ -44,6 +44,15 @@ impl TestBackend {
     /// Runs a script for every connection; the connection is closed when the script ends.
     pub(crate) fn playing<R>(script: impl Fn(TestPeer) -> R + Send + Sync + 'static) -> Self {
         let peer = Peer::playing(move |connection| script(connection.over(unsecured)));
+        Self { port: peer.address.port(), peer }
+    }
+
+    /// The same, on a listening socket.
+    pub(crate) fn at<R>(
+        listener: TcpListener,
+        script: impl Fn(TestPeer) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let peer = Peer::at(listener, move |connection| script(connection.over(unsecured)));
         Self { port: peer.address.port(), peer }
     }
 

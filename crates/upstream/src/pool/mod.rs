@@ -34,7 +34,7 @@ use crate::settings::KeepaliveSettings;
 
 pub use self::idle::PooledConnection;
 pub use self::key::{CertificateNames, PoolKey, PoolOrigin, PoolProtocol, SecuredAs};
-pub use self::opening::{Opening, OpeningWait};
+pub use self::opening::{OpeningWait, SharedOpening};
 pub use self::shared::SharedConnection;
 
 /// Idle for longer than this, a connection counts against `keepalive N`.
@@ -203,7 +203,7 @@ impl GroupPool {
 
     /// Announces a connection that this request opens and others may share; `None`: the settings
     /// forbid that.
-    pub fn begin_opening(&self, key: &PoolKey) -> Option<Opening> {
+    pub fn begin_opening(&self, key: &PoolKey) -> Option<SharedOpening> {
         if !self.settings.allow_another(1, 0) {
             return None;
         }
@@ -256,7 +256,7 @@ impl GroupPool {
     }
 }
 
-impl Drop for Opening {
+impl Drop for SharedOpening {
     fn drop(&mut self) {
         POOLS.with_borrow_mut(|pools| {
             if let Some(pool) = pools.get_mut(self.number as usize) {

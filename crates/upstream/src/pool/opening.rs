@@ -26,22 +26,22 @@ struct OpeningState {
 }
 
 /// Held by the request that opens a connection until others can share it, or it has failed.
-pub struct Opening {
+pub struct SharedOpening {
     pub(super) number: u32,
     state: Rc<OpeningState>,
 }
 
-/// Waits for the end of an [`Opening`]: whether the connection is shared.
+/// Waits for the end of an [`SharedOpening`]: whether the connection is shared.
 pub struct OpeningWait {
     state: Rc<OpeningState>,
     place: usize,
 }
 
 impl Openings {
-    pub(super) fn begin(&mut self, number: u32, key: PoolKey) -> Opening {
+    pub(super) fn begin(&mut self, number: u32, key: PoolKey) -> SharedOpening {
         let state = Rc::<OpeningState>::default();
         self.0.push((key, state.clone()));
-        Opening { number, state }
+        SharedOpening { number, state }
     }
 
     /// A place among those that wait for a connection with that key.
@@ -57,12 +57,12 @@ impl Openings {
         })
     }
 
-    pub(super) fn end(&mut self, opening: &Opening) {
+    pub(super) fn end(&mut self, opening: &SharedOpening) {
         self.0.retain(|(_, state)| !Rc::ptr_eq(state, &opening.state));
     }
 }
 
-impl Opening {
+impl SharedOpening {
     /// Ends it after the connection was added to the pool; a mere drop says that it has failed.
     pub fn succeed(self) {
         self.state.end.set(Some(true));

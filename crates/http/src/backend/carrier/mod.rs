@@ -18,7 +18,7 @@ use net::Stream;
 
 use super::protocol::{ProtocolError, ReplyReader};
 use crate::exchange::RequestBodyError;
-pub(crate) use source::RequestSource;
+pub(crate) use source::{RequestSource, StreamedSource};
 pub(crate) use stream::{GrpcRequest, StreamRequest};
 
 /// One request and its reply on any kind of connection.
@@ -54,9 +54,9 @@ pub(crate) trait BackendCarrier: 'static {
     /// Whether the connection ended without TLS's close_notify although one was due.
     fn is_cut(&self) -> bool;
 
-    /// Takes the source of the body out, to send it again from its beginning; `None` if a part of
-    /// what the client has sent is gone, or the body is stored elsewhere.
-    fn take_source(&mut self) -> Option<RequestSource> {
+    /// Takes the source of an arriving body out, to send it again from its beginning; `None` if a
+    /// part of what the client has sent is gone.
+    fn take_source(&mut self) -> Option<Box<StreamedSource>> {
         None
     }
 

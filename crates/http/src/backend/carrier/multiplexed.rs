@@ -1,7 +1,8 @@
 //! An HTTP/2 connection to a server, shared by many requests of this worker as streams.
 
 use ::upstream::pool::{
-    GroupPool, Opening, OpeningWait, PoolKey, PoolProtocol, PooledConnection, SharedConnection,
+    GroupPool, OpeningWait, PoolKey, PoolProtocol, PooledConnection, SharedConnection,
+    SharedOpening,
 };
 use http2_client::{ClientStream, Http2Client, Http2ClientLimits};
 use net::Stream;
@@ -16,7 +17,7 @@ const HEAD_BYTES_MAX: u32 = 256 * 1024;
 pub(crate) struct MultiplexedConnection {
     client: PooledClient,
     /// The pool it is added to once its first stream is open, for which other requests may wait.
-    joins: Option<(GroupPool, PoolKey, Option<Opening>)>,
+    joins: Option<(GroupPool, PoolKey, Option<SharedOpening>)>,
 }
 
 /// The connection as the pool stores it: a newtype, since trait and client are in other crates.
@@ -40,7 +41,7 @@ impl MultiplexedConnection {
         let stream = self.client.0.open(head, end_stream);
         if let Some((pool, key, opening)) = self.joins.take() {
             pool.keep_shared(key, self.client.clone());
-            opening.into_iter().for_each(Opening::succeed);
+            opening.into_iter().for_each(SharedOpening::succeed);
         }
         stream
     }
@@ -60,10 +61,10 @@ impl CarrierConnection for MultiplexedConnection {
         Self { client: PooledClient(client), joins: None }
     }
 
-    type Opening = Option<Opening>;
+    type Opening = Option<SharedOpening>;
     type OpeningWait = OpeningWait;
 
-    fn opening(pool: &GroupPool, key: &PoolKey) -> Option<Opening> {
+    fn opening(pool: &GroupPool, key: &PoolKey) -> Option<SharedOpening> {
         pool.begin_opening(key)
     }
 
@@ -75,7 +76,7 @@ impl CarrierConnection for MultiplexedConnection {
         stream: Stream,
         pool: &GroupPool,
         key: impl FnOnce() -> PoolKey,
-        opening: Option<Opening>,
+        opening: Option<SharedOpening>,
     ) -> Self {
         let alone = Self::alone(PooledConnection::new(stream));
         Self { joins: Some((*pool, key(), opening)), ..alone }

@@ -18,7 +18,9 @@ use super::super::protocol::{
     DecodedBody, HeadEvent, ProtocolError, ReplyLength, ReplyReader, http1,
 };
 use super::multiplexed::MultiplexedConnection;
-use super::{BackendCarrier, CarrierError, CarrierFactory, RequestSource, SendProgress};
+use super::{
+    BackendCarrier, CarrierError, CarrierFactory, RequestSource, SendProgress, StreamedSource,
+};
 use crate::decimal;
 use crate::exchange::{Fields, FileSlice};
 
@@ -264,9 +266,11 @@ impl BackendCarrier for StreamCarrier {
         false
     }
 
-    fn take_source(&mut self) -> Option<RequestSource> {
-        let RequestSource::Streamed(streamed) = &mut self.source else { return None };
-        streamed.rewind().then(|| std::mem::replace(&mut self.source, RequestSource::Empty))
+    fn take_source(&mut self) -> Option<Box<StreamedSource>> {
+        match std::mem::replace(&mut self.source, RequestSource::Empty) {
+            RequestSource::Streamed(mut streamed) => streamed.rewind().then_some(streamed),
+            _ => None,
+        }
     }
 
     fn take_connection(&mut self) -> Option<PooledConnection> {

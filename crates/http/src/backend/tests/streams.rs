@@ -197,7 +197,7 @@ fn requests_wait_for_the_connection_that_another_opens() {
         client.send("abc");
     }
     server.advance(1);
-    let peer = ::testing::Peer::at(listener, |peer| StreamPeer::new(peer).echo());
+    let peer = TestBackend::at(listener, |peer| StreamPeer::new(peer).echo());
     for client in &mut clients {
         client.expect_reply_ending("3\r\nabc\r\n0\r\n\r\n");
     }

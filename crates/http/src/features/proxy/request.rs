@@ -60,7 +60,7 @@ impl Proxy {
         let length = match (body, x.request.body.length_left()) {
             (BackendRequestBody::Stored(body), _) => Length::Known(body.len()),
             (_, Some(bytes)) => Length::Known(bytes),
-            (BackendRequestBody::Streamed, None) => Length::Chunked,
+            (BackendRequestBody::Streamed(_), None) => Length::Chunked,
             (BackendRequestBody::None, None) => Length::None,
         };
         let to = &mut x.backends.request_to;
