@@ -171,3 +171,23 @@ fn a_purge_at_the_control_socket_that_cannot_be_kept_is_an_error_and_holds_never
         assert!(ctl(&server, "purge one /a").status.success());
     }
 }
+
+#[test]
+fn a_purge_that_the_worker_process_does_not_live_to_make_is_no_success() {
+    let server = start("", "", "");
+    eventually("an open socket", || server.folder.join("control").exists().then_some(()));
+    let first = server.get("/a");
+    let worker = server.worker_process();
+    kill(worker, "STOP");
+    let output = std::thread::scope(|scope| {
+        let purge = scope.spawn(|| ctl(&server, "purge one /a"));
+        server.await_log("cache \"one\": 1 purge, by ", 1);
+        kill(worker, "KILL");
+        purge.join().unwrap()
+    });
+    let said = complaint(&output);
+    assert!(!output.status.success() && said.contains("no worker process has made"), "{said}");
+    assert_eq!(server.get("/a"), first);
+    assert!(ctl(&server, "purge one /a").status.success());
+    assert_ne!(server.get("/a"), first);
+}

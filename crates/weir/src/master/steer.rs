@@ -34,6 +34,21 @@ struct UnmadeChanges {
     awaited: Vec<i32>,
     /// Each with the number of its last part.
     changes: Vec<(u64, AcceptedChange)>,
+    /// The number of the last change that a worker process has reported.
+    reported: u64,
+}
+
+impl UnmadeChanges {
+    /// Answers them. What only worker processes keep is lost if none of them has made it: each may
+    /// have ended before.
+    fn answer(self) {
+        for (last, mut change) in self.changes {
+            if last > self.reported && change.is_kept_by_workers() {
+                change.not_made();
+            }
+            change.answer(self.awaited.len());
+        }
+    }
 }
 
 impl Master {
@@ -86,7 +101,8 @@ impl Master {
             changes.into_iter().for_each(|(_, change)| change.answer(0));
         } else {
             let awaited = self.children.iter().map(|child| child.pid).collect();
-            self.changes.unmade.insert(number, UnmadeChanges { awaited, changes });
+            let unmade = UnmadeChanges { awaited, changes, reported: before };
+            self.changes.unmade.insert(number, unmade);
             later(&self.events, CHANGE_MAX, MasterEvent::ChangeOverdue(number));
             self.answer_made();
         }
@@ -140,6 +156,13 @@ impl Master {
 
     /// Called when a worker process has made the changes up to a number.
     pub(super) fn change_made(&mut self, pid: i32, number: u64) {
+        for unmade in self.changes.unmade.values_mut() {
+            unmade.reported = unmade.reported.max(number);
+        }
+        self.await_no_more(pid, number);
+    }
+
+    fn await_no_more(&mut self, pid: i32, number: u64) {
         for (_, unmade) in self.changes.unmade.range_mut(..=number) {
             unmade.awaited.retain(|awaited| *awaited != pid);
         }
@@ -148,21 +171,19 @@ impl Master {
 
     /// Called when a worker process has ended.
     pub(super) fn makes_no_change(&mut self, pid: i32) {
-        self.change_made(pid, u64::MAX);
+        self.await_no_more(pid, u64::MAX);
     }
 
     fn answer_made(&mut self) {
         let is_made = |_: &u64, unmade: &mut UnmadeChanges| unmade.awaited.is_empty();
         let made: Vec<_> = self.changes.unmade.extract_if(.., is_made).collect();
-        for (_, made) in made {
-            made.changes.into_iter().for_each(|(_, change)| change.answer(0));
-        }
+        made.into_iter().for_each(|(_, made)| made.answer());
     }
 
     /// Answers changes that some worker process has not made in time. It will: they are queued.
     pub(super) fn change_overdue(&mut self, number: u64) {
-        if let Some(UnmadeChanges { awaited, changes }) = self.changes.unmade.remove(&number) {
-            changes.into_iter().for_each(|(_, change)| change.answer(awaited.len()));
+        if let Some(unmade) = self.changes.unmade.remove(&number) {
+            unmade.answer();
         }
     }
 }

@@ -104,6 +104,18 @@ impl AcceptedChange {
         }
     }
 
+    /// Whether only worker processes keep the change, which the next ones find on disk.
+    pub fn is_kept_by_workers(&self) -> bool {
+        let is_purge =
+            |what: &AcceptedWhat| matches!(what, AcceptedWhat::Workers(WorkerChange::Purge(_)));
+        self.whats.iter().any(is_purge)
+    }
+
+    /// No process has made the change.
+    pub fn not_made(&mut self) {
+        self.reply = errors::not_made(&self.request);
+    }
+
     /// The change does not outlive the process that has made it.
     pub fn not_kept(&mut self, why: &str) {
         self.reply = errors::not_kept(why, &self.request);

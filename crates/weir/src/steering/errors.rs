@@ -8,6 +8,11 @@ pub(super) fn overloaded(request: &SteeringRequest) -> SteeringReply {
     refusal(&refused, request)
 }
 
+pub(super) fn not_made(request: &SteeringRequest) -> SteeringReply {
+    let why = "no worker process has made the change so far; try again";
+    refusal(&SpecRefusal::new(503, why, "ChangeNotMade"), request)
+}
+
 pub(super) fn not_kept(why: &str, request: &SteeringRequest) -> SteeringReply {
     refusal(&SpecRefusal::new(500, why, "CacheJournalNotWritten"), request)
 }
