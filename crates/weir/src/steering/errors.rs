@@ -11,3 +11,7 @@ pub(super) fn overloaded(request: &SteeringRequest) -> SteeringReply {
 pub(super) fn not_stored(why: &str, request: &SteeringRequest) -> SteeringReply {
     refusal(&SpecRefusal::new(500, why, "StateNotWritten"), request)
 }
+
+pub(super) fn not_found() -> SpecRefusal {
+    SpecRefusal::new(404, "path not found", "PathNotFound")
+}
