@@ -67,6 +67,12 @@ const PAGES: &[CommandPage] = &[
         commands: &["ctl"],
     },
     CommandPage {
+        name: "weir-discover",
+        section: "1",
+        summary: "find servers elsewhere and give them to a running server",
+        commands: &["discover"],
+    },
+    CommandPage {
         name: "weir-acme",
         section: "1",
         summary: "show, renew and forget the certificates of a server",

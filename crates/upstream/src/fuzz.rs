@@ -9,8 +9,8 @@ use crate::api::{GroupRules, ServersPath, SpecPatch};
 use crate::balance::RefusedParameters;
 use crate::roster::{GroupChange, Roster, ServerOperation};
 
-/// A server that the API accepts, alone or as a list, is one `server` line of a state file with the same words, and
-/// survives as bytes. The first byte chooses the subsystem.
+/// A server that the API accepts, alone or as a list, is one `server` line of a state file with the
+/// same words, and survives as bytes. The first byte chooses the subsystem.
 pub fn server_parameters(input: &[u8]) {
     let (first, body) = input.split_first().unwrap_or((&0, b""));
     let subsystem = if first & 1 == 0 { Subsystem::Http } else { Subsystem::Stream };

@@ -1,6 +1,7 @@
 //! The commands of `weir` besides serving: one table for the program and its help. Called `nginx`,
 //! the program has no commands; called `wrk`, it is `weir load`.
 
+mod discover;
 mod fmt;
 mod lab;
 
@@ -59,6 +60,12 @@ static SUBCOMMANDS: &[Subcommand] = &[
         summary: "look at a running server and change it: drain servers, reload",
         run: |rest| code(ctl::run(rest)),
         help: Some(ctl::HELP),
+    },
+    Subcommand {
+        name: "discover",
+        summary: "find the servers of groups elsewhere and give them to a running server",
+        run: discover::start,
+        help: Some(discover::HELP),
     },
     Subcommand {
         name: "acme",

@@ -145,6 +145,7 @@ impl ContentRow {
         match self.source.as_str() {
             "program" => read(&inputs.program.stripped),
             "debug" => read(&inputs.program.debug),
+            "discover" => read(&inputs.program.discover),
             "changelog" => inputs.stamp.changelog().map(String::into_bytes),
             "certificates" => read(Path::new(CERTIFICATES)),
             "busybox" => read(Path::new(BUSYBOX)),

@@ -46,6 +46,8 @@ pub(super) struct SplitProgram {
     pub(super) stripped: PathBuf,
     /// Debuggers look for it by its name: beside the program, or below /usr/lib/debug.
     pub(super) debug: PathBuf,
+    /// The program of `weir discover`, stripped as well.
+    pub(super) discover: PathBuf,
 }
 
 impl SplitProgram {
@@ -67,9 +69,14 @@ impl SplitProgram {
         }
         let compressed = ["--only-keep-debug", "--compress-debug-sections"];
         objcopy(&compressed, &binary, Path::new("weir.debug"))?;
+        let discover = binary.with_file_name("weir-discover");
+        if !discover.is_file() {
+            return Err(format!("{}: it belongs beside the program", discover.display()));
+        }
+        objcopy(&["--strip-all"], &discover, Path::new("weir-discover"))?;
         let link = "--add-gnu-debuglink=weir.debug";
         objcopy(&["--strip-all", link], &binary, Path::new("weir"))?;
-        Ok(Self { stripped, debug })
+        Ok(Self { stripped, debug, discover: out.join("weir-discover") })
     }
 
     pub(super) fn machine(&self) -> Result<TargetMachine, String> {

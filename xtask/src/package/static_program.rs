@@ -15,8 +15,9 @@ pub(crate) fn target() -> String {
 pub(super) fn build(profile: Option<&Path>) -> Result<PathBuf, String> {
     need_compilers()?;
     let target = target();
-    let args = ["build", "--release", "--locked", "--package", "weir", "--target", &target];
+    let args = ["build", "--release", "--locked", "--target", &target];
     let mut command = project::cargo(&args);
+    command.args(["--package", "weir", "--package", "discover"]);
     let mut flags = Vec::new();
     if let Some(profile) = profile {
         let path = profile.canonicalize().map_err(|err| format!("{}: {err}", profile.display()))?;

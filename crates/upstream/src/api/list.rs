@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use conf::Subsystem;
 
 use super::patch::SpecPatch;
-use super::rules::{GroupRules, ServerKey, SpecRefusal};
+use super::rules::{GroupRules, ListedPlace, SpecRefusal};
 use crate::roster::{LineOwner, ROSTER_LINES_MAX, Roster, RosterLine};
 
 /// How many servers of a group a list adds, changes, removes and leaves as they are.
@@ -32,7 +32,7 @@ impl GroupRules {
             let text = format!("the list has more than {ROSTER_LINES_MAX} servers");
             return Err(SpecRefusal::bad(text, "UpstreamOutOfMemory"));
         }
-        let mut list = ServerList::over(roster);
+        let mut list = NewRoster::over(roster);
         for (at, wanted) in wanted.iter().enumerate() {
             let taken = self.new_spec(wanted).and_then(|spec| {
                 let line = RosterLine { id: list.next_id, owner: LineOwner::Api, spec };
@@ -45,22 +45,22 @@ impl GroupRules {
 }
 
 /// The servers of a list so far.
-struct ServerList<'r> {
+struct NewRoster<'r> {
     /// The first line of each server in the roster.
-    had: HashMap<ServerKey, &'r RosterLine>,
+    had: HashMap<ListedPlace, &'r RosterLine>,
     /// The entries by their servers.
-    seen: HashMap<ServerKey, usize>,
+    seen: HashMap<ListedPlace, usize>,
     next_id: u64,
     lines: Vec<RosterLine>,
     difference: RosterDifference,
 }
 
-impl<'r> ServerList<'r> {
+impl<'r> NewRoster<'r> {
     fn over(roster: &'r Roster) -> Self {
         // A configuration may list a server twice; the first line stays.
         let lines = roster.lines.iter().rev();
         Self {
-            had: lines.map(|line| (ServerKey::of(&line.spec), line)).collect(),
+            had: lines.map(|line| (ListedPlace::of(&line.spec), line)).collect(),
             seen: HashMap::new(),
             next_id: roster.next_id,
             lines: Vec::new(),
@@ -69,7 +69,7 @@ impl<'r> ServerList<'r> {
     }
 
     fn take(&mut self, at: usize, mut line: RosterLine) -> Result<(), SpecRefusal> {
-        let key = ServerKey::of(&line.spec);
+        let key = ListedPlace::of(&line.spec);
         match self.had.get(&key) {
             None => {
                 self.next_id += 1;

@@ -163,19 +163,19 @@ impl GroupRules {
 
 /// Whether both name one server of one tier, with or without its port.
 fn is_same_server(one: &ServerSpec, other: &ServerSpec) -> bool {
-    ServerKey::of(one) == ServerKey::of(other)
+    ListedPlace::of(one) == ListedPlace::of(other)
 }
 
 /// What makes a server the same in a request and in a roster: its tier and its place, with or
 /// without its port.
 #[derive(PartialEq, Eq, Hash)]
-pub(super) struct ServerKey {
+pub(super) struct ListedPlace {
     backup: bool,
     service: Option<Arc<[u8]>>,
     place: Option<Endpoint>,
 }
 
-impl ServerKey {
+impl ListedPlace {
     pub(super) fn of(spec: &ServerSpec) -> Self {
         let place = address::parse(spec.text(), DEFAULT_PORT).ok().map(|at| at.place);
         Self { backup: spec.backup, service: spec.service.clone(), place }

@@ -7,6 +7,7 @@ use upstream::api::{ServersAnswer, ServersPath, SpecRefusal};
 use upstream::roster::GroupChange;
 
 use super::accepted::{AcceptedChange, AcceptedWhat, OwnerChange, UNKEPT};
+use super::errors::not_found;
 use super::keyvals::{KeyvalPath, TrialTables};
 use super::lists;
 use super::purges;
@@ -200,8 +201,4 @@ fn group<'s>(
 ) -> Result<&'s Group, SpecRefusal> {
     let group = sites.group(subsystem, name).map(|group| &**group);
     group.ok_or_else(|| SpecRefusal::new(404, "upstream not found", "UpstreamNotFound"))
-}
-
-pub(super) fn not_found() -> SpecRefusal {
-    SpecRefusal::new(404, "path not found", "PathNotFound")
 }

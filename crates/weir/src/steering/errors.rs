@@ -20,3 +20,7 @@ pub(super) fn not_kept(why: &str, request: &SteeringRequest) -> SteeringReply {
 pub(super) fn not_stored(why: &str, request: &SteeringRequest) -> SteeringReply {
     refusal(&SpecRefusal::new(500, why, "StateNotWritten"), request)
 }
+
+pub(super) fn not_found() -> SpecRefusal {
+    SpecRefusal::new(404, "path not found", "PathNotFound")
+}

@@ -10,7 +10,7 @@ use upstream::roster::{GroupChange, ServerOperation};
 use wire::json::write_text;
 
 use super::accepted::{AcceptedWhat, UNKEPT, VersionChange};
-use super::decide::not_found;
+use super::errors::not_found;
 use super::rosters::Rosters;
 use super::worker_change::WorkerChange;
 

@@ -1,0 +1,9 @@
+//! `weir-discover`, which `weir discover` executes.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    discover::run(&arguments)
+}

@@ -1,0 +1,271 @@
+//! etcd v3 by its JSON gateway: a prefix is read once, and then watched from that revision on.
+//!
+//! Keys are `PREFIX` `GROUP/ID`; a value is an object of the API, or an address with parameters.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wire::base64;
+
+use super::{Report, Source};
+use crate::http::{HttpClient, HttpRequest};
+use crate::json_lines::JsonLines;
+use crate::server_entry::ServerEntry;
+use crate::wanted::{GroupKey, GroupedServers};
+
+const REPLY_MAX: Duration = Duration::from_secs(30);
+/// How long a watch goes on before it is begun anew: it tells nothing while nothing changes, so
+/// this is how a connection is noticed that is dead.
+const WATCH_MAX: Duration = Duration::from_secs(60);
+
+pub struct EtcdSource {
+    client: HttpClient,
+    prefix: String,
+    entries: BTreeMap<String, (GroupKey, ServerEntry)>,
+}
+
+/// What a message of a watch means.
+#[derive(Debug, PartialEq)]
+enum WatchMessage {
+    /// Whether something has changed, and the revision that is known now.
+    Events(bool, u64),
+    /// The revision is no longer there: everything is to be read again.
+    Compacted,
+}
+
+impl EtcdSource {
+    pub fn new(client: HttpClient, prefix: &str) -> Self {
+        Self { client, prefix: prefix.to_owned(), entries: BTreeMap::new() }
+    }
+
+    fn range(&self) -> Value {
+        json!({"key": encoded(self.prefix.as_bytes()), "range_end": encoded(&end_of(&self.prefix))})
+    }
+
+    /// Reads everything; returns the revision.
+    fn read(&mut self) -> Result<u64, String> {
+        let body = self.range().to_string();
+        let request = HttpRequest {
+            method: "POST",
+            path: "/v3/kv/range",
+            fields: &[("Content-Type", "application/json")],
+            body: &body,
+            reply_max: REPLY_MAX,
+        };
+        let reply = self.client.ask(&request).map_err(|error| error.to_string())?;
+        if reply.status != 200 {
+            return Err(format!("etcd answered {}", reply.status));
+        }
+        let value: Value =
+            serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+        let revision = revision(&value).ok_or("etcd's answer has no revision")?;
+        self.entries.clear();
+        for pair in value["kvs"].as_array().into_iter().flatten() {
+            self.put(pair)?;
+        }
+        Ok(revision)
+    }
+
+    fn put(&mut self, pair: &Value) -> Result<(), String> {
+        let (key, value) = (decoded(&pair["key"])?, decoded(&pair["value"])?);
+        let told = |why: String| format!("key {key}: {why}");
+        let name = key.strip_prefix(&self.prefix).and_then(|name| name.rsplit_once('/'));
+        let (group, _) = name.ok_or_else(|| told("it is not GROUP/ID".to_owned()))?;
+        let group = GroupKey::parse(group.trim_start_matches('/')).map_err(told)?;
+        let server = match value.trim_start().starts_with(['{', '"']) {
+            true => serde_json::from_str(&value)
+                .map_err(|error| error.to_string())
+                .and_then(|value| ServerEntry::from_json(&value)),
+            false => ServerEntry::from_words(&value.split_whitespace().collect::<Vec<_>>()),
+        };
+        self.entries.insert(key.clone(), (group, server.map_err(told)?));
+        Ok(())
+    }
+
+    fn tell(&self, report: Report<'_>) -> Result<(), String> {
+        let mut grouped = GroupedServers::default();
+        for (group, server) in self.entries.values() {
+            grouped.add(group, [server.clone()]);
+        }
+        report(grouped.into_wanted()?)
+    }
+
+    fn open(&self, revision: u64) -> Result<JsonLines, String> {
+        let mut create = self.range();
+        create["start_revision"] = json!(revision.to_string());
+        let body = json!({ "create_request": create }).to_string();
+        let request = HttpRequest {
+            method: "POST",
+            path: "/v3/watch",
+            fields: &[("Content-Type", "application/json")],
+            body: &body,
+            reply_max: REPLY_MAX,
+        };
+        let (reply, body) = self.client.stream(&request).map_err(|error| error.to_string())?;
+        match reply.status {
+            200 => Ok(JsonLines::new(body)),
+            status => Err(format!("etcd answered {status} to a watch")),
+        }
+    }
+
+    fn take(&mut self, message: &Value, revision_before: u64) -> Result<WatchMessage, String> {
+        if let Some(why) = message["error"]["message"].as_str() {
+            return Err(format!("the watch ended: {why}"));
+        }
+        let result = &message["result"];
+        if result.get("compact_revision").is_some() {
+            return Ok(WatchMessage::Compacted);
+        }
+        if result["canceled"] == true {
+            return Err("the watch was ended".to_owned());
+        }
+        let mut has_changed = false;
+        for event in result["events"].as_array().into_iter().flatten() {
+            has_changed = true;
+            match event["type"].as_str() {
+                Some("DELETE") => _ = self.entries.remove(&decoded(&event["kv"]["key"])?),
+                _ => self.put(&event["kv"])?,
+            }
+        }
+        let revision = revision(result).filter(|_| has_changed).unwrap_or(revision_before);
+        Ok(WatchMessage::Events(has_changed, revision))
+    }
+}
+
+impl Source for EtcdSource {
+    fn watch(&mut self, report: Report<'_>) -> Result<Infallible, String> {
+        let mut revision = self.read()?;
+        self.tell(report)?;
+        loop {
+            let mut messages = self.open(revision + 1)?;
+            let until = Instant::now() + WATCH_MAX;
+            loop {
+                let message = match messages.next(until) {
+                    Ok(Some(message)) => message,
+                    Err(error) if error.kind() == std::io::ErrorKind::TimedOut => break,
+                    Ok(None) => return Err("the watch has ended".to_owned()),
+                    Err(error) => return Err(format!("the watch was cut: {error}")),
+                };
+                match self.take(&message, revision)? {
+                    WatchMessage::Events(false, _) => {}
+                    WatchMessage::Events(true, now) => {
+                        revision = now;
+                        self.tell(report)?;
+                    }
+                    WatchMessage::Compacted => {
+                        revision = self.read()?;
+                        self.tell(report)?;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn revision(value: &Value) -> Option<u64> {
+    let revision = &value["header"]["revision"];
+    revision.as_u64().or_else(|| revision.as_str()?.parse().ok())
+}
+
+/// The first key after all that begin with a prefix.
+fn end_of(prefix: &str) -> Vec<u8> {
+    let mut end = prefix.as_bytes().to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    vec![0]
+}
+
+fn encoded(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    base64::encode(bytes, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn decoded(value: &Value) -> Result<String, String> {
+    let mut out = Vec::new();
+    let text = value.as_str().unwrap_or_default();
+    let good = base64::decode(text.as_bytes(), &mut out);
+    good.and_then(|()| String::from_utf8(out).ok()).ok_or_else(|| "a key is not text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use testing::Peer;
+
+    use super::*;
+    use crate::sources::testing::{lists, place};
+
+    fn pair(key: &str, value: &str) -> Value {
+        json!({"key": encoded(key.as_bytes()), "value": encoded(value.as_bytes())})
+    }
+
+    fn reply(value: &Value) -> String {
+        let body = value.to_string();
+        format!("HTTP/1.1 200 OK\nContent-Length: {}\n\n{body}", body.len())
+    }
+
+    /// A watch whose messages are these, and which is cut then.
+    fn stream(messages: &[Value]) -> String {
+        let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        format!("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n{:x}\r\n{lines}\r\n", lines.len())
+    }
+
+    fn events(revision: u64, events: Value) -> Value {
+        json!({"result": {"header": {"revision": revision.to_string()}, "events": events}})
+    }
+
+    #[test]
+    fn a_prefix_is_read_and_then_watched() {
+        let peer = Peer::playing(|mut connection| {
+            let request = connection.request()?;
+            if request.starts_with("POST /v3/kv/range") {
+                let kvs = [
+                    pair("/w/app/1", "10.0.0.1:80 weight=2"),
+                    pair("/w/stream/db/1", "10.0.0.9:1"),
+                ];
+                connection.send(&reply(&json!({"header": {"revision": "5"}, "kvs": kvs})));
+            } else if request.contains(r#""start_revision":"6""#) {
+                let put = json!([{"kv": pair("/w/app/2", r#"{"server":"10.0.0.2:80"}"#)}]);
+                let delete = json!([{"type": "DELETE", "kv": {"key": encoded(b"/w/app/1")}}]);
+                let created = json!({"result": {"created": true, "header": {"revision": "7"}}});
+                connection.send(&stream(&[created, events(6, put), events(7, delete)]));
+            }
+            Some(())
+        });
+        let mut source = EtcdSource::new(HttpClient::new(place(&peer)), "/w/");
+        let (told, error) = lists(&mut source, 9);
+        let db = r#" stream/db=[{"server":"10.0.0.9:1"}]"#;
+        assert_eq!(told[0], format!(r#"app=[{{"server":"10.0.0.1:80","weight":2}}]{db}"#));
+        let both = r#"app=[{"server":"10.0.0.1:80","weight":2},{"server":"10.0.0.2:80"}]"#;
+        assert_eq!(told[1], format!("{both}{db}"));
+        assert_eq!(told[2], format!(r#"app=[{{"server":"10.0.0.2:80"}}]{db}"#));
+        assert_eq!(told.len(), 3);
+        assert!(error.starts_with("the watch was cut"), "{error}");
+    }
+
+    #[test]
+    fn a_compacted_revision_is_read_again_and_nonsense_is_an_error() {
+        let mut source = EtcdSource::new(HttpClient::new(place(&Peer::replying(""))), "/w/");
+        let compacted = json!({"result": {"canceled": true, "compact_revision": "9"}});
+        assert_eq!(source.take(&compacted, 3), Ok(WatchMessage::Compacted));
+        for wrong in [
+            json!({"error": {"message": "no leader"}}),
+            json!({"result": {"canceled": true}}),
+            events(4, json!([{"kv": pair("/w/app", "10.0.0.1")}])),
+            events(4, json!([{"kv": pair("/w/app/1", "10.0.0.1 x")}])),
+            events(4, json!([{"kv": {"key": "?", "value": ""}}])),
+        ] {
+            assert!(source.take(&wrong, 3).is_err(), "{wrong}");
+        }
+        let nothing = json!({"result": {"header": {"revision": "9"}}});
+        assert_eq!(source.take(&nothing, 3), Ok(WatchMessage::Events(false, 3)));
+        assert_eq!((end_of("/w/"), end_of("")), (b"/w0".to_vec(), vec![0]));
+    }
+}
