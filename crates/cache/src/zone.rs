@@ -42,6 +42,8 @@ pub struct CacheZone {
     next_ticket: AtomicU64,
     /// Whether there may be files that have no entry, because the directory was not read yet.
     is_cold: AtomicBool,
+    /// Whether files of an earlier process are those that a clean end has left.
+    is_trusted: AtomicBool,
     pub(crate) purges: ZonePurges,
 }
 
@@ -105,6 +107,7 @@ impl CacheZone {
             watermark: AtomicUsize::new(usize::MAX),
             next_ticket: AtomicU64::new(0),
             is_cold: AtomicBool::new(true),
+            is_trusted: AtomicBool::new(false),
         }
     }
 
@@ -143,6 +146,16 @@ impl CacheZone {
     /// Whether the directory was not read yet.
     pub fn is_cold(&self) -> bool {
         self.is_cold.load(Ordering::Relaxed)
+    }
+
+    /// Whether files of an earlier process are those that a clean end has left, so that none of
+    /// them is torn.
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_trusted(&self) {
+        self.is_trusted.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn set_warm(&self) {

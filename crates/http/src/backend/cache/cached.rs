@@ -28,8 +28,10 @@ use crate::exchange::{Body, Bytes, Exchange, FileSlice, Flow};
 use crate::files::{FileLookup, FileSource, FoundFile, Links, PathError, Want};
 use crate::paths;
 
-/// The largest file whose checksum is checked; reading a larger one would delay others.
+/// The largest file whose checksum is computed at once; that of a larger one would delay others.
 const CHECKED_BYTES_MAX: u64 = 1024 * 1024;
+/// The bytes of a larger one that are read at once.
+const CHECKED_PIECE: usize = 256 * 1024;
 /// Bytes of a file that are read at once, if it is not in memory: enough for most heads, and for
 /// small replies as a whole.
 const READ_BYTES: usize = 4096;
@@ -55,6 +57,18 @@ pub(super) struct CachedReply {
     pub(super) made_s: i64,
     /// Whether it may not be used without asking the backend, since it has expired.
     pub(super) forbids_stale: bool,
+}
+
+fn checksum_of(file: &File, size: u64) -> io::Result<u32> {
+    let (mut checksum, mut piece) = (Checksum::default(), vec![0; CHECKED_PIECE]);
+    let mut at = FIXED_BYTES as u64;
+    while at < size {
+        let count = (size - at).min(CHECKED_PIECE as u64) as usize;
+        file.read_exact_at(&mut piece[..count], at)?;
+        checksum.add(&piece[..count]);
+        at += count as u64;
+    }
+    Ok(checksum.value())
 }
 
 /// Why a key has no cached reply.
@@ -213,6 +227,16 @@ impl CachedReply {
             FileSource::Closed => {}
         }
         checksum.value() == self.checksum
+    }
+
+    /// The same of a file that is too large to be read at once: the check, for another thread.
+    /// `None`: the file is not large, or has no checksum.
+    pub(super) fn long_check(&self) -> Option<impl FnOnce() -> bool + Send + use<>> {
+        let FileSource::File(file) = &self.found.source else { return None };
+        let is_long = self.checksum != 0 && self.size() > CHECKED_BYTES_MAX;
+        let file = if is_long { file.try_clone().ok()? } else { return None };
+        let (expected, size) = (self.checksum, self.size());
+        Some(move || checksum_of(&file, size).is_ok_and(|found| found == expected))
     }
 
     fn size(&self) -> u64 {

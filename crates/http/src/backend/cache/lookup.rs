@@ -48,6 +48,8 @@ enum CacheFinding {
         is_uncacheable: bool,
     },
     Error(u16),
+    /// The file is large, and may be torn: it must be read before it is used.
+    Unchecked(Box<CachedReply>),
     /// The file cannot be opened: the backend is asked, and nothing is stored.
     Failed,
 }
@@ -65,6 +67,8 @@ enum Look {
     Done(CacheLookup),
     /// Another fetches the key: look again afterwards.
     Wait(Box<CacheAttempt>),
+    /// Check the file, and look again.
+    Check(Box<CacheAttempt>, Box<CachedReply>),
 }
 
 impl LocationCache {
@@ -152,6 +156,12 @@ impl LocationCache {
                     return asked(x, lookup);
                 }
                 Look::Wait(attempt) => attempt,
+                Look::Check(checking, reply) => {
+                    attempt = checking;
+                    attempt.check_file(x, &reply).await;
+                    attempt.fill = None;
+                    continue;
+                }
             };
             match patience.wait(x, &attempt).await {
                 LockOutcome::LookAgain => {}
@@ -225,6 +235,16 @@ impl LocationCache {
                 return answered(Flow::Status(status));
             }
             CacheFinding::Failed | CacheFinding::OtherVariant(_) => return asks(None),
+            CacheFinding::Unchecked(reply) => {
+                attempt.begin_fill(u64::MAX, patience);
+                if attempt.fill.is_some() {
+                    return Look::Check(attempt, reply);
+                }
+                if patience.may_wait() {
+                    return Look::Wait(attempt);
+                }
+                attempt.is_cacheable = false;
+            }
             CacheFinding::Expired(reply) => {
                 attempt.stale = Some(reply);
                 return self.look_at_expired(x, rules, attempt, patience);
@@ -357,16 +377,15 @@ impl CacheAttempt {
             }
         }
         if state != KeyState::Stored {
+            if !zone.is_trusted() && reply.long_check().is_some() {
+                return CacheFinding::Unchecked(reply);
+            }
             if !reply.is_intact() {
                 log_invalid(x, &path, FileProblem::Checksum);
                 zone.remove(&self.digest);
                 return CacheFinding::NOTHING;
             }
-            zone.store(&self.digest, reply.facts(), now_s);
-            if wanted.is_some() {
-                let most = self.store.variants_max;
-                zone.note_variant(&self.key.digest(), &self.digest, most);
-            }
+            self.note_found(&reply);
         }
         if !reply.parse(x, self.cache.terms.form, self.cache.is_to_head(x)) {
             reply.log_invalid_head(x);
@@ -376,6 +395,30 @@ impl CacheAttempt {
         match self.will_do(x, &mut reply, now_s) {
             true => CacheFinding::Fresh(reply),
             false => CacheFinding::Expired(reply),
+        }
+    }
+
+    /// Has the index know a file of an earlier process as one that can be used.
+    fn note_found(&self, reply: &CachedReply) {
+        let CacheStore { zone, variants_max, .. } = &*self.store;
+        zone.store(&self.digest, reply.facts(), now_s());
+        if self.digest != self.key.digest() {
+            zone.note_variant(&self.key.digest(), &self.digest, *variants_max);
+        }
+    }
+
+    /// Checks a large file of an earlier process on another thread, and notes or removes it. Those
+    /// who want it meanwhile wait for the fill.
+    async fn check_file(&self, x: &mut Exchange, reply: &CachedReply) {
+        let Some(check) = reply.long_check() else { return };
+        let zone = &self.store.zone;
+        match net::offload(check).await {
+            true => self.note_found(reply),
+            false => {
+                let path = zone.folder().file(&self.digest);
+                log_invalid(x, &path, FileProblem::Checksum);
+                zone.remove(&self.digest);
+            }
         }
     }
 

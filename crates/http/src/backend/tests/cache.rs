@@ -395,3 +395,43 @@ fn a_file_of_an_earlier_process_is_checked_once() {
     fs::write(&file, &bytes).unwrap();
     assert_eq!(body(&start()).as_deref(), Some("n9"));
 }
+
+#[test]
+fn a_large_file_that_an_unclean_end_has_torn_is_fetched_anew_once() {
+    let (folder, asked) = (Folder::new(), AtomicU32::new(0));
+    let backend = TestBackend::answering(move |_| {
+        let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let body = number.to_string().repeat(2_000_000);
+        format!("HTTP/1.1 200 OK\nContent-Length: 2000000\n\n{body}")
+    });
+    let (address, path) = (backend.address(), folder.display());
+    let start = || {
+        // The process before was killed.
+        fs::create_dir_all(folder.join("cache")).unwrap();
+        fs::write(folder.join("cache/.weir.running"), "1").unwrap();
+        Server::start(format!(
+            "error_log e.log; proxy_cache_path {path}/cache keys_zone=one:1m;
+             proxy_temp_path {path}/temp;
+             server {{ location / {{ proxy_pass http://{address}; proxy_cache one;
+                                     proxy_cache_valid 1m; proxy_cache_lock on; }} }}"
+        ))
+    };
+    let body_is = |reply: &str, digit: u8| {
+        let body = reply.split("\r\n\r\n").nth(1).unwrap();
+        body.len() == 2_000_000 && body.bytes().all(|byte| byte == digit)
+    };
+    assert!(body_is(&start().ask(GET), b'1'));
+    assert!(body_is(&start().ask(GET), b'1'), "a file that is whole is used");
+    let mut entries =
+        fs::read_dir(folder.join("cache")).unwrap().map(|entry| entry.unwrap().path());
+    let file = entries.find(|path| path.file_name().unwrap().len() == 32).unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[1_000_000..].fill(0);
+    fs::write(&file, &bytes).unwrap();
+    let server = start();
+    let mut clients: Vec<_> = (0..5).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(GET));
+    assert!(clients.iter_mut().all(|client| body_is(&client.rest(), b'2')));
+    (0..2).for_each(|_| _ = backend.asked());
+    backend.expect_unasked();
+}
