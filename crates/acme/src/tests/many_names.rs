@@ -28,8 +28,12 @@ async fn renew(names: usize) -> (u64, u64) {
         let is_idle = keepers.iter().all(|(keeper, _)| keeper.is_waiting.get());
         (is_idle && keepers.iter().all(|(keeper, _)| number(keeper) >= wanted), is_idle)
     };
+    // The clock does not wait for the authority: on a busy machine, a few requests get no reply in
+    // time, and their orders are made again.
+    let most = names + names / 100 + 4;
     orders_in_turn(&authority, || keepers_done(1)).await;
-    let before = net::ProcessUsage::now().memory;
+    let (before, ordered) = (net::ProcessUsage::now().memory, authority.count("/new-order"));
+    assert!((names..=most).contains(&ordered), "{ordered} orders");
     // All are due within the few days around two thirds of their lifetime.
     let mut passed_ms = 0;
     while passed_ms < 57 * DAY_MS {
@@ -37,12 +41,11 @@ async fn renew(names: usize) -> (u64, u64) {
         passed_ms += DAY_MS / 2;
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(authority.count("/new-order"), names, "nothing is renewed early");
+    assert_eq!(authority.count("/new-order"), ordered, "nothing is renewed early");
     authority.set_time((clock::unix_ms() / 1000) as i64);
     orders_in_turn(&authority, || keepers_done(2)).await;
-    let orders = authority.count("/new-order");
-    // The clock does not wait for the authority, so that a few of many requests get no reply.
-    assert!((2 * names..=2 * names + names / 100).contains(&orders), "{orders} orders");
+    let renewed = authority.count("/new-order") - ordered;
+    assert!((names..=most).contains(&renewed), "{renewed} orders");
     let number = |keeper: &CertificateKeeper| keeper.certificate.kept.progress().number;
     assert!(keepers.iter().all(|(keeper, _)| number(keeper) == 2), "each is renewed once");
     let after = net::ProcessUsage::now().memory;
