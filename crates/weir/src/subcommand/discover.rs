@@ -19,5 +19,8 @@ pub(super) fn start(arguments: &[OsString]) -> ExitCode {
     let program = program.unwrap_or_else(|| PROGRAM.into());
     let error = Command::new(&program).args(arguments).exec();
     complain(format_args!("discover: {} cannot be executed: {error}", program.display()));
+    if error.kind() == std::io::ErrorKind::NotFound {
+        observe::tell(format_args!("      build it with \"cargo build --release -p discover\"\n"));
+    }
     ExitCode::FAILURE
 }
