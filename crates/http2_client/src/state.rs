@@ -249,6 +249,26 @@ impl Http2ClientState {
         Ok(count)
     }
 
+    /// Ends a request with fields, once the output has room.
+    pub(crate) fn send_end(
+        &mut self,
+        stream: &mut ClientStreamState,
+        trailers: &mut dyn FnMut(&mut FieldWriter<'_>),
+    ) -> Result<(), SendWait> {
+        if self.endpoint.output().len() >= OUTPUT_BYTES_MAX {
+            return Err(SendWait::Room);
+        }
+        self.lend_output();
+        if let Some(mut writer) = self.endpoint.begin_fields(stream.key) {
+            trailers(&mut writer);
+            writer.finish(true);
+        }
+        stream.is_sent = true;
+        self.release_over(stream);
+        self.wake_task();
+        Ok(())
+    }
+
     /// Opens a stream's window, up to the limit of unread bytes, once half of that is used.
     pub(crate) fn open_window(&mut self, stream: &ClientStreamState) {
         if stream.is_over() || stream.is_received {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use wire::http2::FieldBlock;
+use wire::http2::{FieldBlock, FieldWriter};
 
 use crate::StreamFailure;
 use crate::state::{ClientShared, SharedStream};
@@ -42,6 +42,27 @@ impl ClientStream {
         }
         match self.shared.state().send(&mut stream, bytes, is_last) {
             Ok(count) => Poll::Ready(Ok(count)),
+            Err(waits_for) => {
+                stream.await_output(cx, waits_for);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Ends the request with fields, which `trailers` writes, after all pieces of the body.
+    /// `trailers` must not use this connection otherwise.
+    pub fn poll_end(
+        &mut self,
+        cx: &mut Context<'_>,
+        trailers: &mut dyn FnMut(&mut FieldWriter<'_>),
+    ) -> Poll<Result<(), StreamFailure>> {
+        let mut stream = self.stream.borrow_mut();
+        if let Some(failure) = &stream.failure {
+            return Poll::Ready(Err(failure.clone()));
+        }
+        debug_assert!(!stream.is_sent, "the request has ended");
+        match self.shared.state().send_end(&mut stream, trailers) {
+            Ok(()) => Poll::Ready(Ok(())),
             Err(waits_for) => {
                 stream.await_output(cx, waits_for);
                 Poll::Pending

@@ -36,7 +36,7 @@ impl BackendRequestBody {
 
     /// A body that replaces the client's.
     pub(crate) fn made(bytes: Vec<u8>) -> Self {
-        Self::Stored(Rc::new(StoredBody::Memory(bytes)))
+        Self::Stored(Rc::new(StoredBody::in_memory(bytes)))
     }
 
     /// The source for the next server.

@@ -1,13 +1,12 @@
 //! What was asked: the request line, the path as it stands, arguments, host, body.
 
 use std::os::unix::ffi::OsStrExt;
-use std::rc::Rc;
 
 use wire::trace_context::hex;
 use wire::{Known, Method};
 
 use crate::decimal;
-use crate::exchange::{Exchange, StoredBody};
+use crate::exchange::{Exchange, StoredContent};
 use crate::random_ids;
 use crate::variables::{BuiltIn, maybe, number, some};
 
@@ -83,17 +82,17 @@ pub(super) const TABLE: &[BuiltIn] = &[
     BuiltIn::cached(
         "request_body",
         "The request body, where it was read and is in memory.",
-        |x, out| match x.request.body.kept().map(Rc::as_ref) {
-            Some(StoredBody::Memory(body)) => some(out, body),
-            Some(StoredBody::File(_)) | None => false,
+        |x, out| match x.request.body.kept().map(|kept| &kept.content) {
+            Some(StoredContent::Memory(body)) => some(out, body),
+            Some(StoredContent::File(_)) | None => false,
         },
     ),
     BuiltIn::cached(
         "request_body_file",
         "The path of the temporary file with the request body, where it is in a file.",
-        |x, out| match x.request.body.kept().map(Rc::as_ref) {
-            Some(StoredBody::File(file)) => some(out, file.path().as_os_str().as_bytes()),
-            Some(StoredBody::Memory(_)) | None => false,
+        |x, out| match x.request.body.kept().map(|kept| &kept.content) {
+            Some(StoredContent::File(file)) => some(out, file.path().as_os_str().as_bytes()),
+            Some(StoredContent::Memory(_)) | None => false,
         },
     ),
     BuiltIn::fresh(

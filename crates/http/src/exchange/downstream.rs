@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use net::memory::OutOfMemory;
@@ -18,6 +19,11 @@ pub trait Downstream {
         out: &mut Vec<u8>,
         rules: BodyRules,
     ) -> Poll<Result<usize, RequestBodyError>>;
+
+    /// The fields that followed the request's body and may be passed on, once it has ended.
+    fn trailers(&self) -> Option<Rc<Fields>> {
+        None
+    }
 
     /// The largest possible size of the request's body, if all of it has arrived.
     fn whole_body(&self) -> Option<u64>;

@@ -50,7 +50,7 @@ pub(crate) use receive::ArrivingBody;
 pub use reply::Reply;
 pub(crate) use request::BadPath;
 pub use request::Request;
-pub use request_body::{Announced, RequestBody, StoredBody};
+pub use request_body::{Announced, RequestBody, StoredBody, StoredContent};
 pub(crate) use role::{Origin, Role};
 pub use session::Captures;
 pub use session::values::{SetValues, TooLong};

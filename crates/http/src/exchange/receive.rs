@@ -8,7 +8,9 @@ use net::Timer;
 use observe::{Errno, Level};
 
 use super::request_body::BodyState;
-use super::{BodyRules, CloseReason, Downstream, Exchange, Flow, RequestBodyError, TimedPhase};
+use super::{
+    BodyRules, CloseReason, Downstream, Exchange, Fields, Flow, RequestBodyError, TimedPhase,
+};
 
 /// A request's body as it arrives. It does not need the exchange, so it can be sent on while the
 /// reply is sent.
@@ -25,6 +27,11 @@ impl ArrivingBody {
     /// Its length, if the head announces it.
     pub(crate) fn length(&self) -> Option<u64> {
         self.length
+    }
+
+    /// The fields that followed it, once it has ended.
+    pub(crate) fn trailers(&self) -> Option<Rc<Fields>> {
+        self.downstream.trailers()
     }
 
     /// Called when the reply begins: from now on, the body has a timer of its own.

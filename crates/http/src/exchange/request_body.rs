@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::Fields;
 use crate::files::TempFile;
 
 /// A request's body, as far as it is announced and read.
@@ -32,17 +33,27 @@ pub(super) enum BodyState {
     Kept(Rc<StoredBody>),
 }
 
-pub enum StoredBody {
+pub struct StoredBody {
+    pub(crate) content: StoredContent,
+    /// The fields that followed it.
+    pub(crate) trailers: Option<Rc<Fields>>,
+}
+
+pub enum StoredContent {
     /// In memory, in one piece.
     Memory(Vec<u8>),
     File(TempFile),
 }
 
 impl StoredBody {
+    pub(crate) fn in_memory(bytes: Vec<u8>) -> Self {
+        Self { content: StoredContent::Memory(bytes), trailers: None }
+    }
+
     pub(crate) fn len(&self) -> u64 {
-        match self {
-            Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(file) => file.slice().len(),
+        match &self.content {
+            StoredContent::Memory(bytes) => bytes.len() as u64,
+            StoredContent::File(file) => file.slice().len(),
         }
     }
 }

@@ -72,6 +72,7 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
             }
             Http2Event::Trailers { stream } => {
                 if let Some(link) = self.streams.link(stream) {
+                    link.take_trailers(self.shared.endpoint.borrow().fields());
                     link.take_data(&[], true);
                 }
             }

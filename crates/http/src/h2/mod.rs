@@ -26,12 +26,13 @@ mod incoming;
 mod parking;
 mod ready;
 mod reply_head;
+mod request_trailers;
 mod shared;
 mod stream_link;
 mod stream_reply;
 mod streams;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timers;
 pub(crate) mod totals;
 

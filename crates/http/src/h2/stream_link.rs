@@ -8,9 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use net::Timer;
 use wire::http2::counts::Http2Count;
-use wire::http2::{Http2Code, StreamKey};
+use wire::http2::{FieldBlock, Http2Code, StreamKey};
 
 use super::ready::StreamWaker;
+use super::request_trailers;
 use super::shared::{Http2Shared, WindowHold};
 use crate::exchange::{BodyRules, Downstream, Fields, RequestBodyError};
 
@@ -32,6 +33,8 @@ pub(super) struct StreamLink {
     input: RefCell<Vec<u8>>,
     input_read: Cell<usize>,
     is_ended: Cell<bool>,
+    /// The fields that followed the body and may be passed on.
+    request_trailers: RefCell<Option<Rc<Fields>>>,
     /// What is wrong with the body, to be read after "client ".
     fault: Cell<Option<&'static str>>,
     /// The client has reset the stream, or is gone.
@@ -76,6 +79,7 @@ impl StreamLink {
             input: RefCell::default(),
             input_read: Cell::new(0),
             is_ended: Cell::new(false),
+            request_trailers: RefCell::default(),
             fault: Cell::new(None),
             is_gone: Cell::new(false),
             is_claimed: Cell::new(false),
@@ -96,6 +100,7 @@ impl StreamLink {
         self.key.set(key);
         self.drop_input();
         self.is_ended.set(is_ended);
+        self.request_trailers.take();
         self.fault.set(None);
         self.is_gone.set(false);
         self.is_claimed.set(false);
@@ -122,6 +127,13 @@ impl StreamLink {
         }
         self.is_ended.set(is_last);
         self.waker.make_ready();
+    }
+
+    /// Keeps the fields that follow the body, unless nothing will read it.
+    pub(super) fn take_trailers(&self, block: &FieldBlock) {
+        if !self.is_unwanted.get() {
+            *self.request_trailers.borrow_mut() = request_trailers::passed_on(block).map(Rc::new);
+        }
     }
 
     /// Removes what was read from the buffer, once that is half of it.
@@ -299,6 +311,10 @@ impl Downstream for StreamLink {
         ready!(self.poll_deadline(cx, StreamWait::Body, timeout_ms));
         self.timed_out.set(true);
         Poll::Ready(Err(RequestBodyError::TimedOut))
+    }
+
+    fn trailers(&self) -> Option<Rc<Fields>> {
+        self.request_trailers.borrow().clone()
     }
 
     fn whole_body(&self) -> Option<u64> {

@@ -36,9 +36,9 @@ struct Answer {
     reset: Option<Http2Code>,
 }
 
-struct Http2Client {
+pub(crate) struct Http2Client {
     socket: Client,
-    endpoint: Http2Endpoint,
+    pub(crate) endpoint: Http2Endpoint,
     answers: BTreeMap<u32, Answer>,
     went_away: Option<Http2Code>,
     pongs: usize,
@@ -50,7 +50,7 @@ struct Http2Client {
 
 impl Http2Client {
     /// A client after the exchange of settings.
-    fn connect(server: &Server) -> Self {
+    pub(crate) fn connect(server: &Server) -> Self {
         let mut client = Self::begin(server);
         client.until(|client| client.knows_settings);
         client
@@ -69,7 +69,12 @@ impl Http2Client {
         }
     }
 
-    fn ask(&mut self, path: &str, fields: &[(&str, &str)], end_stream: bool) -> StreamKey {
+    pub(crate) fn ask(
+        &mut self,
+        path: &str,
+        fields: &[(&str, &str)],
+        end_stream: bool,
+    ) -> StreamKey {
         let stream = self.endpoint.open().unwrap();
         let method = if end_stream { "GET" } else { "POST" };
         let head = [(":method", method), (":scheme", "http"), (":path", path)];
@@ -153,7 +158,7 @@ impl Http2Client {
     }
 
     /// Waits for a complete reply. Returns its status and body.
-    fn answer(&mut self, stream: u32) -> (&str, String) {
+    pub(crate) fn answer(&mut self, stream: u32) -> (&str, String) {
         self.until(|client| client.answers[&stream].is_complete);
         let answer = &self.answers[&stream];
         (&answer.status, String::from_utf8_lossy(&answer.body).into_owned())

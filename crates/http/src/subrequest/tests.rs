@@ -138,7 +138,7 @@ fn nesting_is_limited() {
 #[test]
 fn a_background_subrequest_has_its_parents_variables_and_body() {
     fn send_beside(x: &mut Exchange) -> Flow {
-        x.request.body.keep(StoredBody::Memory(b"abc".to_vec()));
+        x.request.body.keep(StoredBody::in_memory(b"abc".to_vec()));
         let inner = x.subrequest(b"/in", b"").expect("not too deep");
         x.run_in_background(inner);
         Flow::Status(204)

@@ -99,6 +99,29 @@ fn trailers_follow_the_body() {
     });
 }
 
+#[test]
+fn a_request_ends_with_trailers() {
+    run(async {
+        let (client, _) = connect(&Builder::new(), |request, to| async {
+            let mut body = request.into_body();
+            while let Some(data) = body.data().await {
+                body.flow_control().release_capacity(data.unwrap().len()).unwrap();
+            }
+            let fields = body.trailers().await.unwrap().unwrap();
+            let _ = respond(to).send_data(Bytes::from(fields["x-sum"].as_bytes().to_vec()), true);
+        });
+        let mut stream = post(&client);
+        let body = of(async move {
+            send(&mut stream, b"body", false).await.unwrap();
+            let mut trailers = |writer: &mut FieldWriter<'_>| writer.field(b"X-Sum", b"7");
+            poll_fn(|cx| stream.poll_end(cx, &mut trailers)).await.unwrap();
+            reply(stream).await.unwrap().1
+        });
+        assert_eq!(body.await, b"7");
+        assert_eq!(client.open_streams(), 0);
+    });
+}
+
 /// The server is notified, and other streams are unaffected.
 #[test]
 fn a_cancelled_stream_hurts_no_other() {

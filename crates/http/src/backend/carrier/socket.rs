@@ -192,7 +192,7 @@ impl Outgoing {
         let (available, is_last) = match &mut self.source {
             RequestSource::Empty => (0, true),
             // The part of a file that was sent is no longer in the slice.
-            RequestSource::File(slice) => {
+            RequestSource::File(_, slice) => {
                 (usize::try_from(slice.len()).unwrap_or(usize::MAX), true)
             }
             RequestSource::Streamed(streamed) => {
@@ -245,7 +245,7 @@ impl Outgoing {
     /// The unwritten parts of the frame that are in memory. Bytes after the piece of a file wait
     /// for that piece.
     fn frame_rest(&self) -> [&[u8]; 3] {
-        if let RequestSource::File(_) = self.source {
+        if let RequestSource::File(..) = self.source {
             return self.frame_rest_of_file();
         }
         let bytes = match self.frame.length {
@@ -280,7 +280,7 @@ impl Outgoing {
             self.progress.is_done = self.is_last;
             return Poll::Ready(Ok(()));
         }
-        let RequestSource::File(slice) = &mut self.source else { return Poll::Ready(Ok(())) };
+        let RequestSource::File(_, slice) = &mut self.source else { return Poll::Ready(Ok(())) };
         let before = self.frame.before.as_ref().len() as u64;
         let left = before + self.frame.length - self.frame_written;
         let file = slice.file.clone();

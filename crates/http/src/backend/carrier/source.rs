@@ -5,14 +5,16 @@ use std::task::{Context, Poll};
 
 use net::buffers;
 
-use crate::exchange::{ArrivingBody, FileSlice, RequestBodyError, StoredBody};
+use crate::exchange::{
+    ArrivingBody, Fields, FileSlice, RequestBodyError, StoredBody, StoredContent,
+};
 
 /// The source of a request's body.
 pub(crate) enum RequestSource {
     Empty,
     Memory(Rc<StoredBody>),
-    /// A file; the part that a carrier has taken is no longer in the slice.
-    File(FileSlice),
+    /// A file, and the part of it that a carrier has not taken.
+    File(Rc<StoredBody>, FileSlice),
     /// The client, as the body arrives.
     Streamed(Box<StreamedSource>),
 }
@@ -33,9 +35,9 @@ const EARLIER_MAX: usize = 4096;
 impl RequestSource {
     /// The source of a complete body.
     pub(crate) fn stored(body: &Rc<StoredBody>) -> Self {
-        match &**body {
-            StoredBody::Memory(_) => Self::Memory(body.clone()),
-            StoredBody::File(file) => Self::File(file.slice()),
+        match &body.content {
+            StoredContent::Memory(_) => Self::Memory(body.clone()),
+            StoredContent::File(file) => Self::File(body.clone(), file.slice()),
         }
     }
 
@@ -52,12 +54,21 @@ impl RequestSource {
     /// The part in memory.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Memory(body) => match &**body {
-                StoredBody::Memory(bytes) => bytes,
-                StoredBody::File(_) => &[],
+            Self::Memory(body) => match &body.content {
+                StoredContent::Memory(bytes) => bytes,
+                StoredContent::File(_) => &[],
             },
             Self::Streamed(streamed) => &streamed.bytes,
-            Self::Empty | Self::File(_) => &[],
+            Self::Empty | Self::File(..) => &[],
+        }
+    }
+
+    /// The fields that follow the body, once all of it has been taken.
+    pub(super) fn trailers(&self) -> Option<Rc<Fields>> {
+        match self {
+            Self::Memory(body) | Self::File(body, _) => body.trailers.clone(),
+            Self::Streamed(streamed) => streamed.body.trailers(),
+            Self::Empty => None,
         }
     }
 }

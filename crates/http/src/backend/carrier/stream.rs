@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use ::upstream::pool::PooledConnection;
@@ -30,7 +31,8 @@ pub(crate) struct StreamRequest {
     /// Whether it is a HEAD request: the reply has no body.
     pub(crate) to_head: bool,
     pub(crate) is_secured: bool,
-    /// The most bytes of fields after the reply's body; `None`: they are not wanted.
+    /// The most bytes of fields after the reply's body; `None`: they are not wanted, and those
+    /// after the request's body are not sent.
     pub(crate) trailers_max: Option<u32>,
 }
 
@@ -101,31 +103,30 @@ impl StreamCarrier {
     fn open(&mut self, head: &[u8]) -> Result<(), CarrierError> {
         let is_empty = match &self.source {
             RequestSource::Empty => true,
-            RequestSource::Memory(body) => body.len() == 0,
-            RequestSource::File(slice) => slice.is_empty(),
+            RequestSource::Memory(body) | RequestSource::File(body, _) => body.len() == 0,
             RequestSource::Streamed(_) => false,
         };
+        let ends_with_head = is_empty && self.trailers().is_none();
         if !self.connection.accepts_head(|| list_size(head)) {
             return Err(CarrierError::TooLargeHead);
         }
         let scheme: &[u8] = if self.request.is_secured { b"https" } else { b"http" };
         let mut write = |writer: &mut FieldWriter<'_>| write_head(head, scheme, writer);
-        self.stream = self.connection.open(&mut write, is_empty);
+        self.stream = self.connection.open(&mut write, ends_with_head);
         if self.stream.is_none() {
             return Err(CarrierError::Refused);
         }
         self.progress.written = head.len() as u64;
         self.progress.has_begun = true;
-        self.progress.is_done = is_empty;
+        self.progress.is_done = ends_with_head;
         Ok(())
     }
 
     /// Sends the next piece of the body.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CarrierError>> {
-        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(CarrierError::Refused)) };
         let mut is_last = true;
         match &mut self.source {
-            RequestSource::File(slice) => {
+            RequestSource::File(_, slice) => {
                 if self.piece_sent == self.file_piece.len() {
                     read_piece(slice, &mut self.file_piece)?;
                     self.piece_sent = 0;
@@ -143,17 +144,32 @@ impl StreamCarrier {
             }
             RequestSource::Empty | RequestSource::Memory(_) => {}
         }
+        let trailers = if is_last { self.trailers() } else { None };
         let piece = match &self.source {
-            RequestSource::File(_) => &self.file_piece,
+            RequestSource::File(..) => &self.file_piece,
             source => source.bytes(),
         };
         let rest = &piece[self.piece_sent..];
         let left = rest.len();
-        let sent = ready!(stream.poll_send(cx, rest, is_last)).map_err(send_error)?;
+        let Some(stream) = &mut self.stream else { return Poll::Ready(Err(CarrierError::Refused)) };
+        let ends = is_last && trailers.is_none();
+        let sent = ready!(stream.poll_send(cx, rest, ends)).map_err(send_error)?;
         self.piece_sent += sent;
         self.progress.written += sent as u64;
-        self.progress.is_done = is_last && sent == left;
+        self.progress.is_done = ends && sent == left;
+        if let Some(trailers) = trailers.filter(|_| sent == left) {
+            let mut write = |writer: &mut FieldWriter<'_>| {
+                trailers.iter().for_each(|(name, value)| writer.field(name, value));
+            };
+            ready!(stream.poll_end(cx, &mut write)).map_err(send_error)?;
+            self.progress.is_done = true;
+        }
         Poll::Ready(Ok(()))
+    }
+
+    /// The fields after the body that are to be sent.
+    fn trailers(&self) -> Option<Rc<Fields>> {
+        self.request.trailers_max.and_then(|_| self.source.trailers())
     }
 }
 

@@ -10,6 +10,7 @@ use wire::http2::{Http2Code, Http2Config, Http2Endpoint, Http2Event, Http2Role, 
 
 use crate::backend::testing::{TestBackend, TestPeer, text};
 use crate::h1::tests::Server;
+use crate::h2::tests::Http2Client;
 
 /// The server's end of one connection in a test. Reports its requests to the test.
 struct StreamPeer {
@@ -30,6 +31,8 @@ struct ServedStream {
 enum Came {
     Head(StreamKey, String),
     Data(StreamKey, Vec<u8>),
+    /// The fields that end a request, as text.
+    Trailers(StreamKey, String),
     End(StreamKey),
     Reset(StreamKey),
 }
@@ -83,6 +86,12 @@ impl StreamPeer {
                     came.push(Came::Data(stream, data.to_vec()));
                     came.extend(end_stream.then_some(Came::End(stream)));
                 }
+                Some(Http2Event::Trailers { stream }) => {
+                    let lines = self.endpoint.fields().iter().map(|(name, value)| {
+                        format!("{}={};", name.escape_ascii(), value.escape_ascii())
+                    });
+                    came.push(Came::Trailers(stream, lines.collect()));
+                }
                 Some(Http2Event::Reset { stream, code }) => {
                     assert_eq!(code, Http2Code::CANCEL);
                     came.push(Came::Reset(stream));
@@ -114,13 +123,14 @@ impl StreamPeer {
         served.ends |= ends;
     }
 
-    /// Answers each request at once, and echoes its body as it arrives.
+    /// Answers each request at once, and echoes its body as it arrives, and its trailers.
     fn echo(mut self) {
         while let Some(came) = self.next() {
             for came in came {
                 match came {
                     Came::Head(stream, _) => self.head(stream, false),
                     Came::Data(stream, data) => self.data(stream, &data, false),
+                    Came::Trailers(stream, text) => self.data(stream, text.as_bytes(), true),
                     Came::End(stream) => self.data(stream, b"", true),
                     Came::Reset(stream) => {
                         let canceled = self.streams.remove(&stream.id).unwrap();
@@ -157,6 +167,38 @@ fn both_bodies_are_sent_at_once() {
     }
     client.send("0\r\n\r\n");
     client.expect_raw("0\r\n\r\n");
+}
+
+/// Of a body that is streamed, in memory, in a file, or empty.
+#[test]
+fn fields_after_a_body_are_passed_on() {
+    let backend = TestBackend::playing(|peer| StreamPeer::new(peer).echo());
+    let server = Server::start(format!(
+        "http2 on; client_body_buffer_size 16; proxy_http_version 2; proxy_pass_trailers on;
+         upstream b {{ server {}; keepalive 4; }}
+         server {{
+             location /read {{ proxy_pass http://b; }}
+             location /streamed {{ proxy_pass http://b; proxy_request_buffering off; }}
+             location /without {{ proxy_pass http://b; proxy_pass_trailers off; }}
+             location /grpc {{ grpc_pass b; }}
+         }}",
+        backend.address()
+    ));
+    let mut client = Http2Client::connect(&server);
+    for body in ["", "abc", &"long".repeat(10)] {
+        for (path, passed) in
+            [("/read", true), ("/streamed", true), ("/without", false), ("/grpc", true)]
+        {
+            let stream = client.ask(path, &[], false);
+            client.endpoint.send_data(stream, body.as_bytes(), false, usize::MAX);
+            let mut trailers = client.endpoint.begin_fields(stream).unwrap();
+            trailers.field(b"x-sum", b"1 2");
+            trailers.field(b"cookie", b"a=b");
+            trailers.finish(true);
+            let expected = format!("{body}{}", if passed { "x-sum=1 2;" } else { "" });
+            assert_eq!(client.answer(stream.id), ("200", expected), "{path}");
+        }
+    }
 }
 
 #[test]
@@ -278,7 +320,7 @@ fn an_unprocessed_request_is_sent_again_with_any_method() {
                         served += 1;
                         peer.data(stream, b"", true);
                     }
-                    Came::Data(..) | Came::Reset(_) => {}
+                    Came::Data(..) | Came::Trailers(..) | Came::Reset(_) => {}
                 }
             }
         }
@@ -336,7 +378,7 @@ fn refusing(refusal: Refusal) -> TestBackend {
                     Came::End(stream) if peer.streams.contains_key(&stream.id) => {
                         peer.data(stream, b"", true);
                     }
-                    Came::Data(..) | Came::End(_) | Came::Reset(_) => {}
+                    Came::Data(..) | Came::Trailers(..) | Came::End(_) | Came::Reset(_) => {}
                 }
             }
         }

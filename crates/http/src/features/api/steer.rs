@@ -9,7 +9,7 @@ use conf::Template;
 use net::LentFuture;
 use wire::Known;
 
-use crate::exchange::{Exchange, FileSlice, Flow, StoredBody};
+use crate::exchange::{Exchange, FileSlice, Flow, StoredContent};
 use crate::status_page;
 
 /// Whether a path after the version is about the servers of a group, as they are configured.
@@ -61,10 +61,10 @@ async fn send(x: &mut Exchange, request: SteeringRequest) -> Flow {
     if let Err(flow) = x.read_body().await {
         return flow;
     }
-    let body = match x.request.body.kept().map(|kept| &**kept) {
+    let body = match x.request.body.kept().map(|kept| &kept.content) {
         None => Box::default(),
-        Some(StoredBody::Memory(bytes)) => bytes[..].into(),
-        Some(StoredBody::File(file)) => match read(&file.slice()) {
+        Some(StoredContent::Memory(bytes)) => bytes[..].into(),
+        Some(StoredContent::File(file)) => match read(&file.slice()) {
             Ok(body) => body,
             Err(flow) => return flow,
         },

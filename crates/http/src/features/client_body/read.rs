@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use net::memory;
 use observe::Level;
 
-use crate::exchange::{Exchange, Flow, RequestBodyError, StoredBody};
+use crate::exchange::{Exchange, Flow, RequestBodyError, StoredBody, StoredContent};
 use crate::files::TempFile;
 use crate::site::policy::{ClientBody, InFileOnly};
 
@@ -69,10 +69,12 @@ impl Exchange {
         if file.is_some() || rules.in_file_only != InFileOnly::Off {
             self.spill(&mut buffer, &mut file, rules)?;
         }
-        Ok(match file {
-            Some(file) => StoredBody::File(file),
-            None => StoredBody::Memory(buffer),
-        })
+        let content = match file {
+            Some(file) => StoredContent::File(file),
+            None => StoredContent::Memory(buffer),
+        };
+        let trailers = self.downstream.as_ref().and_then(|client| client.trailers());
+        Ok(StoredBody { content, trailers })
     }
 
     /// Writes the buffer to the body's file, which is created first if necessary.

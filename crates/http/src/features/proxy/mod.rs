@@ -146,6 +146,10 @@ conf::directives! {
     /// ```
     http_version: ProxyHttpVersion = "1.1",
     /// Whether fields after the response body are passed on to the client.
+    ///
+    /// **Differs from nginx:** fields after the body of a client's HTTP/2 request are passed on to
+    /// a server of `proxy_http_version 2`, except those that belong into a header, such as
+    /// `Authorization`; nginx drops all.
     pass_trailers: bool = "off",
     /// The directory of temporary files for responses, and how many characters the names of its
     /// subdirectories have. The default is in the installation's directory for temporary files or,

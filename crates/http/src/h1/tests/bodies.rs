@@ -3,10 +3,9 @@
 use net::LentFuture;
 use std::future::poll_fn;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
 
 use super::*;
-use crate::exchange::{Bytes, StoredBody};
+use crate::exchange::{Bytes, StoredContent};
 
 const ROOMS: &str = "
     client_body_temp_path temp 1 2;
@@ -46,10 +45,10 @@ async fn read(x: &mut Exchange) -> Flow {
     if let Err(flow) = x.read_body().await {
         return flow;
     }
-    let text = match x.request.body.kept().map(Rc::as_ref) {
+    let text = match x.request.body.kept().map(|kept| &kept.content) {
         None => "no body".to_owned(),
-        Some(StoredBody::Memory(bytes)) => format!("memory {}", String::from_utf8_lossy(bytes)),
-        Some(StoredBody::File(file)) => {
+        Some(StoredContent::Memory(bytes)) => format!("memory {}", String::from_utf8_lossy(bytes)),
+        Some(StoredContent::File(file)) => {
             let slice = file.slice();
             let mut bytes = vec![0; slice.len() as usize];
             slice.file.read_exact_at(&mut bytes, 0).unwrap();

@@ -1,12 +1,11 @@
 //! What follows a reply: copies of the request in the background, and `post_action`.
 
 use net::LentFuture;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::exchange::{BACKGROUND_TASKS_MAX, StoredBody};
+use crate::exchange::{BACKGROUND_TASKS_MAX, StoredContent};
 
 /// A server whose `/copy` and `/slow` take 30 ms, and then increase `done`.
 fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
@@ -22,8 +21,8 @@ fn server(http: &str, done: &Arc<AtomicU32>) -> Server {
                 wait(|x| {
                     LentFuture::new(async move {
                         net::sleep(Duration::from_millis(30)).await;
-                        let length = match x.request.body.kept().map(Rc::as_ref) {
-                            Some(StoredBody::Memory(body)) => body.len() as u32,
+                        let length = match x.request.body.kept().map(|kept| &kept.content) {
+                            Some(StoredContent::Memory(body)) => body.len() as u32,
                             _ => 0,
                         };
                         done.fetch_add(1 + length, Ordering::SeqCst);
