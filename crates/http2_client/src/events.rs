@@ -58,7 +58,7 @@ impl Http2ClientState {
         let mut stream = shared.borrow_mut();
         stream.add_data(data, is_last);
         // Padding uses up the window, too, but is never read.
-        self.open_window(&stream);
+        self.open_window(&mut stream);
         self.release_over(&stream);
     }
 

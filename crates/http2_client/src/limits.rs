@@ -10,6 +10,12 @@ pub(crate) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// does not read.
 pub(crate) const OUTPUT_READ_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 
+/// The largest window of a stream whose reader keeps up, for servers that are far away.
+pub(crate) const WIDE_WINDOW: u32 = 1024 * 1024;
+
+/// How much the windows of all streams on a connection may exceed the first ones.
+pub(crate) const WIDENED_BYTES_MAX: u32 = 4 * WIDE_WINDOW;
+
 /// Interim replies on one stream.
 pub(crate) const INTERIM_REPLIES_MAX: usize = 16;
 
@@ -23,8 +29,9 @@ pub struct Http2ClientLimits {
     pub streams_max: usize,
     /// Open streams until the server has sent its settings. It may refuse those above its limit.
     pub first_streams_max: usize,
-    /// The window of a stream: how many bytes of a reply's body may be unread. At least
-    /// [`WINDOW_DEFAULT`], which a server may use before it has our settings.
+    /// The first window of a stream: how many bytes of a reply's body may be unread. At least
+    /// [`WINDOW_DEFAULT`], which a server may use before it has our settings. It grows while the
+    /// reader keeps up.
     pub stream_window: u32,
     /// Bytes of names and values in a head, or in trailers.
     pub head_bytes_max: u32,

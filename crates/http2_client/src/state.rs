@@ -8,7 +8,7 @@ use std::task::Waker;
 use net::{buffers, clock};
 use wire::http2::{FieldWriter, Http2Code, Http2Endpoint, Http2Role, RestingEndpoint, StreamKey};
 
-use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX};
+use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_READ_MAX, WIDE_WINDOW, WIDENED_BYTES_MAX};
 use crate::stream_state::{ClientStreamState, SendWait};
 use crate::{Http2ClientLimits, StreamFailure};
 
@@ -44,6 +44,8 @@ pub(crate) struct Http2ClientState {
     /// The open streams, by the slots of their keys.
     streams: Vec<Option<SharedStream>>,
     open: usize,
+    /// How much the windows of open streams exceed the first ones, in bytes.
+    widened: u32,
     /// When the last stream ended, or when the connection began.
     idle_since_ms: u64,
     /// Whether to open no more streams.
@@ -75,6 +77,7 @@ impl ClientShared {
             limits,
             streams: Vec::new(),
             open: 0,
+            widened: 0,
             idle_since_ms: clock::now_ms(),
             is_closing: false,
             end: None,
@@ -269,17 +272,25 @@ impl Http2ClientState {
         Ok(())
     }
 
-    /// Opens a stream's window, up to the limit of unread bytes, once half of that is used.
-    pub(crate) fn open_window(&mut self, stream: &ClientStreamState) {
+    /// Opens a stream's window, up to the limit of unread bytes, once half of that is used. If
+    /// the reader keeps up, the window may hold the server back: the limit is doubled.
+    pub(crate) fn open_window(&mut self, stream: &mut ClientStreamState) {
         if stream.is_over() || stream.is_received {
             return;
         }
         let unread = u32::try_from(stream.unread()).unwrap_or(u32::MAX);
-        let target = self.limits.stream_window().saturating_sub(unread);
-        if self.endpoint.receive_window(stream.key) < i64::from(target / 2) {
-            self.endpoint.raise_window(stream.key, target);
-            self.wake_task();
+        let window = self.limits.stream_window() + stream.widened;
+        let target = window.saturating_sub(unread);
+        if self.endpoint.receive_window(stream.key) >= i64::from(target / 2) {
+            return;
         }
+        let wider = window.saturating_mul(2).min(WIDE_WINDOW).max(window) - window;
+        let keeps_up = std::mem::take(&mut stream.was_empty);
+        let more = if keeps_up { wider.min(WIDENED_BYTES_MAX - self.widened) } else { 0 };
+        self.widened += more;
+        stream.widened += more;
+        self.endpoint.raise_window(stream.key, target + more);
+        self.wake_task();
     }
 
     /// Resets a stream that its user has dropped, unless it has ended.
@@ -291,7 +302,7 @@ impl Http2ClientState {
         if self.reads == stream.opened_reads && age_ms >= DOUBT_AFTER_MS {
             self.ask(stream.opened_ms);
         }
-        self.release(stream.key);
+        self.release(stream);
         self.wake_task();
     }
 
@@ -324,14 +335,16 @@ impl Http2ClientState {
     /// Frees the place of a stream if it has ended in both directions.
     pub(crate) fn release_over(&mut self, stream: &ClientStreamState) {
         if stream.is_over() {
-            self.release(stream.key);
+            self.release(stream);
         }
     }
 
     /// Removes a stream; an incomplete one is reset.
-    fn release(&mut self, key: StreamKey) {
+    fn release(&mut self, stream: &ClientStreamState) {
+        let key = stream.key;
         if self.streams.get_mut(key.slot as usize).and_then(Option::take).is_some() {
             self.open -= 1;
+            self.widened -= stream.widened;
             self.idle_since_ms = clock::now_ms();
             self.endpoint.release(key, Http2Code::CANCEL);
         }
@@ -340,7 +353,7 @@ impl Http2ClientState {
     pub(crate) fn fail(&mut self, stream: &SharedStream, failure: StreamFailure) {
         let mut stream = stream.borrow_mut();
         stream.fail(failure);
-        self.release(stream.key);
+        self.release(&stream);
     }
 
     /// Fails a stream that the server has not processed, unless it has sent a reply.

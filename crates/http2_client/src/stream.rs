@@ -96,7 +96,7 @@ impl ClientStream {
         let mut stream = self.stream.borrow_mut();
         let count = stream.take_data(out, most);
         if count > 0 {
-            self.shared.state().open_window(&stream);
+            self.shared.state().open_window(&mut stream);
             return Poll::Ready(Ok(count));
         }
         if stream.is_received {

@@ -34,6 +34,10 @@ pub(crate) struct ClientStreamState {
     body: Vec<u8>,
     body_read: usize,
     pub(crate) trailers: Option<FieldBlock>,
+    /// How much the stream's window exceeds the first one.
+    pub(crate) widened: u32,
+    /// Whether all was taken at some time since the window was opened last.
+    pub(crate) was_empty: bool,
     /// Whether the reply is complete.
     pub(crate) is_received: bool,
     /// Whether the request is complete.
@@ -72,6 +76,8 @@ impl ClientStreamState {
             body: Vec::new(),
             body_read: 0,
             trailers: None,
+            widened: 0,
+            was_empty: false,
             is_received: false,
             is_sent,
             failure: None,
@@ -123,6 +129,7 @@ impl ClientStreamState {
         out.extend_from_slice(&self.body[self.body_read..self.body_read + count]);
         self.body_read += count;
         if self.unread() == 0 {
+            self.was_empty = true;
             self.drop_data();
         }
         count

@@ -1,4 +1,4 @@
-//! Many requests at once, with `h2`'s server at the other end.
+//! Many requests at once, most with `h2`'s server at the other end.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -10,7 +10,9 @@ use http_types::HeaderMap;
 use net::testing::{advance, settle};
 
 use super::h2_server::{connect, echo, respond, send as send_from_server};
+use super::scripted::ScriptedServer;
 use super::*;
+use crate::Http2ClientLimits;
 
 #[test]
 fn a_hundred_requests_at_once() {
@@ -189,6 +191,44 @@ fn a_reader_that_does_not_read_stalls_no_other() {
         assert_eq!(client.open_streams(), 1);
         let (_, body) = of(reply(unread)).await.unwrap();
         assert!(body == pattern(3, LENGTH));
+    });
+}
+
+/// A server that is far away may then send more at once.
+#[test]
+fn windows_grow_while_their_readers_keep_up() {
+    run(async {
+        let (client, mut server) = ScriptedServer::connect(Http2ClientLimits::default()).await;
+        let readers: Vec<_> = (0..6)
+            .map(|_| {
+                let mut stream = get(&client);
+                spawn(async move {
+                    reply_head(&mut stream).await.unwrap();
+                    let mut body = Vec::new();
+                    loop {
+                        poll_fn(|cx| stream.poll_body(cx, &mut body, 1 << 20)).await.unwrap();
+                        body.clear();
+                    }
+                })
+            })
+            .collect();
+        server.turn().await;
+        let streams = server.opened();
+        let mut windows = Vec::new();
+        for key in streams {
+            let mut writer = server.endpoint.begin_fields(key).unwrap();
+            writer.status(200);
+            writer.finish(false);
+            for _ in 0..100 {
+                let count = server.endpoint.sendable(key).min(60_000);
+                server.endpoint.send_data(key, &vec![0; count], false, usize::MAX);
+                server.turn().await;
+            }
+            windows.push(server.endpoint.sendable(key));
+        }
+        let widest = windows.iter().filter(|window| **window > 512 * 1024).count();
+        assert!(widest == 4 && windows[5] <= 65_536, "the sum is bounded: {windows:?}");
+        readers.into_iter().for_each(|reader| reader.stop());
     });
 }
 
