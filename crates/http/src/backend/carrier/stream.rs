@@ -264,14 +264,20 @@ impl BackendCarrier for StreamCarrier {
     ) -> Poll<Result<usize, CarrierError>> {
         let Some(stream) = &mut self.stream else { return Poll::Pending };
         if !self.reply.has_head {
-            let head = ready!(stream.poll_head(cx)).map_err(read_error)?;
+            let head = match ready!(stream.poll_head(cx)) {
+                Ok(head) => head,
+                Err(failure) => return Poll::Ready(end_of_read(failure)),
+            };
             let before = buffer.len();
             write_text(&head, buffer);
             self.reply.ends_with_head = head.end_stream;
             return Poll::Ready(Ok(buffer.len() - before));
         }
         let most = most.min(buffer.capacity() - buffer.len());
-        let count = ready!(stream.poll_body(cx, buffer, most)).map_err(read_error)?;
+        let count = match ready!(stream.poll_body(cx, buffer, most)) {
+            Ok(count) => count,
+            Err(failure) => return Poll::Ready(end_of_read(failure)),
+        };
         if count == 0 {
             self.reply.end(stream.take_trailers());
         }
@@ -294,12 +300,13 @@ impl BackendCarrier for StreamCarrier {
     }
 }
 
-fn read_error(failure: StreamFailure) -> CarrierError {
-    match failure {
+/// What reading has come to: an error, or 0 if the connection has ended.
+fn end_of_read(failure: StreamFailure) -> Result<usize, CarrierError> {
+    Err(match failure {
+        StreamFailure::Closed => return Ok(0),
         StreamFailure::Unprocessed => CarrierError::Refused,
         StreamFailure::GoneAway => CarrierError::Leaving,
         StreamFailure::Connection(error) => CarrierError::Call("recv()", error),
-        StreamFailure::Closed => CarrierError::Call("recv()", io::ErrorKind::UnexpectedEof.into()),
         StreamFailure::Malformed(what) | StreamFailure::Protocol(what) => {
             CarrierError::Peer(format!("upstream {what}").into())
         }
@@ -309,7 +316,7 @@ fn read_error(failure: StreamFailure) -> CarrierError {
         StreamFailure::Reset(Http2Code(code)) => {
             CarrierError::Peer(format!("upstream rejected request with error {code}").into())
         }
-    }
+    })
 }
 
 /// Writes the fields of a request: the lines of its head except those about the connection.

@@ -456,6 +456,35 @@ fn a_server_that_closes_new_connections_in_silence_has_failed() {
     assert!(has_failed(&server));
 }
 
+/// The words are nginx's, as for HTTP/1.
+#[test]
+fn a_connection_that_ends_early_is_logged_as_closed() {
+    let backend = TestBackend::playing(|peer| {
+        let mut peer = StreamPeer::new(peer);
+        while let Some(came) = peer.next() {
+            for came in came {
+                if let Came::Head(stream, path) = came {
+                    if path == "/cut" {
+                        peer.head(stream, false);
+                        peer.data(stream, b"abc", false);
+                        peer.flush();
+                    }
+                    return;
+                }
+            }
+        }
+    });
+    let server = through(&backend, "proxy_http_version 2;");
+    let reply = server.ask("GET /head HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    assert!(reply.starts_with("HTTP/1.1 502 "), "{reply}");
+    let reply = server.ask("GET /cut HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    assert!(reply.ends_with("abc\r\n"), "no last chunk: {reply}");
+    for action in ["reading response header from upstream", "reading upstream"] {
+        let words = format!("upstream prematurely closed connection while {action}, ");
+        assert!(server.log().iter().any(|line| line.contains(&words)), "{:?}", server.log());
+    }
+}
+
 #[test]
 fn a_request_that_needs_another_version_is_told_so() {
     let backend = TestBackend::playing(|peer| {
