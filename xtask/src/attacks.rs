@@ -8,6 +8,7 @@ mod attacker;
 mod backends;
 mod bystander;
 pub(crate) mod frames;
+mod http2_servers;
 mod key_updates;
 mod server;
 mod unfinished;
@@ -39,6 +40,7 @@ A line for each attack: what it was sent, how it ended, by how much the server's
 connection at most, and what another client's requests took, with percentiles of the time. Fails
 where an attack does not end as docs/security.md says, where the other client is not served or waits
 for too long, where memory grows too much, or where connections that stop in the middle stay open.
+Servers of HTTP/2 attack through proxy_pass and grpc_pass; their names begin with \"server: \".
 ";
 
 /// Connections that attack at the same time.
@@ -77,7 +79,8 @@ fn attack_all(program: &Path, only: &str, mut complain: impl FnMut(String)) -> R
     attack_server(program, only, &mut complain)?;
     twice(&mut complain, &mut |complain| unfinished::run(program, only, complain))?;
     twice(&mut complain, &mut |complain| key_updates::run(program, only, complain))?;
-    twice(&mut complain, &mut |complain| backends::run(program, only, complain))
+    twice(&mut complain, &mut |complain| backends::run(program, only, complain))?;
+    http2_servers::run(program, only, &mut complain)
 }
 
 /// Runs attacks, once more if there is a complaint: a busy machine delays bystanders. The first
