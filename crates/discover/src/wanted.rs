@@ -7,7 +7,7 @@ use std::fmt;
 use crate::server_entry::{ServerEntry, ServerList};
 
 /// The most groups of a source.
-const GROUPS_MAX: usize = 100_000;
+pub const GROUPS_MAX: usize = 100_000;
 
 /// The name of a group: `app`, or `stream/db`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +56,12 @@ pub type WantedGroups = BTreeMap<GroupKey, ServerList>;
 /// Servers by their groups, while a source is read.
 #[derive(Debug, Default)]
 pub struct GroupedServers(BTreeMap<GroupKey, Vec<ServerEntry>>);
+
+impl From<BTreeMap<GroupKey, Vec<ServerEntry>>> for GroupedServers {
+    fn from(servers: BTreeMap<GroupKey, Vec<ServerEntry>>) -> Self {
+        Self(servers)
+    }
+}
 
 impl GroupedServers {
     pub fn add(&mut self, group: &GroupKey, servers: impl IntoIterator<Item = ServerEntry>) {

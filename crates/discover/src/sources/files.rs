@@ -1,14 +1,16 @@
 //! Files with lists of servers: plain lines, JSON, and Prometheus' `file_sd`.
 //!
 //! A folder is looked at often and its files less so: whoever replaces a file by renaming another
-//! changes the folder. A file that is written in place may be read half-written, so it is read only
-//! when it has not changed for a moment.
+//! changes the folder, and the file there is another one. So a changed folder is listed, and only
+//! files that were not known are looked at; once a second all are. A file that is written in place
+//! may be read half-written, so it is read only when it has not changed for a moment.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +18,7 @@ use serde_json::Value;
 
 use super::{Report, Source};
 use crate::server_entry::ServerEntry;
-use crate::wanted::{GroupKey, GroupedServers, WantedGroups};
+use crate::wanted::{GROUPS_MAX, GroupKey, GroupedServers, WantedGroups};
 
 /// How often folders are looked at.
 const FOLDERS_EACH: Duration = Duration::from_millis(50);
@@ -24,6 +26,8 @@ const FOLDERS_EACH: Duration = Duration::from_millis(50);
 const FILES_EACH: u32 = 20;
 /// How long a file that is written in place must stay as it is.
 const SETTLED: Duration = Duration::from_millis(200);
+/// The resolution of a folder's time: within it, another change may leave the same time.
+const FOLDER_TIME_RESOLUTION: Duration = Duration::from_millis(20);
 /// The largest file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The most files.
@@ -31,17 +35,29 @@ const FILES_MAX: usize = 100_000;
 
 pub struct FilesSource {
     paths: Vec<PathBuf>,
-    files: BTreeMap<PathBuf, ListFile>,
+    files: BTreeMap<OsString, ListFile>,
     folders: Vec<SystemTime>,
     /// Whether a folder may change once more within the resolution of its time.
     is_fresh: bool,
+    /// Whether a file was written in place and may not be complete.
+    is_unsettled: bool,
     looks: u32,
 }
+
+/// A file as a folder lists it.
+struct ListedFile {
+    is_stream: bool,
+    /// `None`: what it is is only known to who looks at it, such as for a symbolic link.
+    inode: Option<u64>,
+}
+
+/// All files by their paths, which are ordered and compared as bytes.
+type ListedFiles = BTreeMap<OsString, ListedFile>;
 
 /// A file as it was read.
 struct ListFile {
     mark: FileMark,
-    servers: BTreeMap<GroupKey, Vec<ServerEntry>>,
+    lists: WantedGroups,
 }
 
 /// What changes with a file.
@@ -76,7 +92,7 @@ impl FilesSource {
     /// Files, or folders of them.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let (files, folders) = (BTreeMap::new(), Vec::new());
-        Self { paths, files, folders, is_fresh: true, looks: 0 }
+        Self { paths, files, folders, is_fresh: true, is_unsettled: false, looks: 0 }
     }
 
     /// All lists, if they may have changed since the last look.
@@ -84,17 +100,19 @@ impl FilesSource {
         self.looks += 1;
         let folders = self.folder_times();
         let has_changed = folders != self.folders || self.is_fresh;
-        if !has_changed && !self.looks.is_multiple_of(FILES_EACH) {
+        let is_for_all = self.looks.is_multiple_of(FILES_EACH) || self.is_unsettled;
+        if !has_changed && !is_for_all {
             return Ok(None);
         }
-        self.is_fresh = folders.iter().any(|time| !is_settled(*time, now));
+        let is_fresh = |time: &SystemTime| !is_older(*time, now, FOLDER_TIME_RESOLUTION);
+        self.is_fresh = folders.iter().any(is_fresh);
         self.folders = folders;
-        let has_changed = self.read_changed(now)?;
+        let has_changed = self.read_changed(now, is_for_all)?;
         has_changed.then(|| self.wanted()).transpose()
     }
 
     fn read_all(&mut self, now: SystemTime) -> Result<WantedGroups, String> {
-        self.read_changed(now)?;
+        self.read_changed(now, true)?;
         self.wanted()
     }
 
@@ -104,41 +122,47 @@ impl FilesSource {
         folders.filter_map(|folder| fs::metadata(folder).ok()?.modified().ok()).collect()
     }
 
-    /// Reads the files that have changed. Returns whether one has.
-    fn read_changed(&mut self, now: SystemTime) -> Result<bool, String> {
+    /// Reads the files that have changed: `of_all`, or only of those that are new in their folder.
+    /// Returns whether one has.
+    fn read_changed(&mut self, now: SystemTime, of_all: bool) -> Result<bool, String> {
+        self.is_unsettled = false;
         let listed = self.listed()?;
         let before = self.files.len();
         self.files.retain(|path, _| listed.contains_key(path));
         let mut has_changed = self.files.len() < before;
-        for (path, is_stream) in listed {
+        for (name, ListedFile { is_stream, inode }) in listed {
+            let known = self.files.get(&name);
+            if !of_all && known.is_some_and(|known| inode == Some(known.mark.inode)) {
+                continue;
+            }
+            let path = Path::new(&name);
             let told = |why: String| format!("{}: {why}", path.display());
-            let Some(data) = metadata(&path).map_err(|error| told(error.to_string()))? else {
-                has_changed |= self.files.remove(&path).is_some();
+            let Some(data) = metadata(path).map_err(|error| told(error.to_string()))? else {
+                has_changed |= self.files.remove(&name).is_some();
                 continue;
             };
-            let (mark, known) = (FileMark::of(&data), self.files.get(&path));
+            let mark = FileMark::of(&data);
             if known.is_some_and(|known| known.mark == mark) {
                 continue;
             }
             let is_rewritten = known.is_some_and(|known| known.mark.inode == mark.inode);
-            if is_rewritten && data.modified().is_ok_and(|time| !is_settled(time, now)) {
-                self.is_fresh = true;
+            if is_rewritten && data.modified().is_ok_and(|time| !is_older(time, now, SETTLED)) {
+                self.is_unsettled = true;
                 continue;
             }
-            let servers = read(&path, is_stream, &data).map_err(told)?;
-            self.files.insert(path, ListFile { mark, servers });
+            let lists = read(path, is_stream, &data).map_err(told)?;
+            self.files.insert(name, ListFile { mark, lists });
             has_changed = true;
         }
         Ok(has_changed)
     }
 
-    /// The files, and whether their groups are of `stream`.
-    fn listed(&self) -> Result<BTreeMap<PathBuf, bool>, String> {
-        let mut listed = BTreeMap::new();
+    fn listed(&self) -> Result<ListedFiles, String> {
+        let mut listed = ListedFiles::new();
         for path in &self.paths {
             let told = |error: io::Error| format!("{}: {error}", path.display());
             if !fs::metadata(path).map_err(told)?.is_dir() {
-                listed.insert(path.clone(), false);
+                listed.insert(path.into(), ListedFile { is_stream: false, inode: None });
                 continue;
             }
             list_folder(path, false, &mut listed).map_err(told)?;
@@ -151,24 +175,27 @@ impl FilesSource {
     }
 
     fn wanted(&self) -> Result<WantedGroups, String> {
-        let mut grouped = GroupedServers::default();
-        let mut seen: BTreeMap<&GroupKey, &Path> = BTreeMap::new();
+        let mut wanted = WantedGroups::new();
         for (path, file) in &self.files {
-            for (group, servers) in &file.servers {
-                if let Some(first) = seen.insert(group, path) {
-                    let (first, path) = (first.display(), path.display());
+            for (group, list) in &file.lists {
+                if wanted.insert(group.clone(), list.clone()).is_some() {
+                    let has_it = |(_, file): &(_, &ListFile)| file.lists.contains_key(group);
+                    let first = self.files.iter().find(has_it).map_or(path, |(first, _)| first);
+                    let (first, path) = (Path::new(first).display(), Path::new(path).display());
                     return Err(format!("the group {group} is in {first} and in {path}"));
                 }
-                grouped.add(group, servers.iter().cloned());
             }
         }
-        grouped.into_wanted()
+        match wanted.len() {
+            0..=GROUPS_MAX => Ok(wanted),
+            _ => Err(format!("more than {GROUPS_MAX} groups")),
+        }
     }
 }
 
-fn is_settled(time: SystemTime, now: SystemTime) -> bool {
+fn is_older(time: SystemTime, now: SystemTime, than: Duration) -> bool {
     // A time in the future says nothing.
-    now.duration_since(time).map_or(true, |age| age > SETTLED)
+    now.duration_since(time).map_or(true, |age| age > than)
 }
 
 /// `None`: there is no such file any more.
@@ -180,19 +207,18 @@ fn metadata(path: &Path) -> io::Result<Option<Metadata>> {
 }
 
 /// Hidden files, folders, and those that editors leave are none.
-fn list_folder(
-    folder: &Path,
-    is_stream: bool,
-    listed: &mut BTreeMap<PathBuf, bool>,
-) -> io::Result<()> {
+fn list_folder(folder: &Path, is_stream: bool, listed: &mut ListedFiles) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = name.unwrap_or_default();
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let is_folder = kind.is_dir() || kind.is_symlink() && path.is_dir();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
         let is_passing =
             [".tmp", ".new", ".bak", ".swp", "~"].iter().any(|end| name.ends_with(end));
-        if !name.starts_with('.') && !is_passing && !path.is_dir() {
-            listed.insert(path, is_stream);
+        if !name.starts_with('.') && !is_passing && !is_folder {
+            let inode = (!kind.is_symlink()).then(|| entry.ino());
+            listed.insert(path.into(), ListedFile { is_stream, inode });
         }
         if listed.len() > FILES_MAX {
             return Err(io::Error::other(format!("more than {FILES_MAX} files")));
@@ -201,11 +227,7 @@ fn list_folder(
     Ok(())
 }
 
-fn read(
-    path: &Path,
-    is_stream: bool,
-    data: &Metadata,
-) -> Result<BTreeMap<GroupKey, Vec<ServerEntry>>, String> {
+fn read(path: &Path, is_stream: bool, data: &Metadata) -> Result<WantedGroups, String> {
     if data.len() > FILE_BYTES_MAX {
         return Err("the file is too large".to_owned());
     }
@@ -218,8 +240,12 @@ fn read(
             of_json(&value, group)
         }
         Some("yml" | "yaml") => Err("YAML is not read; write JSON".to_owned()),
-        _ => Ok(BTreeMap::from([(group()?, of_lines(&text)?)])),
+        _ => of_group(group()?, of_lines(&text)?),
     }
+}
+
+fn of_group(group: GroupKey, servers: Vec<ServerEntry>) -> Result<WantedGroups, String> {
+    GroupedServers::from(BTreeMap::from([(group, servers)])).into_wanted()
 }
 
 /// One server on each line: the words of a `server` line, or only its arguments.
@@ -240,23 +266,23 @@ fn of_lines(text: &str) -> Result<Vec<ServerEntry>, String> {
 fn of_json(
     value: &Value,
     group: impl Fn() -> Result<GroupKey, String>,
-) -> Result<BTreeMap<GroupKey, Vec<ServerEntry>>, String> {
+) -> Result<WantedGroups, String> {
     let list = |list: &Value| {
         let list = list.as_array().ok_or("a list of servers is expected")?;
         list.iter().map(ServerEntry::from_json).collect::<Result<Vec<_>, _>>()
     };
     match value {
-        Value::Object(groups) => groups
-            .iter()
-            .map(|(name, servers)| {
+        Value::Object(groups) => {
+            let groups = groups.iter().map(|(name, servers)| {
                 let servers = list(servers).map_err(|why| format!("{name}: {why}"))?;
                 Ok((GroupKey::parse(name)?, servers))
-            })
-            .collect(),
-        Value::Array(blocks) if blocks.iter().any(|one| one.get("targets").is_some()) => {
-            of_targets(blocks, group)
+            });
+            GroupedServers::from(groups.collect::<Result<BTreeMap<_, _>, String>>()?).into_wanted()
         }
-        _ => Ok(BTreeMap::from([(group()?, list(value)?)])),
+        Value::Array(blocks) if blocks.iter().any(|one| one.get("targets").is_some()) => {
+            GroupedServers::from(of_targets(blocks, group)?).into_wanted()
+        }
+        _ => of_group(group()?, list(value)?),
     }
 }
 
@@ -379,6 +405,25 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_folder_costs_no_look_at_files_that_are_the_same() {
+        let folder = Folder::new();
+        replace(&folder, "app.txt", "10.0.0.1");
+        replace(&folder, "api.txt", "10.0.0.9");
+        std::os::unix::fs::symlink("app.txt", folder.join("link.txt")).unwrap();
+        let mut source = source(&folder);
+        source.read_all(now()).unwrap();
+        // In place: only who looks at the file sees it. The link is looked at.
+        fs::write(folder.join("app.txt"), "10.0.0.2").unwrap();
+        replace(&folder, "api.txt", "10.0.0.8");
+        let later = now() + 2 * SETTLED;
+        assert!(source.read_changed(later, false).unwrap());
+        let wanted = shown(&source.wanted().unwrap());
+        assert_eq!(wanted, "api=[{10.0.0.8}] app=[{10.0.0.1}] link=[{10.0.0.2}]");
+        assert!(source.read_changed(later, true).unwrap());
+        assert!(shown(&source.wanted().unwrap()).contains("app=[{10.0.0.2}]"));
+    }
+
+    #[test]
     fn a_file_written_in_place_is_read_when_it_has_settled() {
         let folder = Folder::new();
         let file = folder.write("app.txt", "10.0.0.1");
@@ -386,7 +431,9 @@ mod tests {
         source.read_all(now()).unwrap();
         fs::write(&file, "10.0.0.1\n10.0.0.2").unwrap();
         let written = fs::metadata(&file).unwrap().modified().unwrap();
-        assert_eq!(source.look(written).unwrap(), None, "it was written just now");
+        for _ in 0..FILES_EACH {
+            assert_eq!(source.look(written).unwrap(), None, "it was written just now");
+        }
         let wanted = source.look(written + 2 * SETTLED).unwrap().expect("a change");
         assert_eq!(shown(&wanted), "app=[{10.0.0.1},{10.0.0.2}]");
     }
