@@ -48,6 +48,7 @@ impl Control {
     /// Starts workers that serve a first generation.
     pub fn start(
         number: u64,
+        is_ready: bool,
         loaded: LoadedConfig,
         slots: &[SlotEntry],
         sockets: Vec<(u32, OwnedFd)>,
@@ -56,6 +57,7 @@ impl Control {
         log::panics_are_alerts();
         let build = concat!("weir-", env!("CARGO_PKG_VERSION"));
         ProgramFacts::settle(name().version, build, built_ms());
+        ProgramFacts::get().is_draining.store(!is_ready, Relaxed);
         Self::with_jobs(subsystems::control_jobs(), number, loaded, slots, sockets, events)
     }
 
@@ -164,6 +166,11 @@ impl Control {
 
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// Has `ready` tell load balancers whether to send clients here.
+    pub fn turn_readiness(&self, is_on: bool) {
+        ProgramFacts::get().is_draining.store(!is_on || self.is_leaving, Relaxed);
     }
 
     /// Lets the workers end gracefully.

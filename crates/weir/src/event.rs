@@ -32,6 +32,8 @@ pub enum Event {
     Stored(Vec<StoredState>),
     /// The service manager expects a sign of life, from a process without a master.
     ShowLife,
+    /// Load balancers have had the time to notice that the server ends.
+    DelayOver,
     /// The timeout of a graceful end is over.
     Stop,
 }

@@ -33,6 +33,8 @@ pub enum MessageKind {
     Ask,
     /// The answer to a request.
     Answer,
+    /// Whether load balancers are to send clients here: the number is 1, or 0.
+    Readiness,
 }
 
 /// A message of any length with descriptors.
@@ -86,7 +88,7 @@ const HEAD_BYTES: usize = 17;
 const PART_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
 
 fn read_head(bytes: &[u8]) -> Option<(MessageKind, u64, u64)> {
-    const KINDS: [MessageKind; 10] = [
+    const KINDS: [MessageKind; 11] = [
         MessageKind::Serve,
         MessageKind::Reopen,
         MessageKind::Quit,
@@ -97,6 +99,7 @@ fn read_head(bytes: &[u8]) -> Option<(MessageKind, u64, u64)> {
         MessageKind::Changed,
         MessageKind::Ask,
         MessageKind::Answer,
+        MessageKind::Readiness,
     ];
     let (kind, rest) = bytes.split_first()?;
     let (number, rest) = rest.split_first_chunk()?;

@@ -36,6 +36,7 @@ mod name;
 mod parent;
 mod pid_file;
 mod places;
+mod readiness;
 mod ready;
 mod reference;
 mod service_manager;

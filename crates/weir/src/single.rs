@@ -7,7 +7,7 @@ use net::signals::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, Signal, Signals};
 use net::{Mailbox, MailboxSender};
 use observe::Errno;
 use session::status::Program;
-use session::steering::{self, SteeringCall};
+use session::steering::{self, SteeringCall, SteeringReply, SteeringRequest};
 
 use crate::config_origin::ConfigOrigin;
 use crate::control::Control;
@@ -17,6 +17,7 @@ use crate::event::{Event, from_signals, later, log_signal};
 use crate::load::{self, LoadedConfig};
 use crate::log::{emerg, notice};
 use crate::messages::Reported;
+use crate::readiness::Readiness;
 use crate::service_manager::{ServiceManager, ServicePhase, ServiceState};
 use crate::sockets::{ListenSockets, PAUSE, Prepared, TRIES_MAX};
 use crate::steering::{
@@ -48,7 +49,8 @@ pub fn run(
         let slots = sockets.entries(&loaded.sites.listens(), |_| true);
         let copies = sockets.copies(&slots);
         let pid = loaded.settings.pid.clone();
-        let control = Control::start(1, loaded, &slots, copies, &events)?;
+        let shutdown_delay_ms = loaded.settings.shutdown_delay_ms;
+        let control = Control::start(1, true, loaded, &slots, copies, &events)?;
         let (rosters, steering) = (Rosters::default(), Steering::default());
         let service = ServiceManager::of_environment().filter(|_| !origin.is_trial);
         let single = Single {
@@ -62,6 +64,8 @@ pub fn run(
             steering,
             service,
             ending: false,
+            readiness: Readiness::default(),
+            shutdown_delay_ms,
             last_reload: None,
         };
         single.serve(mailbox).await;
@@ -87,6 +91,8 @@ struct Single {
     steering: Steering,
     service: Option<ServiceManager>,
     ending: bool,
+    readiness: Readiness,
+    shutdown_delay_ms: u64,
     last_reload: Option<LastReload>,
 }
 
@@ -104,6 +110,7 @@ impl Single {
                 Event::Asked(call) => self.steer(call),
                 Event::Stored(stored) => self.state_stored(stored),
                 Event::ShowLife => self.show_life(),
+                Event::DelayOver => self.quit_now(),
                 Event::WorkerLeft if !self.control.worker_left() => {}
                 Event::WorkerLeft | Event::Stop | Event::Message(_) => break,
             }
@@ -129,8 +136,7 @@ impl Single {
             }
             SIGQUIT => {
                 log_signal(signal, "shutting down");
-                self.ending = true;
-                self.control.leave();
+                self.quit();
             }
             SIGTERM | SIGINT | SIGHUP => {
                 log_signal(signal, "exiting");
@@ -140,6 +146,19 @@ impl Single {
             }
             _ => log_signal(signal, ""),
         }
+    }
+
+    fn quit(&mut self) {
+        let delay = Duration::from_millis(self.shutdown_delay_ms);
+        let Some(left) = self.readiness.delay_end(delay) else { return self.quit_now() };
+        notice!("shutting down in {left:.1?}");
+        self.control.turn_readiness(false);
+        later(&self.events, left, Event::DelayOver);
+    }
+
+    fn quit_now(&mut self) {
+        self.ending = true;
+        self.control.leave();
     }
 
     /// Reads the configuration again, and notes the result.
@@ -173,10 +192,10 @@ impl Single {
     /// Answers a request at the control socket.
     fn called(&mut self, call: SteeringCall) {
         let Some(mut call) = self.control.called(call) else { return };
-        let number = self.control.number();
         let path = call.request.path.clone();
         let reply = match (&*call.request.method, &*path) {
-            (b"GET" | b"HEAD", b"/ready") => replies::readiness(true, number),
+            (b"GET" | b"HEAD", b"/ready") => self.is_ready(),
+            (b"POST" | b"DELETE", b"/ready") => self.turn_readiness(&call.request),
             (b"GET" | b"HEAD", b"/upstreams") => {
                 let listing = self.control.sites().map(|sites| listing(sites, &self.rosters));
                 replies::json(200, listing.unwrap_or_default())
@@ -199,6 +218,19 @@ impl Single {
             },
         };
         call.reply.send(reply);
+    }
+
+    fn is_ready(&self) -> SteeringReply {
+        let is_ready = !self.ending && self.readiness.is_on();
+        replies::readiness(is_ready, self.control.number())
+    }
+
+    fn turn_readiness(&mut self, request: &SteeringRequest) -> SteeringReply {
+        if let Err(foreign) = replies::turn_readiness(request, &mut self.readiness) {
+            return foreign;
+        }
+        self.control.turn_readiness(self.readiness.is_on());
+        SteeringReply { status: 200, ..self.is_ready() }
     }
 
     /// Takes a request of the API.
@@ -252,7 +284,7 @@ impl Single {
     fn tell_service(&mut self) {
         let Some(service) = &mut self.service else { return };
         let phase = match () {
-            () if self.ending => ServicePhase::Stopping,
+            () if self.ending || self.readiness.is_end_delayed() => ServicePhase::Stopping,
             () if self.opening.is_some() => ServicePhase::Reloading,
             () => ServicePhase::Ready,
         };
@@ -316,6 +348,7 @@ impl Single {
         let slots = self.sockets.entries(&wanted, |slot| !self.control.workers().has(slot));
         let copies = self.sockets.copies(&slots);
         let number = self.control.number() + 1;
+        let shutdown_delay_ms = loaded.settings.shutdown_delay_ms;
         let served = self.control.serve(number, loaded, &slots, copies);
         let gone = if served.is_ok() { std::mem::replace(&mut self.pid, pid) } else { pid };
         if gone != self.pid {
@@ -324,6 +357,7 @@ impl Single {
         if served.is_ok() {
             self.sockets.keep(&wanted);
             self.rosters = rosters;
+            self.shutdown_delay_ms = shutdown_delay_ms;
             self.steering.new_files();
             self.decide_changes();
         }

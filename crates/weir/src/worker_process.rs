@@ -67,14 +67,16 @@ async fn serve(signals: Signals, fd: OwnedFd, limits: SharedLimits) -> Result<()
     };
     let channel = Rc::new(Channel::new(fd).map_err(not_called)?);
     let (outbox, messages) = net::mailbox();
-    let Some(first) = Message::receive(&channel).await.map_err(not_called)? else { return Ok(()) };
+    let receive = async || Message::receive(&channel).await.map_err(not_called);
+    let Some(readiness) = receive().await? else { return Ok(()) };
+    let Some(first) = receive().await? else { return Ok(()) };
     let number = first.number;
     let (events, mailbox) = net::mailbox();
     let asks = events.clone();
     steering::pass_on_by(move |call| asks.send(Event::Asked(call)));
     // Needs the rights of the master, and has to precede reading a configuration.
     limits.join();
-    let (control, is_trial) = begin(first, &events)?;
+    let (control, is_trial) = begin(first, readiness.number > 0, &events)?;
     from_signals(signals, &events, Event::Signal);
     listen_to(channel.clone(), &events);
     net::spawn(deliver(channel, messages));
@@ -113,7 +115,11 @@ async fn deliver(channel: Rc<Channel>, mut messages: Mailbox<Message>) {
 }
 
 /// Switches to the configured user and starts to serve. Also returns whether it is a trial.
-fn begin(first: Message, events: &MailboxSender<Event>) -> Result<(Control, bool), Reported> {
+fn begin(
+    first: Message,
+    is_ready: bool,
+    events: &MailboxSender<Event>,
+) -> Result<(Control, bool), Reported> {
     let unpacked = unpack(first, &Zones::default())?;
     let Unpacked { snapshot, loaded, sockets } = unpacked;
     ready::use_log(loaded.main_log.clone());
@@ -133,7 +139,8 @@ fn begin(first: Message, events: &MailboxSender<Event>) -> Result<(Control, bool
         alert!("chdir(\"{}\") failed{}", directory.display(), Errno(&error));
         return Err(Reported);
     }
-    let control = Control::start(snapshot.number, loaded, &snapshot.slots, sockets, events)?;
+    let control =
+        Control::start(snapshot.number, is_ready, loaded, &snapshot.slots, sockets, events)?;
     Ok((control, snapshot.origin.is_trial))
 }
 
@@ -210,7 +217,8 @@ impl WorkerProcess {
                 Event::GenerationOver(number) => self.control.generation_over(number),
                 Event::CutBefore(number) => self.control.workers().cut_before(number),
                 Event::WorkerLeft if !self.control.worker_left() => {}
-                Event::TryAgain | Event::Stored(_) | Event::Called(_) | Event::ShowLife => {}
+                Event::TryAgain | Event::Stored(_) | Event::Called(_) => {}
+                Event::ShowLife | Event::DelayOver => {}
                 Event::Asked(call) => self.ask(call),
                 Event::WorkerLeft | Event::Stop => break,
             }
@@ -246,6 +254,7 @@ impl WorkerProcess {
             MessageKind::Change => self.change(&message),
             MessageKind::Answer => self.answered(&message),
             MessageKind::Ask => self.show(&message),
+            MessageKind::Readiness => self.control.turn_readiness(message.number > 0),
             MessageKind::Serving | MessageKind::Refused | MessageKind::Changed => {}
         }
     }

@@ -300,6 +300,112 @@ fn weir_ctl_shows_and_changes() {
     assert!(testing::complaint(&unknown).contains("upstream not found"));
 }
 
+/// The proxy's lines, with a page that says whether it is ready.
+fn with_readiness(server: SocketAddr) -> String {
+    let page = "location = /ready { ready; } location / {";
+    group(&format!("server {server};")).replace("location / {", page)
+}
+
+/// Sends a request on a connection that may stay open; the head of the reply.
+fn head(stream: &mut TcpStream, path: &str) -> String {
+    write!(stream, "HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+#[test]
+fn a_server_that_is_not_ready_goes_on_to_serve_and_lets_connections_end() {
+    for globals in ["", "master_process off;"] {
+        let one = backend("one");
+        let server = Server::start_with(|folder, address| {
+            let globals = format!("events {{}} {globals} {SOCKET}");
+            let globals = globals.replace("DIR", &folder.to_string_lossy());
+            folder.configure(address, &globals, &with_readiness(one));
+        });
+        let mut kept = server.connect();
+        assert!(head(&mut kept, "/ready").starts_with("HTTP/1.1 200"));
+        assert_eq!(request(&server, "DELETE", "/ready", "").0, 200);
+        let unready = eventually("the page says so", || {
+            let reply = ask(&server, "GET", "/ready", "", "");
+            reply.starts_with("HTTP/1.1 503").then_some(reply)
+        });
+        assert!(unready.ends_with("draining\n"), "{unready}");
+        assert_eq!(request(&server, "GET", "/ready", "").0, 503);
+        let last = head(&mut kept, "/");
+        assert!(last.starts_with("HTTP/1.1 200") && last.contains("Connection: close"), "{last}");
+        assert_eq!(answers(&server), ["one"]);
+        let foreign = "application/json\r\nOrigin: http://evil.test";
+        assert_eq!(whole(&server, "POST", "/ready", foreign, "").0, 403);
+        server.reload();
+        assert_eq!(request(&server, "GET", "/ready", "").0, 503, "a reload changes nothing");
+        assert!(stdout(&weir(&server, &["ready", "on"])).contains("ready"));
+        eventually("the page says so", || {
+            ask(&server, "GET", "/ready", "", "").starts_with("HTTP/1.1 200").then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_new_worker_process_knows_that_the_server_is_not_ready() {
+    let one = backend("one");
+    let server = Server::start_with(|folder, address| {
+        let globals = format!("events {{}} {SOCKET}").replace("DIR", &folder.to_string_lossy());
+        folder.configure(address, &globals, &with_readiness(one));
+    });
+    assert!(weir(&server, &["ready", "off"]).status.success());
+    let status = request(&server, "GET", "/status", "").1;
+    let (_, pid) = status.rsplit_once("\"pid\":").unwrap();
+    kill(pid.split(',').next().unwrap().parse().unwrap(), "KILL");
+    server.await_log("start worker process ", 2);
+    let reply = eventually("a reply", || {
+        let reply = ask(&server, "GET", "/ready", "", "");
+        (!reply.is_empty()).then_some(reply)
+    });
+    assert!(reply.starts_with("HTTP/1.1 503"), "{reply}");
+}
+
+#[test]
+fn a_delayed_end_serves_until_it_is_told_again() {
+    for globals in ["", "master_process off;"] {
+        let one = backend("one");
+        let server = Server::start_with(|folder, address| {
+            let globals = format!("events {{}} shutdown_delay 1h; {globals} {SOCKET}");
+            let globals = globals.replace("DIR", &folder.to_string_lossy());
+            folder.configure(address, &globals, &with_readiness(one));
+        });
+        server.signal("QUIT");
+        server.await_log("shutting down in 3600.0s", 1);
+        eventually("the page says so", || {
+            ask(&server, "GET", "/ready", "", "").starts_with("HTTP/1.1 503").then_some(())
+        });
+        assert_eq!(request(&server, "POST", "/ready", ""), (200, server_is_not_ready()));
+        assert_eq!(answers(&server), ["one"]);
+        let stopped = server.stop("QUIT");
+        assert_eq!(stopped.status.code(), Some(0));
+    }
+}
+
+fn server_is_not_ready() -> String {
+    "{\"ready\":false,\"generation\":1}".to_owned()
+}
+
+#[test]
+fn a_short_delay_ends_by_itself() {
+    let server = Server::start("shutdown_delay 100ms;", "server { listen ADDRESS; return 204; }");
+    let stopped = server.stop("QUIT");
+    assert_eq!(stopped.status.code(), Some(0));
+    assert!(
+        stopped.log.contains("[notice]") && stopped.log.contains("shutting down in "),
+        "{}",
+        stopped.log
+    );
+}
+
 #[test]
 fn weir_ctl_reload_tells_the_result() {
     let one = backend("one");

@@ -22,6 +22,8 @@ pub enum CloseReason {
     Switched,
     /// The worker is stopping, or no longer has the listening socket.
     Leaving,
+    /// Clients are to go elsewhere, although the server goes on for now.
+    Draining,
     /// The exchange has ended, and the connection has continued without it.
     Over,
 }
@@ -37,6 +39,7 @@ impl fmt::Display for CloseReason {
             Self::ReplyBody => "the response has no length",
             Self::Switched => "the protocol was switched",
             Self::Leaving => "the worker is shutting down",
+            Self::Draining => "the server is draining",
             Self::Over => "the request is done",
         })
     }

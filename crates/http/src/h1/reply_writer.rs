@@ -1,8 +1,10 @@
 //! Writes a reply as bytes of HTTP/1: the text of the head, and the body, in chunks or unchanged.
 
 use std::io::{self, IoSlice};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
+use ::session::status::ProgramFacts;
 use wire::http1::chunked::{ChunkHead, LAST_CHUNK};
 
 use super::batch::{Batch, WriteLimits};
@@ -49,6 +51,8 @@ impl Outlet for ReplyWriter<'_> {
         let Connection { context, client, .. } = self.connection;
         if !context.keeps(client) {
             x.close_after(CloseReason::Leaving);
+        } else if ProgramFacts::get().is_draining.load(Relaxed) {
+            x.close_after(CloseReason::Draining);
         }
         if self.request.take_expectation() && !x.reply.without_continue {
             self.batch.text().extend_from_slice(CONTINUE);

@@ -5,12 +5,37 @@ use session::steering::{SteeringReply, SteeringRequest};
 use upstream::api::{ServersPath, SpecRefusal};
 use wire::json::write_text;
 
+use crate::log::notice;
+use crate::readiness::Readiness;
 use crate::steering;
 
 /// The answer to `/ready`.
 pub fn readiness(is_ready: bool, generation: u64) -> SteeringReply {
     let status = if is_ready { 200 } else { 503 };
     json(status, format!("{{\"ready\":{is_ready},\"generation\":{generation}}}"))
+}
+
+/// Turns readiness on (`POST`) or off (`DELETE`). `Err`: the answer to a request that may not.
+pub fn turn_readiness(
+    request: &SteeringRequest,
+    readiness: &mut Readiness,
+) -> Result<(), SteeringReply> {
+    if let Some(foreign) = foreign(request) {
+        return Err(foreign);
+    }
+    let is_on = *request.method == *b"POST";
+    readiness.turn(is_on);
+    let (state, who) =
+        (if is_on { "ready" } else { "not ready" }, String::from_utf8_lossy(&request.who));
+    notice!("load balancers are told that the server is {state}, by {who}");
+    Ok(())
+}
+
+/// The answer to a request that a page of another site has caused.
+pub fn foreign(request: &SteeringRequest) -> Option<SteeringReply> {
+    let text = "the request comes from another site";
+    let refused = SpecRefusal::new(403, text, "ForeignOrigin");
+    (!request.origin.is_empty()).then(|| steering::refusal(&refused, request))
 }
 
 /// A page about the program, as a process that serves sees it.

@@ -28,6 +28,7 @@ pub(super) struct CtlArguments {
 pub(super) enum CtlCommand {
     Status,
     Ready,
+    TurnReady { is_on: bool },
     Reload,
     Upstreams(Option<GroupArgument>),
     Keyval(KeyvalCommand),
@@ -121,6 +122,7 @@ impl CtlCommand {
         match words[..] {
             ["status"] => Ok(Self::Status),
             ["ready"] => Ok(Self::Ready),
+            ["ready", word @ ("on" | "off")] => Ok(Self::TurnReady { is_on: word == "on" }),
             ["reload"] => Ok(Self::Reload),
             ["upstreams"] => Ok(Self::Upstreams(None)),
             ["upstreams", name] => Ok(Self::Upstreams(Some(group(name)))),
@@ -206,6 +208,7 @@ mod tests {
 
     #[test]
     fn commands_and_their_arguments() {
+        assert_eq!(parse("ready off"), Some(CtlCommand::TurnReady { is_on: false }));
         assert_eq!(parse("--json status"), Some(CtlCommand::Status));
         let Some(CtlCommand::Set { group, server, parameters }) =
             parse("-s /a set stream/db 10.0.0.1:1 weight=2 fail_timeout=5s")
@@ -238,6 +241,7 @@ mod tests {
             "drain app",
             "servers app",
             "status --allow-empty",
+            "ready never",
             "set app a",
             "set app a weight=x",
             "add app a wieght=1",

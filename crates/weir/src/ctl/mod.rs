@@ -27,6 +27,8 @@ Looks at a running server and changes it, through its control socket: the one of
 Commands:
   status                     the master process and its worker processes
   ready                      whether the server serves; the exit code says it too
+  ready off | on             tell load balancers, by \"ready\", to stay away, or to come back;
+                             the server goes on to serve
   reload                     reload the configuration; prints what was logged
   upstreams [GROUP]          the servers of all groups, or of one
   drain GROUP SERVER         only pass requests that are bound to the server
@@ -74,6 +76,9 @@ pub fn run(arguments: &[OsString]) -> Result<(), Reported> {
     match &arguments.command {
         CtlCommand::Status => ctl.get("/status", show::status),
         CtlCommand::Ready => ctl.get("/ready", show::ready),
+        CtlCommand::TurnReady { is_on } => {
+            ctl.make(if *is_on { "POST" } else { "DELETE" }, "/ready", None, show::ready)
+        }
         CtlCommand::Reload => ctl.reload(),
         CtlCommand::Keyval(command) => ctl.keyval(command),
         CtlCommand::Cache(command) => ctl.purge(command),

@@ -3,6 +3,7 @@
 //! | path | answer |
 //! |---|---|
 //! | `GET /ready` | 200 while a worker process serves and none is to end, else 503 |
+//! | `POST`, `DELETE /ready` | tells load balancers to send clients here, or to stay away |
 //! | `GET /status` | the master, its worker processes, and what became of the last reload |
 //! | `GET /upstreams` | the servers of all groups |
 //! | `POST /reload` | the result of a reload, and what it logged, once it is over |
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use net::MailboxSender;
 use session::status::Program;
-use session::steering::{SteeringCall, SteeringReply};
+use session::steering::{SteeringCall, SteeringReply, SteeringRequest};
 use upstream::api::SpecRefusal;
 
 use super::child::ChildStage;
@@ -108,6 +109,7 @@ impl Master {
         let reply = match (&*call.request.method, &*path) {
             (b"GET" | b"HEAD", b"/ready") => self.readiness(),
             (b"GET" | b"HEAD", b"/status") => replies::json(200, self.status()),
+            (b"POST" | b"DELETE", b"/ready") => self.turn_readiness(&call.request),
             (b"POST", b"/reload") => return self.reload_for(call),
             (_, b"/ready" | b"/status" | b"/reload") => {
                 let refused = SpecRefusal::new(405, "method disabled", "MethodDisabled");
@@ -163,8 +165,17 @@ impl Master {
 
     fn readiness(&self) -> SteeringReply {
         let serves = self.children.iter().any(|child| child.stage == ChildStage::Serving);
-        let is_ready = serves && self.ending == Ending::Not && !self.not_accepting;
+        let is_ending = self.ending != Ending::Not;
+        let is_ready = serves && !is_ending && !self.not_accepting && self.readiness.is_on();
         replies::readiness(is_ready, self.number)
+    }
+
+    fn turn_readiness(&mut self, request: &SteeringRequest) -> SteeringReply {
+        if let Err(foreign) = replies::turn_readiness(request, &mut self.readiness) {
+            return foreign;
+        }
+        self.tell_readiness();
+        SteeringReply { status: 200, ..self.readiness() }
     }
 
     fn status(&self) -> String {
@@ -201,10 +212,8 @@ impl Master {
             let refused = SpecRefusal::new(503, "the server cannot reload now", "CannotReload");
             return call.reply.send(steering::refusal(&refused, &call.request));
         }
-        if !call.request.origin.is_empty() {
-            let text = "the request comes from another site";
-            let refused = SpecRefusal::new(403, text, "ForeignOrigin");
-            return call.reply.send(steering::refusal(&refused, &call.request));
+        if let Some(foreign) = replies::foreign(&call.request) {
+            return call.reply.send(foreign);
         }
         self.calls.reload_begins();
         self.calls.reloads.push(call.reply);

@@ -11,8 +11,9 @@ use net::{Mailbox, MailboxSender};
 use observe::{Errno, LogFiles};
 
 use super::event::MasterEvent;
-use crate::ipc::Message;
+use crate::ipc::{Message, MessageKind};
 use crate::log::alert;
+use crate::readiness::Readiness;
 
 /// A worker process.
 pub(super) struct Child {
@@ -33,9 +34,10 @@ pub(super) enum ChildStage {
 }
 
 impl Child {
-    /// Starts one with a first configuration.
+    /// Starts one with a first configuration, before which it is told whether the server is ready.
     pub(super) fn start(
         launch: Launch,
+        readiness: Message,
         first: Message,
         events: &MailboxSender<MasterEvent>,
     ) -> io::Result<Self> {
@@ -43,6 +45,7 @@ impl Child {
         let channel = Rc::new(Channel::new(near)?);
         let pid = launch.stdin(far).start()?;
         let (messages, mailbox) = net::mailbox();
+        messages.send(readiness);
         messages.send(first);
         net::spawn(deliver(channel.clone(), mailbox));
         net::spawn(listen(channel, pid, events.clone()));
@@ -81,6 +84,11 @@ async fn listen(channel: Rc<Channel>, pid: i32, events: MailboxSender<MasterEven
         events.send(MasterEvent::Report(pid, Some(message)));
     }
     events.send(MasterEvent::Report(pid, None));
+}
+
+/// What worker processes are told of it.
+pub(super) fn readiness(readiness: &Readiness) -> Message {
+    Message::new(MessageKind::Readiness, u64::from(readiness.is_on()))
 }
 
 /// Copies of the open log files, in order.

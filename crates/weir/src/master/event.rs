@@ -12,6 +12,8 @@ pub(super) enum MasterEvent {
     Signal(Signal),
     /// A report of a worker process; `None` if it has closed the channel.
     Report(i32, Option<Message>),
+    /// Load balancers have had the time to notice that the server ends.
+    DelayOver,
     /// Worker processes are to be signalled again to end.
     AskAgain,
     /// A worker process is to be started again.

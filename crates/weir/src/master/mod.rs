@@ -34,6 +34,7 @@ use crate::ipc::{Message, MessageKind};
 use crate::load::LoadedConfig;
 use crate::log::{alert, emerg, notice};
 use crate::messages::Reported;
+use crate::readiness::Readiness;
 use crate::shared_limits::SharedLimits;
 use crate::sockets::ListenSockets;
 use crate::steering::Rosters;
@@ -80,6 +81,7 @@ struct Master {
     children: Vec<Child>,
     upgrade: Upgrade,
     ending: Ending,
+    readiness: Readiness,
     /// The pause before worker processes are signalled again to end.
     pause: Duration,
     /// WINCH: no worker process runs or is to be started.
@@ -129,6 +131,7 @@ pub fn run(
             children: Vec::new(),
             upgrade: Upgrade::default(),
             ending: Ending::Not,
+            readiness: Readiness::default(),
             pause: Duration::ZERO,
             not_accepting: false,
             changes: MasterSteering::default(),
@@ -153,6 +156,7 @@ impl Master {
             match event {
                 MasterEvent::Signal(signal) => self.signal(signal),
                 MasterEvent::Report(pid, report) => self.report(pid, report),
+                MasterEvent::DelayOver => self.quit_now(),
                 MasterEvent::AskAgain => self.ask_again(),
                 MasterEvent::Respawn => self.respawn(),
                 MasterEvent::TryAgain(number) => self.try_again(number),
@@ -235,13 +239,33 @@ impl Master {
         self.reopen_logs_to_come();
     }
 
+    /// Ends gracefully, after `shutdown_delay`. A new binary serves the same sockets, so there is
+    /// nothing to wait for.
     fn quit(&mut self) {
+        let delay_ms = self.plan.loaded.settings.shutdown_delay_ms;
+        let delay_ms = if self.upgrade.is_running() { 0 } else { delay_ms };
+        let Some(left) = self.readiness.delay_end(Duration::from_millis(delay_ms)) else {
+            return self.quit_now();
+        };
+        notice!("shutting down in {left:.1?}");
+        self.tell_readiness();
+        later(&self.events, left, MasterEvent::DelayOver);
+    }
+
+    fn quit_now(&mut self) {
         if self.ending == Ending::Not {
             self.ending = Ending::Graceful;
             self.hand_service_over();
             self.opening = None;
             self.tell_all(MessageKind::Quit);
             self.sockets.close_all(self.upgrade.is_running());
+        }
+    }
+
+    /// Tells all worker processes whether the server is ready.
+    fn tell_readiness(&self) {
+        for child in &self.children {
+            child.send(child::readiness(&self.readiness));
         }
     }
 
@@ -290,7 +314,8 @@ impl Master {
         let variables = environment::of_worker_process(&plan.loaded.settings.env);
         let launch = self.arguments.worker_process();
         let launch = variables.into_iter().fold(launch, |l, (name, value)| l.variable(name, value));
-        match Child::start(self.limits.hand_to(launch), message, &self.events) {
+        let readiness = child::readiness(&self.readiness);
+        match Child::start(self.limits.hand_to(launch), readiness, message, &self.events) {
             Ok(child) => {
                 notice!("start worker process {}", child.pid);
                 Some(child)

@@ -128,7 +128,9 @@ impl Master {
     fn phase(&self, told: ServicePhase) -> ServicePhase {
         let serves = self.children.iter().any(|child| child.stage == ChildStage::Serving);
         match told {
-            _ if self.ending != Ending::Not => ServicePhase::Stopping,
+            _ if self.ending != Ending::Not || self.readiness.is_end_delayed() => {
+                ServicePhase::Stopping
+            }
             ServicePhase::Starting if !serves => ServicePhase::Starting,
             _ if self.is_reloading() => ServicePhase::Reloading,
             _ => ServicePhase::Ready,
@@ -139,6 +141,9 @@ impl Master {
         let of_stage = |stage| self.children.iter().filter(move |child| child.stage == stage);
         let mut line = match (phase, of_stage(ChildStage::Serving).next()) {
             (ServicePhase::Stopping, _) if self.ending == Ending::Fast => "Ending".to_owned(),
+            (ServicePhase::Stopping, _) if self.ending == Ending::Not => {
+                "Waiting until load balancers have noticed the end".to_owned()
+            }
             (ServicePhase::Stopping, _) => "Finishing the requests in progress".to_owned(),
             (ServicePhase::Starting, None) => "Starting a worker process".to_owned(),
             (_, None) if self.not_accepting => "Told to serve nothing".to_owned(),

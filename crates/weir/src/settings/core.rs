@@ -155,6 +155,17 @@ conf::directives! {
     /// worker_shutdown_timeout 30s;
     /// ```
     worker_shutdown_timeout: Milliseconds = "0",
+    /// How long the server still serves after `weir -s quit`, while `ready` answers 503 and HTTP/1
+    /// connections end with their next reply: load balancers and clients go elsewhere before the
+    /// sockets are closed. The delay counts from `weir ctl ready off`, if that came first. A second
+    /// `quit` ends it, and after USR2 there is none.
+    ///
+    /// Differs: nginx does not have it; Caddy has an option of that name.
+    ///
+    /// ```nginx
+    /// shutdown_delay 5s;
+    /// ```
+    shutdown_delay: Milliseconds = "0",
     /// How long the worker process may take to switch to a new configuration, in addition to ten
     /// times the time the master needed to read it. After that the process counts as hung, and a
     /// new process replaces it.
@@ -197,6 +208,7 @@ pub fn install(conf: &Arc<Conf>, settings: &mut ProgramSettings) -> Result<()> {
     settings.worker_rlimit_nofile = conf.worker_rlimit_nofile.map(|limit| limit.0);
     settings.worker_rlimit_core = conf.worker_rlimit_core.map(|limit| limit.0);
     settings.worker_shutdown_timeout_ms = conf.worker_shutdown_timeout.0;
+    settings.shutdown_delay_ms = conf.shutdown_delay.0;
     settings.worker_reload_timeout_ms = conf.worker_reload_timeout.0;
     let directory = conf.working_directory.as_ref();
     settings.working_directory = directory.map(|text| conf::bytes_path(&text.0).to_owned());

@@ -80,6 +80,7 @@ pub struct ProgramSettings {
     pub worker_rlimit_nofile: Option<u64>,
     pub worker_rlimit_core: Option<u64>,
     pub worker_shutdown_timeout_ms: u64,
+    pub shutdown_delay_ms: u64,
     pub worker_reload_timeout_ms: u64,
     pub working_directory: Option<PathBuf>,
     pub env: Vec<Env>,

@@ -13,8 +13,8 @@ use crate::status_page;
 conf::directives! {
     in LOCATION;
 
-    /// Answers 200 while the server serves, and 503 once it has been told to end after its last
-    /// requests.
+    /// Answers 200 while load balancers are to send clients here, and 503 after `weir ctl ready
+    /// off` or once the server has been told to end after its last requests (`shutdown_delay`).
     ///
     /// Default: off
     /// Differs: not in nginx's sources; Weir's own.
