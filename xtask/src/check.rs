@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::prove::{self, ProofVerdict};
 use crate::{
     attacks, certbot, chains, compare, completions, deny, docs, downgrades, examples, h2spec, man,
-    packages, project, protocols, service, takeover, tidy, units,
+    packages, project, protocols, service, several_machines, takeover, tidy, units,
 };
 use CheckTier::{Acceptance, Lint, Nightly, Quick};
 
@@ -73,6 +73,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { tier: Acceptance, name: "takeover", run: taken_over },
     CheckStep { tier: Acceptance, name: "moving", run: moved },
     CheckStep { tier: Nightly, name: "service", run: served },
+    CheckStep { tier: Nightly, name: "machines", run: several },
     CheckStep { tier: Acceptance, name: "certbot", run: certified },
     CheckStep { tier: Nightly, name: "chains", run: chains_compared },
     CheckStep { tier: Acceptance, name: "attacks", run: attacked },
@@ -267,6 +268,15 @@ fn moved() -> Result<StepOutcome, String> {
 fn served() -> Result<StepOutcome, String> {
     let skipped = service::check(&project::release("weir")?)?;
     Ok(skipped.map_or(StepOutcome::Done, StepOutcome::Skipped))
+}
+
+/// Several machines in namespaces.
+fn several() -> Result<StepOutcome, String> {
+    if let Some(missing) = several_machines::lacks() {
+        return Ok(StepOutcome::Skipped(missing));
+    }
+    let weir = project::release("weir")?.display().to_string();
+    several_machines::run(&["--weir".to_owned(), weir]).map(|()| StepOutcome::Done)
 }
 
 /// What is not installed is skipped there.

@@ -37,6 +37,7 @@ mod release;
 mod running;
 mod sbom;
 mod service;
+mod several_machines;
 mod stream_server;
 mod suite;
 mod takeover;
@@ -75,6 +76,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "chains", help: chains::HELP, run: chains::run },
     Command { name: "certbot", help: certbot::HELP, run: certbot::run },
     Command { name: "suite", help: suite::HELP, run: suite::run },
+    Command { name: "several-machines", help: several_machines::HELP, run: several_machines::run },
     Command { name: "service", help: service::HELP, run: service::run },
     Command { name: "man", help: man::HELP, run: man::run },
     Command { name: "completions", help: completions::HELP, run: completions::run },

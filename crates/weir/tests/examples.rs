@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use server::backend::{Backend, number};
 use testing::{Folder, Peer, PeerConnection, Server, eventually, kill};
 
-const TESTED: [&str; 8] = [
+const TESTED: [&str; 9] = [
     "load-balancing",
     "node",
     "php",
     "python",
     "rate-limit",
+    "several-machines",
     "single-page-app",
     "static-site",
     "websocket",
@@ -249,6 +250,37 @@ fn upgrade_or_answer(mut connection: PeerConnection) -> Option<()> {
         let input = connection.take()?;
         connection.send_raw(input)?;
     }
+}
+
+#[test]
+fn the_several_machines_example_is_ready_until_it_is_told_otherwise() {
+    let [one, two] =
+        ["one", "two"].map(|word| Backend::start(&format!("--listen 0 --body {word}")));
+    let ports = [
+        ("127.0.0.1:9001", one.address(0)),
+        ("127.0.0.1:9002", two.address(0)),
+        // A port that a test cannot be sure of.
+        ("    listen 127.0.0.1:8081 proxy_protocol;\n", ""),
+        ("/tmp/weir.sock", "ctl.sock"),
+    ];
+    let server = start("several-machines", &ports);
+    assert_reply(&get(&server, "/ready", ""), "200", &["ready"]);
+    let first = get(&server, "/", "");
+    assert_reply(&first, "200", &["X-Machine: ", "Set-Cookie: srv="]);
+    let (_, cookie) = first.split_once("Set-Cookie: ").unwrap();
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let body = |reply: &str| testing::body(reply).to_owned();
+    for _ in 0..4 {
+        assert_eq!(body(&get(&server, "/", &cookie)), body(&first));
+    }
+    let conf = server.folder.name("nginx.conf");
+    let mut ctl = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    ctl.args(["ctl", "-c", &conf, "ready", "off"]);
+    assert!(testing::output(ctl).status.success());
+    eventually("the page says so", || {
+        get(&server, "/ready", "").starts_with("HTTP/1.1 503 ").then_some(())
+    });
+    assert_reply(&get(&server, "/", ""), "200", &[]);
 }
 
 #[test]
