@@ -3,6 +3,7 @@
 //! A proof is a file here and a line in [`PROOFS`]. What they share is here: the program under
 //! test, a folder, and how a proof ends. How cheap the program is, `bench` measures.
 
+mod discovery;
 mod folder;
 mod generator;
 mod handshakes;
@@ -104,6 +105,12 @@ kills       A server with a cache that is killed under load, again and again. Ev
   --kills N        also those of clean ends, one of twenty (1000)
   --nginx PATH     an nginx, which is shown beside it
 
+discovery   A server, weir-discover and the source of its lists (files, then etcd) are killed under
+            load in any order and started again with new lists. Fails when a group is ever empty or
+            has an old list, when new lists are not everywhere in 30 seconds, or when an owner
+            stays. Needs weir-discover beside the program, and Debian's etcd-server and etcd-client.
+  --kills N        rounds for each source (50)
+
 soak        Attackers that once stopped a worker, all at once for an hour, with a reload every 15
             seconds: HTTP/2 header blocks that never end, replies in pieces of one byte, standard
             error of FastCGI without end. Fails when a request of others is not answered, when their
@@ -127,6 +134,7 @@ const PROOFS: &[Proof] = &[
     Proof { name: "handshakes", run: handshakes::run },
     Proof { name: "names", run: names::run },
     Proof { name: "kills", run: kills::run },
+    Proof { name: "discovery", run: discovery::run },
     Proof { name: "intervals", run: intervals::run },
     Proof { name: "soak", run: soak::run },
 ];

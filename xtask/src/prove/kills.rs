@@ -189,7 +189,7 @@ impl KillRun {
 
 /// A free port that no client is given: one that connects while no server listens could be
 /// connected with itself, and the port would be taken.
-fn low_port() -> Result<u16, String> {
+pub(super) fn low_port() -> Result<u16, String> {
     let first = 10_000 + (std::process::id() % 20_000) as u16;
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
     (first..first + 100).find(is_free).ok_or_else(|| "no free port".to_owned())
