@@ -2,7 +2,7 @@
 //!
 //! Keys are `PREFIX` `GROUP/ID`; a value is an object of the API, or an address with parameters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use wire::base64;
 use super::{Report, Source};
 use crate::http::{HttpClient, HttpRequest};
 use crate::json_lines::JsonLines;
-use crate::server_entry::ServerEntry;
-use crate::wanted::{GroupKey, GroupedServers};
+use crate::server_entry::{ServerEntry, ServerList};
+use crate::wanted::{GROUPS_MAX, GroupKey, WantedGroups};
 
 const REPLY_MAX: Duration = Duration::from_secs(30);
 /// How long a watch goes on before it is begun anew: it tells nothing while nothing changes, so
@@ -23,7 +23,11 @@ const WATCH_MAX: Duration = Duration::from_secs(60);
 pub struct EtcdSource {
     client: HttpClient,
     prefix: String,
-    entries: BTreeMap<String, (GroupKey, ServerEntry)>,
+    /// Servers by their keys.
+    entries: BTreeMap<GroupKey, BTreeMap<String, ServerEntry>>,
+    /// The lists of all groups, except those that have changed since they were made.
+    lists: WantedGroups,
+    changed: BTreeSet<GroupKey>,
 }
 
 /// What a message of a watch means.
@@ -37,7 +41,13 @@ enum WatchMessage {
 
 impl EtcdSource {
     pub fn new(client: HttpClient, prefix: &str) -> Self {
-        Self { client, prefix: prefix.to_owned(), entries: BTreeMap::new() }
+        Self {
+            client,
+            prefix: prefix.to_owned(),
+            entries: BTreeMap::new(),
+            lists: WantedGroups::new(),
+            changed: BTreeSet::new(),
+        }
     }
 
     fn range(&self) -> Value {
@@ -62,6 +72,8 @@ impl EtcdSource {
             serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
         let revision = revision(&value).ok_or("etcd's answer has no revision")?;
         self.entries.clear();
+        self.lists.clear();
+        self.changed.clear();
         for pair in value["kvs"].as_array().into_iter().flatten() {
             self.put(pair)?;
         }
@@ -71,25 +83,50 @@ impl EtcdSource {
     fn put(&mut self, pair: &Value) -> Result<(), String> {
         let (key, value) = (decoded(&pair["key"])?, decoded(&pair["value"])?);
         let told = |why: String| format!("key {key}: {why}");
-        let name = key.strip_prefix(&self.prefix).and_then(|name| name.rsplit_once('/'));
-        let (group, _) = name.ok_or_else(|| told("it is not GROUP/ID".to_owned()))?;
-        let group = GroupKey::parse(group.trim_start_matches('/')).map_err(told)?;
+        let group = self.group_of(&key).map_err(told)?;
         let server = match value.trim_start().starts_with(['{', '"']) {
             true => serde_json::from_str(&value)
                 .map_err(|error| error.to_string())
                 .and_then(|value| ServerEntry::from_json(&value)),
             false => ServerEntry::from_words(&value.split_whitespace().collect::<Vec<_>>()),
         };
-        self.entries.insert(key.clone(), (group, server.map_err(told)?));
+        let server = server.map_err(told)?;
+        self.changed.insert(group.clone());
+        self.entries.entry(group).or_default().insert(key, server);
         Ok(())
     }
 
-    fn tell(&self, report: Report<'_>) -> Result<(), String> {
-        let mut grouped = GroupedServers::default();
-        for (group, server) in self.entries.values() {
-            grouped.add(group, [server.clone()]);
+    fn remove(&mut self, key: &str) {
+        // A key that names no group was not taken.
+        let Ok(group) = self.group_of(key) else { return };
+        let Some(servers) = self.entries.get_mut(&group) else { return };
+        servers.remove(key);
+        if servers.is_empty() {
+            self.entries.remove(&group);
         }
-        report(grouped.into_wanted()?)
+        self.changed.insert(group);
+    }
+
+    fn group_of(&self, key: &str) -> Result<GroupKey, String> {
+        let name = key.strip_prefix(&self.prefix).and_then(|name| name.rsplit_once('/'));
+        let (group, _) = name.ok_or("it is not GROUP/ID")?;
+        GroupKey::parse(group.trim_start_matches('/'))
+    }
+
+    fn tell(&mut self, report: Report<'_>) -> Result<(), String> {
+        for group in std::mem::take(&mut self.changed) {
+            let Some(servers) = self.entries.get(&group) else {
+                self.lists.remove(&group);
+                continue;
+            };
+            let list = ServerList::new(servers.values().cloned().collect());
+            let list = list.map_err(|why| format!("{group}: {why}"))?;
+            self.lists.insert(group, list);
+        }
+        match self.lists.len() {
+            0..=GROUPS_MAX => report(self.lists.clone()),
+            _ => Err(format!("more than {GROUPS_MAX} groups")),
+        }
     }
 
     fn open(&self, revision: u64) -> Result<JsonLines, String> {
@@ -125,7 +162,7 @@ impl EtcdSource {
         for event in result["events"].as_array().into_iter().flatten() {
             has_changed = true;
             match event["type"].as_str() {
-                Some("DELETE") => _ = self.entries.remove(&decoded(&event["kv"]["key"])?),
+                Some("DELETE") => self.remove(&decoded(&event["kv"]["key"])?),
                 _ => self.put(&event["kv"])?,
             }
         }
