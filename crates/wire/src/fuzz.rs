@@ -39,6 +39,7 @@ use crate::tls::{self, CipherList, GroupList};
 use crate::trace_context::{self, TRACESTATE_BYTES_MAX, TraceParent};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
 use crate::x509::{NAME_COMPARISONS_MAX, RevocationListParts, TrustSettings, X509};
+pub use crate::xds::fuzz::xds;
 use crate::{Known, Version};
 
 /// Panics if a property does not hold.
@@ -71,6 +72,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("trace_context", trace_context),
     ("acme", acme),
     ("dns_update", dns_update),
+    ("xds", xds),
 ];
 
 /// The most prefixes of an input that are tried.

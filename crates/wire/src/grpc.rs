@@ -1,9 +1,13 @@
-//! gRPC, as far as Weir takes part in calls of its own: the messages of health checks, and the
-//! statuses of calls.
+//! gRPC, as far as Weir takes part in calls of its own: messages in a stream, those of health
+//! checks, and the statuses of calls.
 //!
-//! Deliberately absent: other messages. Calls that are passed on are bytes.
+//! Deliberately absent: compression, and calls that are passed on, which are bytes.
 
 use alloc::vec::Vec;
+use core::ops::Range;
+
+pub use crate::protobuf::InvalidMessage;
+use crate::protobuf::{ProtobufFieldValue, ProtobufFields, write_bytes};
 
 /// The path of a health check's call.
 pub const HEALTH_CHECK: &[u8] = b"/grpc.health.v1.Health/Check";
@@ -14,55 +18,50 @@ pub const SERVING: u64 = 1;
 /// The highest status of a call.
 pub const STATUS_MAX: u32 = 16;
 
-/// A message that is not of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidMessage;
-
 /// The byte and the length before a message.
 const FRAME_HEAD_BYTES: usize = 5;
 
-/// The number and the type of the only field, in both messages: a string, and a number.
-const SERVICE: u8 = 1 << 3 | 2;
-const STATUS: u64 = 1 << 3;
+/// The number of the only field, in both messages of a health check.
+const ONLY: u32 = 1;
 
-/// Writes the request of a health check for a service; an empty name is the whole server.
-pub fn write_health_request(service: &[u8], out: &mut Vec<u8>) {
+/// Writes a message as it travels in a stream, with its length.
+pub fn write_framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
-    if !service.is_empty() {
-        out.push(SERVICE);
-        write_varint(service.len() as u64, out);
-        out.extend_from_slice(service);
-    }
+    write(out);
     let length = (out.len() - start - FRAME_HEAD_BYTES) as u32;
     out[start + 1..start + FRAME_HEAD_BYTES].copy_from_slice(&length.to_be_bytes());
 }
 
+/// Where the first message is in a stream of at least so many bytes; `None`: its length has not
+/// come yet. A compressed message would be an answer to a compression that nobody offered.
+pub fn framed(stream: &[u8]) -> Result<Option<Range<usize>>, InvalidMessage> {
+    let Some(head) = stream.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
+    let [0, a, b, c, d] = *head else { return Err(InvalidMessage) };
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    Ok(Some(FRAME_HEAD_BYTES..FRAME_HEAD_BYTES.saturating_add(length)))
+}
+
+/// Writes the request of a health check for a service; an empty name is the whole server.
+pub fn write_health_request(service: &[u8], out: &mut Vec<u8>) {
+    write_framed(out, |out| {
+        if !service.is_empty() {
+            write_bytes(ONLY, service, out);
+        }
+    });
+}
+
 /// The status in the reply to a health check: [`SERVING`], or another number.
 pub fn health_status(body: &[u8]) -> Result<u64, InvalidMessage> {
-    let (head, mut message) = body.split_at_checked(FRAME_HEAD_BYTES).ok_or(InvalidMessage)?;
-    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-    // A compressed message would be an answer to a compression that the request offered.
-    if head[0] != 0 || message.len() as u64 != u64::from(length) {
+    let message = framed(body)?.ok_or(InvalidMessage)?;
+    if message.end != body.len() {
         return Err(InvalidMessage);
     }
     let mut status = 0;
-    while !message.is_empty() {
-        let tag = read_varint(&mut message)?;
-        match tag & 7 {
-            0 => {
-                let value = read_varint(&mut message)?;
-                if tag == STATUS {
-                    status = value;
-                }
-            }
-            1 => skip(&mut message, 8)?,
-            2 => {
-                let length = read_varint(&mut message)?;
-                skip(&mut message, length)?;
-            }
-            5 => skip(&mut message, 4)?,
-            _ => return Err(InvalidMessage),
+    for field in ProtobufFields::new(&body[message]) {
+        // Another type of value would be another message.
+        if let (ONLY, ProtobufFieldValue::Varint(value)) = field? {
+            status = value;
         }
     }
     Ok(status)
@@ -81,34 +80,6 @@ pub fn status_of_http(status: u16) -> u8 {
     }
 }
 
-fn write_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Takes a number of up to 64 bits, 7 in each byte.
-fn read_varint(input: &mut &[u8]) -> Result<u64, InvalidMessage> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = input.split_first().ok_or(InvalidMessage)?;
-        *input = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(value);
-        }
-    }
-    Err(InvalidMessage)
-}
-
-fn skip(input: &mut &[u8], bytes: u64) -> Result<(), InvalidMessage> {
-    let bytes = usize::try_from(bytes).map_err(|_| InvalidMessage)?;
-    *input = input.get(bytes..).ok_or(InvalidMessage)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +96,16 @@ mod tests {
         let mut out = Vec::new();
         write_health_request(&[b'x'; 200], &mut out);
         assert_eq!(out[..8], *b"\0\0\0\0\xcb\x0a\xc8\x01");
+    }
+
+    #[test]
+    fn messages_of_a_stream_are_found() {
+        let mut stream = Vec::new();
+        write_framed(&mut stream, |out| out.extend_from_slice(b"abc"));
+        assert_eq!(framed(&stream), Ok(Some(5..8)));
+        assert_eq!(framed(&stream[..5]), Ok(Some(5..8)));
+        assert_eq!(framed(&stream[..4]), Ok(None));
+        assert_eq!(framed(b"\x01\0\0\0\x02ab"), Err(InvalidMessage));
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod method;
 mod name_table;
 pub mod ocsp;
 pub mod pem;
+pub mod protobuf;
 pub mod proxy_protocol;
 pub mod range;
 pub mod reply;
@@ -46,6 +47,7 @@ pub mod uwsgi;
 mod version;
 mod words;
 pub mod x509;
+pub mod xds;
 
 pub use known::Known;
 pub use method::Method;
