@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::drive::Drive;
-use crate::http::{HttpClient, HttpPlace};
+use crate::http::{HttpClient, HttpPlace, TlsIdentity};
 use crate::metrics_page::MetricsPage;
 use crate::sources::Source;
 use crate::sources::consul::ConsulSource;
@@ -11,6 +11,7 @@ use crate::sources::docker::DockerSource;
 use crate::sources::etcd::EtcdSource;
 use crate::sources::files::FilesSource;
 use crate::sources::kubernetes::{KubernetesService, KubernetesSource};
+use crate::sources::xds::{ClusterGroups, XdsSource, encoded_node};
 use crate::wanted::GroupKey;
 use crate::weir_api::WeirApi;
 
@@ -34,6 +35,11 @@ pub struct DiscoverArguments {
     metrics: Option<String>,
     is_once: bool,
     roots: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    node: Option<String>,
+    node_file: Option<PathBuf>,
+    is_delta: bool,
     kube: Option<String>,
     tag: Option<String>,
     token: Option<PathBuf>,
@@ -51,6 +57,11 @@ impl DiscoverArguments {
             metrics: None,
             is_once: false,
             roots: None,
+            certificate: None,
+            key: None,
+            node: None,
+            node_file: None,
+            is_delta: false,
             kube: None,
             tag: None,
             token: None,
@@ -69,6 +80,11 @@ impl DiscoverArguments {
                 "--token" => parsed.token = Some(value()?.into()),
                 "--virtual-host" => parsed.reads_environment = true,
                 "--kube" => parsed.kube = Some(value()?),
+                "--cert" => parsed.certificate = Some(value()?.into()),
+                "--key" => parsed.key = Some(value()?.into()),
+                "--node" => parsed.node = Some(value()?),
+                "--node-file" => parsed.node_file = Some(value()?.into()),
+                "--delta" => parsed.is_delta = true,
                 "--ca" => parsed.roots = Some(value()?.into()),
                 _ if word.starts_with('-') => {
                     return Err(format!("unknown option \"{word}\" (weir discover --help)"));
@@ -102,7 +118,7 @@ impl DiscoverArguments {
 
     fn sources(&self) -> Result<Vec<Box<dyn Source>>, String> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let client = |url: &str| HttpPlace::parse(url, self.roots(ROOTS)).map(HttpClient::new);
+        let client = |url: &str| self.place(url, ROOTS).map(HttpClient::new);
         match (&*self.source, &words[..]) {
             ("files", [_, ..]) => {
                 let paths = words.iter().map(PathBuf::from).collect();
@@ -119,7 +135,8 @@ impl DiscoverArguments {
             ("kubernetes", [_, ..]) => {
                 words.iter().map(|service| self.kubernetes(service)).collect()
             }
-            (known @ ("files" | "consul" | "docker" | "etcd" | "kubernetes"), _) => {
+            ("xds", [url, clusters @ ..]) => Ok(vec![self.xds(url, clusters)?]),
+            (known @ ("files" | "consul" | "docker" | "etcd" | "kubernetes" | "xds"), _) => {
                 Err(format!("{known}: wrong arguments (weir discover --help)"))
             }
             (other, _) => Err(format!("unknown source \"{other}\" (weir discover --help)")),
@@ -128,6 +145,33 @@ impl DiscoverArguments {
 
     fn roots<'a>(&'a self, default: &'a str) -> &'a Path {
         self.roots.as_deref().unwrap_or(Path::new(default))
+    }
+
+    /// Where a source is, to which this program shows its certificate.
+    fn place(&self, url: &str, roots: &str) -> Result<HttpPlace, String> {
+        let identity = match (&self.certificate, &self.key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => {
+                Some(TlsIdentity { certificate: certificate.clone(), key: key.clone() })
+            }
+            _ => return Err("--cert and --key belong together".to_owned()),
+        };
+        HttpPlace::parse(url, self.roots(roots))?.with_identity(identity)
+    }
+
+    fn xds(&self, url: &str, clusters: &[&str]) -> Result<Box<dyn Source>, String> {
+        let mut groups = ClusterGroups::new();
+        for word in clusters {
+            let (cluster, group) = word.rsplit_once('=').unwrap_or((word, word));
+            let group = GroupKey::parse(group)?;
+            let is_taken = groups.values().any(|other| *other == group);
+            if is_taken || groups.insert(cluster.to_owned(), group).is_some() {
+                return Err(format!("\"{word}\" names a cluster or a group again"));
+            }
+        }
+        let node = encoded_node(self.node.as_deref(), self.node_file.as_deref())?;
+        let (place, token) = (self.place(url, ROOTS)?, self.token.clone());
+        Ok(Box::new(XdsSource::new(place, groups, self.is_delta, node, token)))
     }
 
     fn kubernetes(&self, service: &str) -> Result<Box<dyn Source>, String> {
@@ -143,7 +187,7 @@ impl DiscoverArguments {
         let url = self.kube.clone().or_else(url_of_cluster);
         let url = url.ok_or("kubernetes: this is no pod; name the API server with --kube")?;
         let roots = in_pod("ca.crt");
-        let place = HttpPlace::parse(&url, self.roots(&roots.to_string_lossy()))?;
+        let place = self.place(&url, &roots.to_string_lossy())?;
         let of_pod = Some(in_pod("token")).filter(|token| self.kube.is_none() || token.exists());
         let token = self.token.clone().or(of_pod);
         let group = GroupKey::parse(&group)?;
@@ -222,12 +266,23 @@ mod tests {
             "docker",
             "etcd http://a /w/",
             "kubernetes a/b --kube http://a",
+            "xds http://a",
+            "xds http://a web outbound|80||web.shop=app --delta --node me",
         ] {
             assert!(parse(good).unwrap().prepare().is_ok(), "{good}");
         }
-        for wrong in
-            ["files", "fiels /a", "files /a -s nowhere", "consul http://a", "etcd http://a"]
-        {
+        for wrong in [
+            "files",
+            "fiels /a",
+            "files /a -s nowhere",
+            "consul http://a",
+            "etcd http://a",
+            "etcd http://a /w/ --cert /a",
+            "xds",
+            "xds http://a web web=app",
+            "xds http://a web=app api=app",
+            "xds http://a --node-file /none",
+        ] {
             assert!(parse(wrong).unwrap().prepare().is_err(), "{wrong}");
         }
     }

@@ -12,6 +12,7 @@ mod arguments;
 mod backoff;
 mod core;
 mod drive;
+mod grpc;
 mod http;
 mod json_lines;
 mod metrics_page;

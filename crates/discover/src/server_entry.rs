@@ -95,6 +95,8 @@ impl ServerEntry {
 pub struct ServerList {
     pub json: std::sync::Arc<str>,
     pub count: usize,
+    /// Whether the source knows the servers; if not, those that there are stay.
+    pub is_known: bool,
 }
 
 /// The most servers of a group; the server has the same limit.
@@ -102,7 +104,12 @@ pub const SERVERS_MAX: usize = 4096;
 
 impl ServerList {
     pub fn empty() -> Self {
-        Self { json: "[]".into(), count: 0 }
+        Self { json: "[]".into(), count: 0, is_known: true }
+    }
+
+    /// The list of a group that the source names, without having told its servers yet.
+    pub fn unknown() -> Self {
+        Self { is_known: false, ..Self::empty() }
     }
 
     /// Servers listed twice in the same way are one.
@@ -119,7 +126,7 @@ impl ServerList {
         }
         let count = servers.len();
         let list = Value::Array(servers.into_iter().map(|one| Value::Object(one.0)).collect());
-        Ok(Self { json: list.to_string().into(), count })
+        Ok(Self { json: list.to_string().into(), count, is_known: true })
     }
 }
 

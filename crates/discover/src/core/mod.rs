@@ -136,7 +136,9 @@ impl Core {
             let known =
                 self.groups.entry(group.clone()).or_insert_with(|| SteeredList::new(Some(part)));
             (known.part, known.is_gone) = (Some(part), false);
-            if list.count == 0 {
+            if !list.is_known {
+                known.empty_since_ms = None;
+            } else if list.count == 0 {
                 if known.hold(now_ms) {
                     self.counts.held += 1;
                     self.told

@@ -13,8 +13,7 @@ use wire::http1::chunked::{ChunkDecoded, ChunkedDecoder};
 use wire::http1::response::{ReplyBody, ResponseHeadParser};
 use wire::reply::ReplyHead;
 
-pub use place::HttpPlace;
-use place::HttpStream;
+pub use place::{HttpPlace, HttpStream, TlsIdentity};
 
 /// The longest head of a reply.
 const HEAD_BYTES_MAX: usize = 64 * 1024;

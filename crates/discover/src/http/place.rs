@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// How long connecting to one address may take.
@@ -28,17 +28,24 @@ pub struct HttpPlace {
 enum PlaceKind {
     Unix(PathBuf),
     Tcp(String),
-    Tls(String, TlsRoots),
+    Tls(String, TlsFiles),
 }
 
-/// Whom to trust.
-#[derive(Clone)]
-struct TlsRoots(Arc<ClientConfig>);
+/// The files of TLS. They are read for each connection, because they are replaced now and then.
+#[derive(Clone, Debug)]
+struct TlsFiles {
+    /// The certificates that are trusted.
+    roots: PathBuf,
+    identity: Option<TlsIdentity>,
+    /// Whether the protocol is HTTP/2.
+    speaks_http2: bool,
+}
 
-impl std::fmt::Debug for TlsRoots {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TlsRoots")
-    }
+/// The certificate with which a client shows who it is, and its key.
+#[derive(Clone, Debug)]
+pub struct TlsIdentity {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 impl HttpPlace {
@@ -59,17 +66,43 @@ impl HttpPlace {
         let address = if has_port { host.to_owned() } else { format!("{host}:{default_port}") };
         let at = match scheme {
             "http" => PlaceKind::Tcp(address),
-            "https" => PlaceKind::Tls(address, TlsRoots::read(roots)?),
+            "https" => {
+                let roots = roots.to_owned();
+                let files = TlsFiles { roots, identity: None, speaks_http2: false };
+                files.read()?;
+                PlaceKind::Tls(address, files)
+            }
             _ => return Err(invalid(text)),
         };
         Ok(Self { at, host: host.to_owned(), base: base.trim_end_matches('/').to_owned() })
+    }
+
+    /// The same place, to which a client shows this certificate.
+    pub fn with_identity(mut self, identity: Option<TlsIdentity>) -> Result<Self, String> {
+        if let PlaceKind::Tls(_, files) = &mut self.at {
+            files.identity = identity;
+            files.read()?;
+        }
+        Ok(self)
+    }
+
+    /// The same place, for HTTP/2.
+    pub fn for_http2(mut self) -> Self {
+        if let PlaceKind::Tls(_, files) = &mut self.at {
+            files.speaks_http2 = true;
+        }
+        self
+    }
+
+    pub fn is_secure(&self) -> bool {
+        matches!(self.at, PlaceKind::Tls(..))
     }
 
     pub fn is_socket(&self) -> bool {
         matches!(self.at, PlaceKind::Unix(_))
     }
 
-    pub(super) fn connect(&self) -> io::Result<HttpStream> {
+    pub fn connect(&self) -> io::Result<HttpStream> {
         match &self.at {
             PlaceKind::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
@@ -77,12 +110,12 @@ impl HttpPlace {
                 Ok(HttpStream::Unix(stream))
             }
             PlaceKind::Tcp(address) => Ok(HttpStream::Tcp(connect(address)?)),
-            PlaceKind::Tls(address, roots) => {
+            PlaceKind::Tls(address, files) => {
                 let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
                 let host = host.trim_matches(['[', ']']).to_owned();
                 let name = ServerName::try_from(host).map_err(io::Error::other)?;
-                let session = ClientConnection::new(roots.0.clone(), name);
-                let session = session.map_err(io::Error::other)?;
+                let settings = Arc::new(files.read().map_err(io::Error::other)?);
+                let session = ClientConnection::new(settings, name).map_err(io::Error::other)?;
                 Ok(HttpStream::Tls(Box::new(StreamOwned::new(session, connect(address)?))))
             }
         }
@@ -108,27 +141,49 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-impl TlsRoots {
-    fn read(file: &Path) -> Result<Self, String> {
-        let failed = |why: String| format!("{}: {why}", file.display());
-        let mut roots = RootCertStore::empty();
-        let certificates =
-            CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))?;
-        for certificate in certificates {
-            let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-            // An authority that cannot be used is one that nobody is trusted by.
-            let _ = roots.add(certificate);
+impl TlsFiles {
+    fn read(&self) -> Result<ClientConfig, String> {
+        let settings = ClientConfig::builder().with_root_certificates(read_roots(&self.roots)?);
+        let mut settings = match &self.identity {
+            None => settings.with_no_client_auth(),
+            Some(TlsIdentity { certificate, key }) => {
+                let chain = certificates(certificate)?;
+                let read = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error))?;
+                let made = settings.with_client_auth_cert(chain, read);
+                made.map_err(|error| failed(certificate, error))?
+            }
+        };
+        if self.speaks_http2 {
+            settings.alpn_protocols = vec![b"h2".to_vec()];
         }
-        if roots.is_empty() {
-            return Err(failed("there is no certificate in it".to_owned()));
-        }
-        let settings = ClientConfig::builder().with_root_certificates(roots);
-        Ok(Self(Arc::new(settings.with_no_client_auth())))
+        Ok(settings)
     }
 }
 
+fn read_roots(file: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(file)? {
+        // An authority that cannot be used is one that nobody is trusted by.
+        let _ = roots.add(certificate);
+    }
+    (!roots.is_empty()).then_some(roots).ok_or_else(|| failed(file, "no certificate can be used"))
+}
+
+/// The certificates of a file, of which there is at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read.map_err(|error| failed(file, error))? {
+        none if none.is_empty() => Err(failed(file, "there is no certificate in it")),
+        certificates => Ok(certificates),
+    }
+}
+
+fn failed(file: &Path, why: impl std::fmt::Display) -> String {
+    format!("{}: {why}", file.display())
+}
+
 /// A connection of any kind.
-pub(super) enum HttpStream {
+pub enum HttpStream {
     Unix(UnixStream),
     Tcp(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -136,7 +191,7 @@ pub(super) enum HttpStream {
 
 impl HttpStream {
     /// How long each read may take.
-    pub(super) fn set_silence(&self, most: Duration) -> io::Result<()> {
+    pub fn set_silence(&self, most: Duration) -> io::Result<()> {
         // Zero would mean no limit.
         let most = Some(most.max(Duration::from_millis(1)));
         match self {

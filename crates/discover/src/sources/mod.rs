@@ -7,6 +7,7 @@ pub mod files;
 pub mod kubernetes;
 #[cfg(test)]
 mod testing;
+pub mod xds;
 
 use std::convert::Infallible;
 
