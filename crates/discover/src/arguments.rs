@@ -8,7 +8,7 @@ use crate::metrics_page::MetricsPage;
 use crate::sources::Source;
 use crate::sources::consul::ConsulSource;
 use crate::sources::docker::DockerSource;
-use crate::sources::etcd::EtcdSource;
+use crate::sources::etcd::{EtcdSource, EtcdUser};
 use crate::sources::files::FilesSource;
 use crate::sources::kubernetes::{KubernetesService, KubernetesSource};
 use crate::sources::xds::{ClusterGroups, XdsSource, encoded_node};
@@ -37,6 +37,8 @@ pub struct DiscoverArguments {
     roots: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
+    user: Option<String>,
+    password: Option<PathBuf>,
     node: Option<String>,
     node_file: Option<PathBuf>,
     is_delta: bool,
@@ -59,6 +61,8 @@ impl DiscoverArguments {
             roots: None,
             certificate: None,
             key: None,
+            user: None,
+            password: None,
             node: None,
             node_file: None,
             is_delta: false,
@@ -82,6 +86,8 @@ impl DiscoverArguments {
                 "--kube" => parsed.kube = Some(value()?),
                 "--cert" => parsed.certificate = Some(value()?.into()),
                 "--key" => parsed.key = Some(value()?.into()),
+                "--user" => parsed.user = Some(value()?),
+                "--password-file" => parsed.password = Some(value()?.into()),
                 "--node" => parsed.node = Some(value()?),
                 "--node-file" => parsed.node_file = Some(value()?.into()),
                 "--delta" => parsed.is_delta = true,
@@ -131,7 +137,10 @@ impl DiscoverArguments {
                 let client = client(words.first().unwrap_or(&DOCKER))?;
                 Ok(vec![Box::new(DockerSource::new(client, self.reads_environment))])
             }
-            ("etcd", [url, prefix]) => Ok(vec![Box::new(EtcdSource::new(client(url)?, prefix))]),
+            ("etcd", [url, prefix]) => {
+                let source = EtcdSource::new(client(url)?, prefix, self.etcd_user()?);
+                Ok(vec![Box::new(source)])
+            }
             ("kubernetes", [_, ..]) => {
                 words.iter().map(|service| self.kubernetes(service)).collect()
             }
@@ -157,6 +166,14 @@ impl DiscoverArguments {
             _ => return Err("--cert and --key belong together".to_owned()),
         };
         HttpPlace::parse(url, self.roots(roots))?.with_identity(identity)
+    }
+
+    fn etcd_user(&self) -> Result<Option<EtcdUser>, String> {
+        match (self.user.clone(), self.password.clone()) {
+            (None, None) => Ok(None),
+            (Some(name), Some(password)) => Ok(Some(EtcdUser { name, password })),
+            _ => Err("--user and --password-file belong together".to_owned()),
+        }
     }
 
     fn xds(&self, url: &str, clusters: &[&str]) -> Result<Box<dyn Source>, String> {
@@ -278,6 +295,7 @@ mod tests {
             "consul http://a",
             "etcd http://a",
             "etcd http://a /w/ --cert /a",
+            "etcd http://a /w/ --user weir",
             "xds",
             "xds http://a web web=app",
             "xds http://a web=app api=app",

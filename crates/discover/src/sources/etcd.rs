@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -23,11 +24,22 @@ const WATCH_MAX: Duration = Duration::from_secs(60);
 pub struct EtcdSource {
     client: HttpClient,
     prefix: String,
+    user: Option<EtcdUser>,
+    /// Of the user. It is fetched anew for each read and for each watch, before it can expire.
+    token: Option<String>,
     /// Servers by their keys.
     entries: BTreeMap<GroupKey, BTreeMap<String, ServerEntry>>,
     /// The lists of all groups, except those that have changed since they were made.
     lists: WantedGroups,
     changed: BTreeSet<GroupKey>,
+}
+
+/// As whom etcd is asked.
+#[derive(Clone, Debug)]
+pub struct EtcdUser {
+    pub name: String,
+    /// The file with the password.
+    pub password: PathBuf,
 }
 
 /// What a message of a watch means.
@@ -40,14 +52,48 @@ enum WatchMessage {
 }
 
 impl EtcdSource {
-    pub fn new(client: HttpClient, prefix: &str) -> Self {
+    pub fn new(client: HttpClient, prefix: &str, user: Option<EtcdUser>) -> Self {
         Self {
             client,
             prefix: prefix.to_owned(),
+            user,
+            token: None,
             entries: BTreeMap::new(),
             lists: WantedGroups::new(),
             changed: BTreeSet::new(),
         }
+    }
+
+    /// Fetches a token for the user, if there is one.
+    fn authenticate(&mut self) -> Result<(), String> {
+        self.token = None;
+        let Some(EtcdUser { name, password }) = &self.user else { return Ok(()) };
+        let read = std::fs::read_to_string(password)
+            .map_err(|error| format!("{}: {error}", password.display()))?;
+        let body = json!({"name": name, "password": read.trim_end_matches(['\r', '\n'])});
+        let value = self.ask("/v3/auth/authenticate", &body)?;
+        let token = value["token"].as_str().ok_or("etcd gave no token")?;
+        if token.bytes().any(|byte| byte.is_ascii_control()) {
+            return Err("etcd gave an invalid token".to_owned());
+        }
+        self.token = Some(token.to_owned());
+        Ok(())
+    }
+
+    fn ask(&mut self, path: &str, body: &Value) -> Result<Value, String> {
+        let (body, fields) = (body.to_string(), fields(self.token.as_deref()));
+        let request = HttpRequest {
+            method: "POST",
+            path,
+            fields: &fields,
+            body: &body,
+            reply_max: REPLY_MAX,
+        };
+        let reply = self.client.ask(&request).map_err(|error| error.to_string())?;
+        if reply.status != 200 {
+            return Err(refusal(reply.status, &reply.body));
+        }
+        serde_json::from_slice(&reply.body).map_err(|error| error.to_string())
     }
 
     fn range(&self) -> Value {
@@ -56,20 +102,8 @@ impl EtcdSource {
 
     /// Reads everything; returns the revision.
     fn read(&mut self) -> Result<u64, String> {
-        let body = self.range().to_string();
-        let request = HttpRequest {
-            method: "POST",
-            path: "/v3/kv/range",
-            fields: &[("Content-Type", "application/json")],
-            body: &body,
-            reply_max: REPLY_MAX,
-        };
-        let reply = self.client.ask(&request).map_err(|error| error.to_string())?;
-        if reply.status != 200 {
-            return Err(format!("etcd answered {}", reply.status));
-        }
-        let value: Value =
-            serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+        self.authenticate()?;
+        let value = self.ask("/v3/kv/range", &self.range())?;
         let revision = revision(&value).ok_or("etcd's answer has no revision")?;
         self.entries.clear();
         self.lists.clear();
@@ -133,10 +167,11 @@ impl EtcdSource {
         let mut create = self.range();
         create["start_revision"] = json!(revision.to_string());
         let body = json!({ "create_request": create }).to_string();
+        let fields = fields(self.token.as_deref());
         let request = HttpRequest {
             method: "POST",
             path: "/v3/watch",
-            fields: &[("Content-Type", "application/json")],
+            fields: &fields,
             body: &body,
             reply_max: REPLY_MAX,
         };
@@ -156,7 +191,8 @@ impl EtcdSource {
             return Ok(WatchMessage::Compacted);
         }
         if result["canceled"] == true {
-            return Err("the watch was ended".to_owned());
+            let why = result["cancel_reason"].as_str().unwrap_or("etcd does not say why");
+            return Err(format!("the watch was ended: {why}"));
         }
         let mut has_changed = false;
         for event in result["events"].as_array().into_iter().flatten() {
@@ -181,7 +217,10 @@ impl Source for EtcdSource {
             loop {
                 let message = match messages.next(until) {
                     Ok(Some(message)) => message,
-                    Err(error) if error.kind() == std::io::ErrorKind::TimedOut => break,
+                    Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                        self.authenticate()?;
+                        break;
+                    }
                     Ok(None) => return Err("the watch has ended".to_owned()),
                     Err(error) => return Err(format!("the watch was cut: {error}")),
                 };
@@ -200,6 +239,18 @@ impl Source for EtcdSource {
             }
         }
     }
+}
+
+fn fields(token: Option<&str>) -> Vec<(&str, &str)> {
+    let token = token.map(|token| ("Authorization", token));
+    std::iter::once(("Content-Type", "application/json")).chain(token).collect()
+}
+
+/// Why etcd refuses a request.
+fn refusal(status: u16, body: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let why = value["message"].as_str().or_else(|| value["error"].as_str()).unwrap_or_default();
+    format!("etcd answered {status} {why}").trim_end().to_owned()
 }
 
 fn revision(value: &Value) -> Option<u64> {
@@ -276,7 +327,7 @@ mod tests {
             }
             Some(())
         });
-        let mut source = EtcdSource::new(HttpClient::new(place(&peer)), "/w/");
+        let mut source = EtcdSource::new(HttpClient::new(place(&peer)), "/w/", None);
         let (told, error) = lists(&mut source, 9);
         let db = r#" stream/db=[{"server":"10.0.0.9:1"}]"#;
         assert_eq!(told[0], format!(r#"app=[{{"server":"10.0.0.1:80","weight":2}}]{db}"#));
@@ -289,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_compacted_revision_is_read_again_and_nonsense_is_an_error() {
-        let mut source = EtcdSource::new(HttpClient::new(place(&Peer::replying(""))), "/w/");
+        let mut source = EtcdSource::new(HttpClient::new(place(&Peer::replying(""))), "/w/", None);
         let compacted = json!({"result": {"canceled": true, "compact_revision": "9"}});
         assert_eq!(source.take(&compacted, 3), Ok(WatchMessage::Compacted));
         for wrong in [
@@ -304,5 +355,33 @@ mod tests {
         let nothing = json!({"result": {"header": {"revision": "9"}}});
         assert_eq!(source.take(&nothing, 3), Ok(WatchMessage::Events(false, 3)));
         assert_eq!((end_of("/w/"), end_of("")), (b"/w0".to_vec(), vec![0]));
+    }
+    #[test]
+    fn a_user_gets_a_token_for_what_is_read_and_watched() {
+        let peer = Peer::playing(|mut connection| {
+            while let Some(request) = connection.request() {
+                let has_token = request.contains("Authorization: secret.1\n");
+                let answer = if request.starts_with("POST /v3/auth/authenticate") {
+                    assert!(request.ends_with(r#"{"name":"weir","password":"pass word"}"#));
+                    reply(&json!({"token": "secret.1"}))
+                } else if !has_token {
+                    "HTTP/1.1 401 X\nContent-Length: 22\n\n{\"message\":\"no token\"}".to_owned()
+                } else if request.starts_with("POST /v3/watch") {
+                    stream(&[json!({"result": {"canceled": true, "cancel_reason": "gone"}})])
+                } else {
+                    reply(&json!({"header": {"revision": "5"}, "kvs": []}))
+                };
+                connection.send(&answer);
+            }
+            Some(())
+        });
+        let folder = testing::Folder::new();
+        let password = folder.write("password", "pass word\n");
+        let user = Some(EtcdUser { name: "weir".to_owned(), password });
+        let client = || HttpClient::new(place(&peer));
+        let (told, error) = lists(&mut EtcdSource::new(client(), "/w/", user), 9);
+        assert_eq!((told, &*error), (vec![String::new()], "the watch was ended: gone"));
+        let (told, error) = lists(&mut EtcdSource::new(client(), "/w/", None), 9);
+        assert_eq!((told.len(), &*error), (0, "etcd answered 401 no token"));
     }
 }
