@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["acme"],
     &["http", "stream"],
     &["discover", "lab", "load"],
-    &["weir"],
+    &["ingress", "weir"],
 ];
 
 /// What the tests of every crate may use, and nothing else of a crate.
@@ -63,6 +63,7 @@ const OUTSIDE: &[(&str, &[&str], &[&str])] = &[
     ("load", &["hdrhistogram", "mlua", "serde", "serde_json"], &[]),
     ("lab", &["serde", "serde_json", "toml"], &[]),
     ("discover", &["rustls", "serde_json"], &[]),
+    ("ingress", &["pcre2", "serde_json"], &[]),
     ("weir", &["serde", "serde_json"], &[]),
     ("xtask", &["serde_json"], &[]),
 ];

@@ -195,6 +195,7 @@ const LAYERED: &[LayeredCrate] = &[
         ..LayeredCrate::without_cycles("crates/weir/src/")
     },
     LayeredCrate::without_cycles("crates/discover/src/"),
+    LayeredCrate::without_cycles("crates/ingress/src/"),
     LayeredCrate::without_cycles("crates/load/src/"),
     LayeredCrate::without_cycles("crates/processes/src/"),
     LayeredCrate::without_cycles("crates/statistics/src/"),

@@ -1,0 +1,3 @@
+//! `weir-ingress`, which `weir ingress` executes.
+
+fn main() {}

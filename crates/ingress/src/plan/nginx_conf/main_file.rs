@@ -1,0 +1,194 @@
+//! nginx.conf itself, and the files that it includes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::conditions::ConditionVariables;
+use super::groups::NO_SERVERS;
+use super::http_server::{Listening, ServerWriter};
+use super::stream_server::http_address;
+use super::{ConfText, PlannedFiles, PlannedSite, ServiceGroups, StreamPort, quoted};
+use crate::plan::outcome::Settings;
+
+/// Everything that the configuration serves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlannedSites {
+    /// The ports of `http {}`, and whether connections speak TLS there.
+    pub(crate) http_ports: BTreeMap<u16, bool>,
+    /// By port and host; the empty host is for all hosts that no other one is for.
+    pub(crate) http: BTreeMap<(u16, String), PlannedSite>,
+    pub(crate) stream: BTreeMap<u16, StreamPort>,
+    pub(crate) groups: ServiceGroups,
+    /// Files of routes with maps and the like, for `http {}` and `stream {}`.
+    pub(crate) http_includes: BTreeSet<String>,
+    pub(crate) stream_includes: BTreeSet<String>,
+}
+
+pub(crate) fn write_files(sites: &PlannedSites, settings: &Settings, files: &mut PlannedFiles) {
+    let mut out = ConfText::default();
+    out.comment("Written by weir-ingress; changes by hand are lost.");
+    out.blank();
+    out.line("worker_processes auto");
+    out.line(format!("pid {}", quoted(&format!("{}/weir.pid", settings.folder))));
+    out.line("error_log stderr notice");
+    let socket = &settings.control_socket;
+    let unix = if socket.starts_with("unix:") { "" } else { "unix:" };
+    out.line(format!("control_socket {}", quoted(&format!("{unix}{socket}"))));
+    out.blank();
+    out.block("events", |out| out.line("worker_connections 16384"));
+    out.blank();
+    out.block("http", |out| http_block(sites, settings, files, out));
+    if !sites.stream.is_empty() {
+        out.blank();
+        out.block("stream", |out| stream_block(sites, settings, files, out));
+    }
+    files.insert("nginx.conf".to_owned(), out.into_bytes());
+}
+
+fn http_block(
+    sites: &PlannedSites,
+    settings: &Settings,
+    files: &mut PlannedFiles,
+    out: &mut ConfText,
+) {
+    let folder = settings.folder.as_str();
+    out.raw(HTTP_SETTINGS);
+    out.blank();
+    out.comment("Where requests go for a group that has no servers.");
+    out.block("server", |out| {
+        out.line(format!("listen {NO_SERVERS}"));
+        out.line("return 503");
+    });
+    includes(&sites.groups.write(false, folder, files), out);
+    let routes: Vec<_> = sites.http_includes.iter().map(|file| include(folder, file)).collect();
+    includes(&routes, out);
+    let mut writer = ServerWriter { folder, conditions: ConditionVariables::default(), choices: 0 };
+    let servers = http_servers(sites, settings, &mut writer, files);
+    let conditions = writer.conditions.into_text();
+    if !conditions.is_empty() {
+        files.insert("conditions.conf".to_owned(), conditions.into_bytes());
+        includes(&[include(folder, "conditions.conf")], out);
+    }
+    includes(&servers, out);
+}
+
+fn include(folder: &str, file: &str) -> String {
+    format!("include {}", quoted(&format!("{folder}/{file}")))
+}
+
+fn includes(lines: &[String], out: &mut ConfText) {
+    out.blank();
+    for line in lines {
+        out.line(line);
+    }
+}
+
+fn http_servers(
+    sites: &PlannedSites,
+    settings: &Settings,
+    writer: &mut ServerWriter<'_>,
+    files: &mut PlannedFiles,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let nothing = PlannedSite::default();
+    for (&port, &is_tls) in &sites.http_ports {
+        let default = (port, String::new());
+        let own = sites.http.range(default.clone()..).take_while(|((own, _), _)| *own == port);
+        let others = own.filter(|((_, host), _)| !host.is_empty());
+        let default = sites.http.get(&default).unwrap_or(&nothing);
+        let all = std::iter::once(("", default)).chain(others.map(|(key, site)| (&*key.1, site)));
+        for (host, site) in all {
+            let has_stream = sites.stream.contains_key(&port);
+            let addresses = if has_stream {
+                vec![format!("{} server_port={port}", http_address(port))]
+            } else {
+                listens(port, settings)
+            };
+            let listening = Listening { addresses, is_tls, is_default: host.is_empty() };
+            let text = writer.server(host, site, &listening);
+            let file = format!("servers/{port}.{}.conf", file_name(host));
+            lines.push(include(&settings.folder, &file));
+            files.insert(file, text.into_bytes());
+        }
+    }
+    lines
+}
+
+/// No host has an underscore.
+fn file_name(host: &str) -> String {
+    if host.is_empty() { "_".to_owned() } else { host.replace('*', "_") }
+}
+
+fn stream_block(
+    sites: &PlannedSites,
+    settings: &Settings,
+    files: &mut PlannedFiles,
+    out: &mut ConfText,
+) {
+    includes(&sites.groups.write(true, &settings.folder, files), out);
+    let routes: Vec<_> =
+        sites.stream_includes.iter().map(|file| include(&settings.folder, file)).collect();
+    includes(&routes, out);
+    for (&port, stream) in &sites.stream {
+        let has_http = sites.http_ports.contains_key(&port);
+        let mut text = ConfText::default();
+        stream.write(port, &listens(port, settings), has_http, &settings.folder, &mut text);
+        let file = format!("servers/stream-{port}.conf");
+        out.line(include(&settings.folder, &file));
+        files.insert(file, text.into_bytes());
+    }
+}
+
+/// IPv6 as well, if clients reach the servers by it.
+fn listens(port: u16, settings: &Settings) -> Vec<String> {
+    let mut listens = vec![port.to_string()];
+    if settings.addresses.iter().any(|one| one.parse::<std::net::Ipv6Addr>().is_ok()) {
+        listens.push(format!("[::]:{port}"));
+    }
+    listens
+}
+
+const HTTP_SETTINGS: &str = r#"access_log /dev/stdout;
+http2 on;
+server_tokens off;
+grpc_errors on;
+recursive_error_pages on;
+
+# A dollar that names no variable.
+geo $dollar {
+    default "$";
+}
+map $http_upgrade $connection_upgrade {
+    default upgrade;
+    "" close;
+}
+map $http_host $client_host {
+    default $http_host;
+    "" $host;
+}
+# The scheme that the client has used, also where TLS was terminated before this server.
+map $http_x_forwarded_proto $client_scheme {
+    default $scheme;
+    https https;
+}
+# The port in redirects to this server: nothing where the scheme implies it.
+map $scheme:$server_port $redirect_port {
+    default :$server_port;
+    http:80 "";
+    https:443 "";
+}
+
+proxy_set_header Host $client_host;
+proxy_set_header X-Real-IP $remote_addr;
+proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+proxy_set_header X-Forwarded-Host $client_host;
+proxy_set_header X-Forwarded-Port $server_port;
+proxy_set_header X-Forwarded-Proto $scheme;
+proxy_set_header Upgrade $http_upgrade;
+proxy_set_header Connection $connection_upgrade;
+grpc_set_header Host $client_host;
+grpc_set_header X-Real-IP $remote_addr;
+grpc_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+grpc_set_header X-Forwarded-Host $client_host;
+grpc_set_header X-Forwarded-Port $server_port;
+grpc_set_header X-Forwarded-Proto $scheme;
+"#;

@@ -1,0 +1,44 @@
+//! What planning is given beside the objects, and what it results in.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{Kind, ObjectKey};
+
+/// What the operator chose.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `spec.controllerName` of the GatewayClasses, and `spec.controller` of the IngressClasses,
+    /// that are this controller's.
+    pub controller_name: String,
+    /// Whether annotations may contain directives of nginx.conf.
+    pub allow_snippets: bool,
+    /// Where clients reach the servers; written into `status` (addresses or host names).
+    pub addresses: Vec<String>,
+    /// The folder of the files, as the server sees it: names in nginx.conf begin with it.
+    pub folder: String,
+    /// The control socket that nginx.conf declares, and the lists of servers are sent to.
+    pub control_socket: String,
+    /// What statuses give as the time of a transition (RFC 3339).
+    pub now: String,
+}
+
+/// The new `status` of an object, which differs from the one it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatusUpdate {
+    pub kind: Kind,
+    pub key: ObjectKey,
+    pub status: Value,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// By their path within the folder: nginx.conf, one file per route, certificates and keys.
+    /// A change of one of them needs a reload.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The servers of each group that nginx.conf declares (`app`, `stream/db`), as the arguments
+    /// of `server`: `10.0.0.1:8080 weight=2`. A change needs no reload.
+    pub groups: BTreeMap<String, Vec<String>>,
+    pub statuses: Vec<StatusUpdate>,
+}
