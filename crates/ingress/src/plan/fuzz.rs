@@ -94,7 +94,7 @@ fn check_variables(word: &[u8], directive: &str) {
 }
 
 /// Of the variables that objects name: fields of requests and answers, cookies and arguments.
-const PREFIXES: [&str; 10] = [
+const PREFIXES: &[&str] = &[
     "arg_",
     "argument_",
     "choice_",
@@ -104,6 +104,8 @@ const PREFIXES: [&str; 10] = [
     "http_",
     "httproute_",
     "ingress_",
+    "tcproute_",
+    "tlsroute_",
     "upstream_http_",
 ];
 

@@ -115,6 +115,12 @@ fn authorities(
 /// The status of each policy for a Service that a route of ours uses, by the Gateways of the route.
 pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ObjectKey]) {
     for (own, policy) in planner.by_age(Kind::BackendTlsPolicy) {
+        let is_used = |target: &Value| {
+            let service = text(target, "/name").unwrap_or_default();
+            planner.sites.groups.has_service(&own.namespace, service)
+        };
+        let is_ours = list(policy, "/spec/targetRefs").iter().any(is_used);
+        let gateways = if is_ours { gateways } else { &[] };
         let verdicts = match read(planner, own, policy) {
             Ok(_) => [
                 StatusCondition::holds("Accepted", "Accepted"),

@@ -12,6 +12,9 @@ use crate::plan::nginx_conf::{
 use crate::plan::patterns::OWN_PATHS;
 use crate::plan::route_files::RouteFiles;
 
+/// Fields of which a response has one at most: adding one sets it.
+const SINGLE: [&str; 6] = ["Content-Type", "Date", "ETag", "Last-Modified", "Location", "Server"];
+
 /// A rule that can be used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RouteRule {
@@ -81,7 +84,10 @@ impl RouteRule {
             out.line(format!("more_set_headers {}", literal(&format!("{name}: {value}"))));
         }
         for (name, value) in &changes.add {
-            out.line(format!("more_set_headers -a {}", literal(&format!("{name}: {value}"))));
+            let is_single = SINGLE.iter().any(|single| name.eq_ignore_ascii_case(single));
+            let option = if is_single { "" } else { "-a " };
+            let field = literal(&format!("{name}: {value}"));
+            out.line(format!("more_set_headers {option}{field}"));
         }
         for name in &changes.remove {
             out.line(format!("more_clear_headers {}", quoted(name)));

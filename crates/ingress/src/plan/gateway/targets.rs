@@ -56,7 +56,7 @@ pub(super) fn target(
         }
         _ => false,
     };
-    let tls = if user.is_stream { None } else { policies::backend_tls(planner, &port)? };
     let group = planner.group(&port, user.is_stream, "", &[]);
+    let tls = if user.is_stream { None } else { policies::backend_tls(planner, &port)? };
     Ok(BackendTarget { group, is_h2c, tls })
 }

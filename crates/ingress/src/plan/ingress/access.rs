@@ -162,7 +162,8 @@ impl AccessSettings {
         files: &mut RouteFiles,
     ) {
         let id = names::object_id("ingress", own);
-        let burst = annotations.number("limit-burst-multiplier", 1000).unwrap_or(BURST);
+        let burst = annotations.number("limit-burst-multiplier", 1000).filter(|burst| *burst > 0);
+        let burst = burst.unwrap_or(BURST);
         let names = [("limit-rps", "r/s"), ("limit-rpm", "r/m")];
         for (name, unit) in names {
             let Some(rate) = annotations.number(name, 1_000_000).filter(|rate| *rate > 0) else {
@@ -174,7 +175,7 @@ impl AccessSettings {
             ));
             self.lines.line(format!("limit_req zone={zone} burst={} nodelay", rate * burst));
         }
-        let connections = annotations.number("limit-connections", 1_000_000);
+        let connections = annotations.number("limit-connections", u64::from(u16::MAX));
         if let Some(connections) = connections.filter(|connections| *connections > 0) {
             let zone = format!("{id}.connections");
             files.maps.line(format!("limit_conn_zone $binary_remote_addr zone={zone}:5m"));

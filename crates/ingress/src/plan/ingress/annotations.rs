@@ -65,9 +65,13 @@ impl<'v> Annotations<'v> {
         self.parsed(name, |text| text.parse().ok().filter(|number| *number <= max))
     }
 
-    /// A size of nginx.conf: `8m`.
-    pub(super) fn size(&mut self, name: &'static str) -> Option<String> {
-        self.parsed(name, size)
+    /// A size of nginx.conf (`8m`) within these bounds, in bytes.
+    pub(super) fn size(
+        &mut self,
+        name: &'static str,
+        bounds: std::ops::RangeInclusive<u64>,
+    ) -> Option<String> {
+        self.parsed(name, |text| size(text).filter(|bytes| bounds.contains(bytes)).map(shown_size))
     }
 
     /// Seconds, as ingress-nginx has them, or a time with a unit.
@@ -99,14 +103,34 @@ impl<'v> Annotations<'v> {
     }
 }
 
-fn size(text: &str) -> Option<String> {
+const KILO: u64 = 1 << 10;
+const MEGA: u64 = 1 << 20;
+
+/// Sizes of bodies and files.
+pub(super) const ANY_SIZE: std::ops::RangeInclusive<u64> = 0..=(1 << 50);
+/// Sizes of buffers, which are memory.
+pub(super) const BUFFER_SIZE: std::ops::RangeInclusive<u64> = KILO..=16 * MEGA;
+
+fn size(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
-    let digits = lower.trim_end_matches(['k', 'm', 'g']);
-    let is_sound = lower.len() - digits.len() <= 1
-        && !digits.is_empty()
-        && digits.len() <= 9
-        && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_sound.then_some(lower)
+    let (digits, scale) = match lower.strip_suffix(['k', 'm', 'g']) {
+        Some(digits) if lower.ends_with('k') => (digits, KILO),
+        Some(digits) if lower.ends_with('m') => (digits, MEGA),
+        Some(digits) => (digits, KILO * MEGA),
+        None => (lower.as_str(), 1),
+    };
+    let is_number = digits.len() <= 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(scale)
+}
+
+/// Only some directives know gigabytes.
+fn shown_size(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        bytes if bytes % MEGA == 0 => format!("{}m", bytes / MEGA),
+        bytes if bytes % KILO == 0 => format!("{}k", bytes / KILO),
+        bytes => bytes.to_string(),
+    }
 }
 
 fn time(text: &str) -> Option<String> {
@@ -203,10 +227,12 @@ mod tests {
 
     #[test]
     fn values_that_could_be_more_than_a_value_are_refused() {
-        for text in ["", "1m;", "8 m", "m", "1mm", "-1", "9999999999"] {
+        for text in ["", "1m;", "8 m", "m", "1mm", "-1", "+1", "9999999999999"] {
             assert_eq!(size(text), None, "{text}");
         }
-        assert_eq!(size("8M"), Some("8m".to_owned()));
+        for (text, shown) in [("8M", "8m"), ("1g", "1024m"), ("1000", "1000"), ("2048", "2k")] {
+            assert_eq!(size(text).map(shown_size).as_deref(), Some(shown));
+        }
         for text in ["", "5;", "s", "5y", "-5", "5 s"] {
             assert_eq!(time(text), None, "{text}");
         }

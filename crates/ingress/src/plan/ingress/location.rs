@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::access::AccessSettings;
-use super::annotations::{Annotations, url_template};
+use super::annotations::{ANY_SIZE, Annotations, BUFFER_SIZE, url_template};
 use super::canary::Canary;
 use super::server::{HttpsRedirect, own_object, snippet};
 use super::target::{BalanceSettings, ServiceReference};
@@ -103,7 +103,7 @@ impl LocationSettings {
 
     fn read_proxy(&mut self, annotations: &mut Annotations<'_>) {
         let family = self.family();
-        if let Some(size) = annotations.size("proxy-body-size") {
+        if let Some(size) = annotations.size("proxy-body-size", ANY_SIZE) {
             self.lines.line(format!("client_max_body_size {size}"));
         }
         for (name, directive) in [
@@ -135,7 +135,7 @@ impl LocationSettings {
                 lines.push(format!("{directive} {}", if is_on { "on" } else { "off" }));
             }
         }
-        let size = annotations.size("proxy-buffer-size");
+        let size = annotations.size("proxy-buffer-size", BUFFER_SIZE);
         let number = annotations.number("proxy-buffers-number", 1000).filter(|number| *number > 1);
         if let Some(size) = &size {
             lines.push(format!("proxy_buffer_size {size}"));
@@ -146,7 +146,7 @@ impl LocationSettings {
             // Its default may be smaller than a buffer of this size.
             lines.push(format!("proxy_busy_buffers_size {size}"));
         }
-        if let Some(size) = annotations.size("proxy-max-temp-file-size") {
+        if let Some(size) = annotations.size("proxy-max-temp-file-size", ANY_SIZE) {
             lines.push(format!("proxy_max_temp_file_size {size}"));
         }
         if let Some(version) = annotations.parsed("proxy-http-version", |text| {
@@ -154,7 +154,7 @@ impl LocationSettings {
         }) {
             lines.push(format!("proxy_http_version {version}"));
         }
-        if let Some(size) = annotations.size("client-body-buffer-size") {
+        if let Some(size) = annotations.size("client-body-buffer-size", BUFFER_SIZE) {
             self.lines.line(format!("client_body_buffer_size {size}"));
         }
         for line in lines.iter().filter(|_| !self.is_grpc) {

@@ -48,9 +48,13 @@ pub(super) fn plan(planner: &mut Planner<'_>) {
             planner.warn(format!("Ingress {namespace}/{name}: {warning}"));
         }
         let addresses: Vec<_> = planner.settings.addresses.iter().map(|one| address(one)).collect();
-        let fields = vec![("loadBalancer", json!({ "ingress": addresses }))];
-        let is_known = ingress.get("status").is_some() || !addresses.is_empty();
-        if is_known {
+        // The API server does not keep an empty list: it would differ for ever.
+        let (is_empty, balancer) = match addresses.as_slice() {
+            [] => (true, json!({})),
+            addresses => (false, json!({ "ingress": addresses })),
+        };
+        if !is_empty || ingress.get("status").is_some() {
+            let fields = vec![("loadBalancer", balancer)];
             planner.statuses.extend(status::update(Kind::Ingress, own, ingress, fields));
         }
     }

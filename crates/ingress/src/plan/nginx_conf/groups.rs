@@ -56,6 +56,13 @@ impl ServiceGroups {
         self.0.contains_key(name)
     }
 
+    /// Whether requests of HTTP may go to a port of the Service.
+    pub(crate) fn has_service(&self, namespace: &str, service: &str) -> bool {
+        self.0
+            .keys()
+            .any(|name| !name.is_stream && name.namespace == namespace && name.service == service)
+    }
+
     pub(crate) fn insert(
         &mut self,
         name: ServiceGroupName,

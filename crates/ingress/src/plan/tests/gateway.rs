@@ -496,3 +496,41 @@ fn the_order_of_insertion_does_not_matter() {
     all.reverse();
     assert_eq!(one, planned(&all));
 }
+
+#[test]
+fn a_policy_of_tls_is_followed_or_its_backend_is_not_used() {
+    let policy = |map: &str| {
+        json!({"kind": "BackendTLSPolicy", "metadata": {"namespace": "shop", "name": "p"},
+               "spec": {"targetRefs": [{"group": "", "kind": "Service", "name": "a"}],
+                        "validation": {"hostname": "in.test", "caCertificateRefs":
+                        [{"group": "", "kind": "ConfigMap", "name": map}]}}})
+    };
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/src/tls/testdata");
+    let authority = std::fs::read_to_string(format!("{folder}/ed25519.crt")).unwrap();
+    let map = json!({"kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "ca"},
+                     "data": {"ca.crt": authority}});
+    let plan = planned(&[policy("ca"), map, http(&prefix("/"), &json!({}))]);
+    let body = lines(&plan, "routes/httproute.shop.r/rule-1.conf");
+    for line in ["proxy_ssl_verify on;", "proxy_ssl_name in.test;", "proxy_pass https://shop.a.80;"]
+    {
+        assert!(body.contains(&line), "{body:?}");
+    }
+    let update = &status(&plan, Kind::BackendTlsPolicy).status["ancestors"][0];
+    assert_eq!(conditions(&update["conditions"])[0], "Accepted=True Accepted");
+
+    let plan = planned(&[policy("missing"), http(&prefix("/"), &json!({}))]);
+    assert_eq!(lines(&plan, "routes/httproute.shop.r/rule-1.conf")[1], "return 500;");
+    let update = &status(&plan, Kind::BackendTlsPolicy).status["ancestors"][0];
+    assert_eq!(
+        conditions(&update["conditions"]),
+        ["Accepted=False NoValidCACertificate", "ResolvedRefs=False InvalidCACertificateRef"]
+    );
+}
+
+#[test]
+fn a_policy_for_a_service_that_no_route_uses_is_left_alone() {
+    let policy = json!({"kind": "BackendTLSPolicy", "metadata": {"namespace": "shop", "name": "p"},
+                        "spec": {"targetRefs": [{"kind": "Service", "name": "b"}]}});
+    let plan = planned(&[policy, http(&prefix("/"), &json!({}))]);
+    assert!(plan.statuses.iter().all(|one| one.kind != Kind::BackendTlsPolicy));
+}

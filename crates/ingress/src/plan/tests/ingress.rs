@@ -221,3 +221,20 @@ fn a_name_with_and_without_www_leads_to_the_one_that_is_served() {
     let server = lines(&plan, "servers/80.www.h.test.conf");
     assert!(server.contains(&"return 308 $scheme://h.test$redirect_port$request_uri;"));
 }
+
+#[test]
+fn without_addresses_a_status_is_not_written_again_and_again() {
+    let settings = crate::Settings { addresses: Vec::new(), ..settings() };
+    for (before, is_written) in [
+        (Value::Null, false),
+        (json!({"loadBalancer": {}}), false),
+        (json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}), true),
+    ] {
+        let mut ingress = ingress(&json!({}));
+        if !before.is_null() {
+            ingress["status"] = before;
+        }
+        let plan = crate::plan(&objects(&[ingress]), &settings);
+        assert_eq!(plan.statuses.iter().any(|one| one.kind == Kind::Ingress), is_written);
+    }
+}
