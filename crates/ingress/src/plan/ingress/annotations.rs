@@ -66,12 +66,20 @@ impl<'v> Annotations<'v> {
     }
 
     /// A size of nginx.conf (`8m`) within these bounds, in bytes.
+    pub(super) fn bytes(
+        &mut self,
+        name: &'static str,
+        bounds: std::ops::RangeInclusive<u64>,
+    ) -> Option<u64> {
+        self.parsed(name, |text| size(text).filter(|bytes| bounds.contains(bytes)))
+    }
+
     pub(super) fn size(
         &mut self,
         name: &'static str,
         bounds: std::ops::RangeInclusive<u64>,
     ) -> Option<String> {
-        self.parsed(name, |text| size(text).filter(|bytes| bounds.contains(bytes)).map(shown_size))
+        self.bytes(name, bounds).map(shown_size)
     }
 
     /// Seconds, as ingress-nginx has them, or a time with a unit.
@@ -124,7 +132,7 @@ fn size(text: &str) -> Option<u64> {
 }
 
 /// Only some directives know gigabytes.
-fn shown_size(bytes: u64) -> String {
+pub(super) fn shown_size(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
         bytes if bytes % MEGA == 0 => format!("{}m", bytes / MEGA),

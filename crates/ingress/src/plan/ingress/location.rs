@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::access::AccessSettings;
-use super::annotations::{ANY_SIZE, Annotations, BUFFER_SIZE, url_template};
+use super::annotations::{ANY_SIZE, Annotations, BUFFER_SIZE, shown_size, url_template};
 use super::canary::Canary;
 use super::server::{HttpsRedirect, own_object, snippet};
 use super::target::{BalanceSettings, ServiceReference};
@@ -135,7 +135,8 @@ impl LocationSettings {
                 lines.push(format!("{directive} {}", if is_on { "on" } else { "off" }));
             }
         }
-        let size = annotations.size("proxy-buffer-size", BUFFER_SIZE);
+        let bytes = annotations.bytes("proxy-buffer-size", BUFFER_SIZE);
+        let size = bytes.map(shown_size);
         let number = annotations.number("proxy-buffers-number", 1000).filter(|number| *number > 1);
         if let Some(size) = &size {
             lines.push(format!("proxy_buffer_size {size}"));
@@ -146,8 +147,14 @@ impl LocationSettings {
             // Its default may be smaller than a buffer of this size.
             lines.push(format!("proxy_busy_buffers_size {size}"));
         }
-        if let Some(size) = annotations.size("proxy-max-temp-file-size", ANY_SIZE) {
-            lines.push(format!("proxy_max_temp_file_size {size}"));
+        /// What a buffer has unless an annotation says otherwise.
+        const BUFFER_DEFAULT: u64 = 8 << 10;
+        match annotations.bytes("proxy-max-temp-file-size", ANY_SIZE) {
+            None => {}
+            Some(file) if file > 0 && file < bytes.unwrap_or(BUFFER_DEFAULT) => {
+                annotations.refuse("proxy-max-temp-file-size", "it is less than a buffer");
+            }
+            Some(file) => lines.push(format!("proxy_max_temp_file_size {}", shown_size(file))),
         }
         if let Some(version) = annotations.parsed("proxy-http-version", |text| {
             ["1.0", "1.1", "2"].into_iter().find(|one| *one == text)

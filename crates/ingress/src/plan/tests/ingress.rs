@@ -108,6 +108,8 @@ fn what_is_not_done_is_told() {
         (json!({"proxy-read-timeout": "1;"}), "its value is not valid"),
         (json!({"configuration-snippet": "return 200;"}), "snippets are not allowed"),
         (json!({"server-snippet": "return 200;"}), "snippets are not allowed"),
+        (json!({"proxy-max-temp-file-size": "1k"}), "it is less than a buffer"),
+        (json!({"proxy-buffer-size": "1g"}), "its value is not valid"),
         (json!({"affinity": "x"}), "only \"cookie\" is supported"),
         (json!({"custom-http-errors": "404"}), "default-backend is missing"),
         (json!({"permanent-redirect": "https://a/$uri"}), "its value is not valid"),
