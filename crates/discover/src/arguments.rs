@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::drive::Drive;
+use crate::drive::{Drive, tell};
 use crate::http::{HttpClient, HttpPlace, TlsIdentity};
+use crate::kubernetes::ApiServerOptions;
 use crate::metrics_page::MetricsPage;
 use crate::sources::Source;
 use crate::sources::consul::ConsulSource;
 use crate::sources::docker::DockerSource;
 use crate::sources::etcd::{EtcdSource, EtcdUser};
 use crate::sources::files::FilesSource;
-use crate::sources::kubernetes::{KubernetesService, KubernetesSource};
+use crate::sources::kubernetes::{KubernetesServices, KubernetesSource};
 use crate::sources::xds::{ClusterGroups, XdsSource, encoded_node};
 use crate::wanted::GroupKey;
 use crate::weir_api::WeirApi;
@@ -18,10 +19,9 @@ use crate::weir_api::WeirApi;
 /// `weir discover --help` prints it, too.
 pub const HELP: &str = include_str!("help.txt");
 
-const SERVER: &str = "unix:/run/weir.sock";
+/// The control socket of the server, unless another is named.
+pub const SERVER: &str = "unix:/run/weir.sock";
 const DOCKER: &str = "unix:/var/run/docker.sock";
-/// What Kubernetes gives to every pod.
-const POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 const EMPTY_AFTER_MS: u64 = 30_000;
 
@@ -118,13 +118,14 @@ impl DiscoverArguments {
             empty_after_ms: self.empty_after_ms,
             metrics: metrics.transpose()?,
             is_once: self.is_once,
+            log: tell,
         };
         Ok((drive, sources))
     }
 
     fn sources(&self) -> Result<Vec<Box<dyn Source>>, String> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let client = |url: &str| self.place(url, ROOTS).map(HttpClient::new);
+        let client = |url: &str| self.place(url).map(HttpClient::new);
         match (&*self.source, &words[..]) {
             ("files", [_, ..]) => {
                 let paths = words.iter().map(PathBuf::from).collect();
@@ -157,15 +158,16 @@ impl DiscoverArguments {
     }
 
     /// Where a source is, to which this program shows its certificate.
-    fn place(&self, url: &str, roots: &str) -> Result<HttpPlace, String> {
-        let identity = match (&self.certificate, &self.key) {
-            (None, None) => None,
-            (Some(certificate), Some(key)) => {
-                Some(TlsIdentity { certificate: certificate.clone(), key: key.clone() })
-            }
-            _ => return Err("--cert and --key belong together".to_owned()),
-        };
-        HttpPlace::parse(url, self.roots(roots))?.with_identity(identity)
+    fn place(&self, url: &str) -> Result<HttpPlace, String> {
+        HttpPlace::parse(url, self.roots(ROOTS))?.with_identity(self.identity()?)
+    }
+
+    fn identity(&self) -> Result<Option<TlsIdentity>, String> {
+        match (self.certificate.clone(), self.key.clone()) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => Ok(Some(TlsIdentity { certificate, key })),
+            _ => Err("--cert and --key belong together".to_owned()),
+        }
     }
 
     fn etcd_user(&self) -> Result<Option<EtcdUser>, String> {
@@ -187,28 +189,19 @@ impl DiscoverArguments {
             }
         }
         let node = encoded_node(self.node.as_deref(), self.node_file.as_deref())?;
-        let (place, token) = (self.place(url, ROOTS)?, self.token.clone());
+        let (place, token) = (self.place(url)?, self.token.clone());
         Ok(Box::new(XdsSource::new(place, groups, self.is_delta, node, token)))
     }
 
-    fn kubernetes(&self, service: &str) -> Result<Box<dyn Source>, String> {
-        let (service, group) = match service.split_once('=') {
-            Some((service, group)) => (KubernetesService::parse(service)?, group.to_owned()),
-            None => {
-                let service = KubernetesService::parse(service)?;
-                let group = service.default_group().to_owned();
-                (service, group)
-            }
+    fn kubernetes(&self, services: &str) -> Result<Box<dyn Source>, String> {
+        let options = ApiServerOptions {
+            url: self.kube.clone(),
+            roots: self.roots.clone(),
+            identity: self.identity()?,
+            token: self.token.clone(),
         };
-        let in_pod = |file: &str| Path::new(POD).join(file);
-        let url = self.kube.clone().or_else(url_of_cluster);
-        let url = url.ok_or("kubernetes: this is no pod; name the API server with --kube")?;
-        let roots = in_pod("ca.crt");
-        let place = self.place(&url, &roots.to_string_lossy())?;
-        let of_pod = Some(in_pod("token")).filter(|token| self.kube.is_none() || token.exists());
-        let token = self.token.clone().or(of_pod);
-        let group = GroupKey::parse(&group)?;
-        Ok(Box::new(KubernetesSource::new(HttpClient::new(place), service, group, token)))
+        let services = KubernetesServices::parse(services)?;
+        Ok(Box::new(KubernetesSource::new(options.find()?, services)))
     }
 
     fn consul(&self, client: HttpClient, service: &str) -> Result<Box<dyn Source>, String> {
@@ -227,22 +220,14 @@ impl DiscoverArguments {
     }
 }
 
-/// The API server as a pod's environment names it.
-fn url_of_cluster() -> Option<String> {
-    let host = std::env::var("KUBERNETES_SERVICE_HOST").ok()?;
-    let port = std::env::var("KUBERNETES_SERVICE_PORT").unwrap_or("443".to_owned());
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
-    Some(format!("https://{host}:{port}"))
-}
-
 fn owner(text: String) -> Result<String, String> {
     let is_good = !text.is_empty() && text.len() <= 100;
     let is_printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     (is_good && is_printable).then_some(text).ok_or_else(|| "invalid owner".to_owned())
 }
 
-/// `None`: never.
-fn time(text: &str) -> Result<Option<u64>, String> {
+/// Reads a time, such as `30s`, in milliseconds. `None`: never.
+pub fn time(text: &str) -> Result<Option<u64>, String> {
     if text == "never" {
         return Ok(None);
     }
@@ -285,6 +270,7 @@ mod tests {
             "kubernetes a/b --kube http://a",
             "xds http://a",
             "xds http://a web outbound|80||web.shop=app --delta --node me",
+            "kubernetes * a/*:http=x-{service} --kube http://a",
         ] {
             assert!(parse(good).unwrap().prepare().is_ok(), "{good}");
         }

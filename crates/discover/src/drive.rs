@@ -33,6 +33,8 @@ pub struct Drive {
     pub metrics: Option<MetricsPage>,
     /// Whether to end as soon as the server has all lists.
     pub is_once: bool,
+    /// Takes the lines of the log.
+    pub log: fn(&str),
 }
 
 impl Drive {
@@ -56,10 +58,10 @@ impl Drive {
             let now_ms = start.elapsed().as_millis() as u64;
             if now_ms >= metrics_due_ms {
                 metrics_due_ms = now_ms + METRICS_EACH_MS;
-                self.metrics.iter().for_each(|page| page.set(core.metrics(now_ms)));
+                self.metrics.iter().for_each(|page| page.set("discovery", core.metrics(now_ms)));
             }
             let step = core.next(now_ms);
-            core.lines().iter().for_each(|line| tell(line));
+            core.lines().iter().for_each(|line| (self.log)(line));
             match step {
                 CoreStep::Probe => core.server_told(self.api.which(), now_ms),
                 CoreStep::Put(put) => core.answered(&put.group, self.api.put(&put), now_ms),

@@ -7,6 +7,8 @@
 //!
 //! A program of its own: credentials of sources, and sockets such as that of Docker, stay out of
 //! the process that faces the network. Everything blocks, with deadlines; there is no runtime.
+//!
+//! `weir ingress` is another program, which plans its lists itself and uses the rest.
 
 mod arguments;
 mod backoff;
@@ -15,6 +17,7 @@ mod drive;
 mod grpc;
 mod http;
 mod json_lines;
+mod kubernetes;
 mod metrics_page;
 mod server_entry;
 mod sources;
@@ -25,7 +28,20 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{DiscoverArguments, HELP};
+pub use arguments::{SERVER, time};
+pub use backoff::{Backoff, seed};
+pub use drive::Drive;
 use drive::tell;
+pub use http::{HttpClient, HttpPlace, HttpRequest};
+pub use kubernetes::{
+    ApiReply, ApiServer, ApiServerOptions, ApiServerPlace, Collection, CollectionChange, WatchEnd,
+    namespace_of_pod,
+};
+pub use metrics_page::MetricsPage;
+pub use server_entry::{ServerEntry, ServerList};
+pub use sources::{Report, Source};
+pub use wanted::{GroupKey, GroupedServers, WantedGroups};
+pub use weir_api::WeirApi;
 
 /// Runs the program with the arguments after its name.
 pub fn run(arguments: &[String]) -> ExitCode {

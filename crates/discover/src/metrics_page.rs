@@ -1,5 +1,6 @@
 //! The page of metrics on an address of its own.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +12,9 @@ const CLIENT_MAX: Duration = Duration::from_secs(2);
 /// The bytes of a request that are read.
 const REQUEST_BYTES: usize = 4096;
 
+/// A page of parts, each of which somebody else keeps.
 #[derive(Clone, Debug)]
-pub struct MetricsPage(Arc<Mutex<String>>);
+pub struct MetricsPage(Arc<Mutex<BTreeMap<&'static str, String>>>);
 
 impl MetricsPage {
     /// Serves the page on an address, one client at a time.
@@ -33,8 +35,13 @@ impl MetricsPage {
         Ok(page)
     }
 
-    pub fn set(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    pub fn set(&self, part: &'static str, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(part, text);
+    }
+
+    fn text(&self) -> String {
+        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.values().map(String::as_str).collect()
     }
 
     fn answer(&self, mut client: TcpStream) -> io::Result<()> {
@@ -44,7 +51,7 @@ impl MetricsPage {
         if count == 0 {
             return Ok(());
         }
-        let text = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = self.text();
         let length = text.len();
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n\

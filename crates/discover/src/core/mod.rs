@@ -236,7 +236,8 @@ impl Core {
             return self.server_failed(why, now_ms);
         }
         let Some(known) = self.groups.get_mut(group) else { return };
-        if known.is_done_with() {
+        let is_nowhere = known.is_gone && answer == ServerAnswer::Unknown;
+        if known.is_done_with() || is_nowhere {
             self.groups.remove(group);
             return;
         }

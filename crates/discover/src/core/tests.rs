@@ -257,3 +257,16 @@ fn a_group_that_an_earlier_process_left_is_removed_like_one_that_has_gone() {
     assert_eq!(played.told(&[("a", &[1]), ("late", &[3])]), "late=[3]");
     assert_eq!(played.pass(20_000), "old=[] old is given back");
 }
+
+#[test]
+fn a_group_that_neither_source_nor_server_knows_is_forgotten() {
+    let mut played = Played::new();
+    assert_eq!(played.told(&[("app", &[1]), ("old", &[2])]), "app=[1] old=[2]");
+    assert_eq!(played.told(&[("app", &[1])]), "");
+    played.server = Ok("reloaded".to_owned());
+    played.answer = ServerAnswer::Unknown;
+    played.now_ms += 1000;
+    assert_eq!(played.run(), "app=[1] old=[2]");
+    played.now_ms += 60_000;
+    assert_eq!(played.run(), "app=[1]", "it is asked for no more");
+}

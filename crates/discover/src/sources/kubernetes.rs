@@ -1,236 +1,236 @@
-//! Kubernetes: the EndpointSlices of a service, listed once and watched from that version on.
+//! Kubernetes: the EndpointSlices of a service, of all services of a namespace, or of all
+//! namespaces.
 //!
 //! An endpoint that terminates and still serves drains.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::convert::Infallible;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::{Report, Source, host_port};
-use crate::http::{HttpClient, HttpRequest};
-use crate::json_lines::JsonLines;
+use crate::kubernetes::{ApiServerPlace, Collection, CollectionChange, WatchEnd};
 use crate::server_entry::ServerEntry;
 use crate::wanted::{GroupKey, GroupedServers, percent_encoded};
 
-const REPLY_MAX: Duration = Duration::from_secs(30);
-/// How long the API server keeps a watch open.
-const WATCH_SECONDS: u64 = 60;
-/// How long a watch may be silent, its end included.
-const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 30);
-
-/// Between watches, should the server end them at once.
-const PAUSE: Duration = Duration::from_millis(100);
+/// What says in a slice whose it is.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+/// The group of a service among many.
+const GROUP_PATTERN: &str = "{namespace}.{service}";
 
 pub struct KubernetesSource {
-    client: HttpClient,
-    service: KubernetesService,
-    group: GroupKey,
-    /// Read for each list and watch, because the token is replaced now and then.
-    token: Option<PathBuf>,
-    slices: BTreeMap<String, Value>,
+    collection: Collection,
+    services: KubernetesServices,
+    slices: BTreeMap<(String, String), Value>,
 }
 
-/// `NAMESPACE/SERVICE`, `NAMESPACE/SERVICE:PORT`
+/// `NAMESPACE/SERVICE`, `NAMESPACE/*` or `*`, with `:PORT` and `=GROUP`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KubernetesService {
-    namespace: String,
-    name: String,
+pub struct KubernetesServices {
+    /// `None`: all.
+    namespace: Option<String>,
+    /// `None`: all.
+    service: Option<String>,
     /// The name or the number of the port; `None`: the first one.
     port: Option<String>,
+    /// May have `{namespace}`, `{service}` and `{port}`.
+    group: String,
 }
 
-impl KubernetesService {
+impl KubernetesServices {
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (place, port) = match text.split_once(':') {
-            Some((place, port)) => (place, Some(port.to_owned())),
+        let (rest, group) = match text.split_once('=') {
+            Some((rest, group)) => (rest, Some(group.to_owned())),
             None => (text, None),
         };
-        let parts = place.split_once('/').filter(|(namespace, name)| {
-            !namespace.is_empty() && !name.is_empty() && !name.contains('/')
-        });
-        let (namespace, name) =
-            parts.ok_or_else(|| format!("\"{text}\" is not NAMESPACE/SERVICE"))?;
-        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), port })
-    }
-
-    /// The group that has no other name.
-    pub fn default_group(&self) -> &str {
-        &self.name
+        let (place, port) = match rest.split_once(':') {
+            Some((place, port)) => (place, Some(port.to_owned())),
+            None => (rest, None),
+        };
+        let (namespace, service) = match place.split_once('/') {
+            None if place == "*" => (None, None),
+            Some((namespace, "*")) => (Some(namespace), None),
+            Some((namespace, service)) => (Some(namespace), Some(service)),
+            None => return Err(not_services(text)),
+        };
+        let is_bad = |name: &str| name.is_empty() || name.contains(['/', '*']);
+        if namespace.is_some_and(is_bad) || service.is_some_and(is_bad) {
+            return Err(not_services(text));
+        }
+        let group = group.unwrap_or_else(|| service.unwrap_or(GROUP_PATTERN).to_owned());
+        let services = Self {
+            namespace: namespace.map(str::to_owned),
+            service: service.map(str::to_owned),
+            port,
+            group,
+        };
+        services.group_of("a", "a", "a")?;
+        Ok(services)
     }
 
     fn path(&self) -> String {
-        let label = percent_encoded(&format!("kubernetes.io/service-name={}", self.name));
-        let namespace = percent_encoded(&self.namespace);
+        let within = self.namespace.as_deref().map_or_else(String::new, |namespace| {
+            format!("/namespaces/{}", percent_encoded(namespace))
+        });
+        let selector = match &self.service {
+            Some(service) => format!("{SERVICE_LABEL}={service}"),
+            None => SERVICE_LABEL.to_owned(),
+        };
         format!(
-            "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector={label}"
+            "/apis/discovery.k8s.io/v1{within}/endpointslices?labelSelector={}",
+            percent_encoded(&selector)
         )
+    }
+
+    fn group_of(&self, namespace: &str, service: &str, port: &str) -> Result<GroupKey, String> {
+        let name = self.group.replace("{namespace}", namespace).replace("{service}", service);
+        GroupKey::parse(&name.replace("{port}", port))
+    }
+
+    /// The ports of a slice that are wanted, each with its name or number.
+    fn ports(&self, slice: &Value) -> Vec<(String, u64)> {
+        let ports = slice["ports"].as_array().into_iter().flatten();
+        let ports = ports.filter_map(|one| {
+            let number = one["port"].as_u64()?;
+            let name = one["name"].as_str().filter(|name| !name.is_empty());
+            Some((name.map_or_else(|| number.to_string(), str::to_owned), number))
+        });
+        let is_it = |(name, number): &(String, u64)| match self.port.as_deref() {
+            None => true,
+            Some(port) => name == port || Some(*number) == port.parse().ok(),
+        };
+        let most = if self.group.contains("{port}") { usize::MAX } else { 1 };
+        ports.filter(is_it).take(most).collect()
     }
 }
 
-/// What comes after a message of a watch.
-#[derive(Debug, PartialEq)]
-enum WatchState {
-    /// Whether something has changed.
-    Goes(bool),
-    /// The version is too old: everything is to be listed again.
-    Expired,
+fn not_services(text: &str) -> String {
+    format!("\"{text}\" is not NAMESPACE/SERVICE, NAMESPACE/* or *")
+}
+
+/// A service, and the addresses of one of its ports with whether each drains.
+#[derive(Debug)]
+struct FoundServers {
+    service: (String, String),
+    drains: BTreeMap<String, bool>,
 }
 
 impl KubernetesSource {
-    pub fn new(
-        client: HttpClient,
-        service: KubernetesService,
-        group: GroupKey,
-        token: Option<PathBuf>,
-    ) -> Self {
-        Self { client, service, group, token, slices: BTreeMap::new() }
-    }
-
-    fn authorization(&self) -> Result<Option<String>, String> {
-        let read = self.token.as_ref().map(|file| {
-            std::fs::read_to_string(file)
-                .map(|token| format!("Bearer {}", token.trim()))
-                .map_err(|error| format!("{}: {error}", file.display()))
-        });
-        read.transpose()
-    }
-
-    /// Lists everything; returns the version.
-    fn list(&mut self) -> Result<String, String> {
-        let (path, authorization) = (self.service.path(), self.authorization()?);
-        let fields: Vec<_> =
-            authorization.iter().map(|value| ("Authorization", &**value)).collect();
-        let request = HttpRequest { fields: &fields, ..HttpRequest::get(&path, REPLY_MAX) };
-        let reply = self.client.ask(&request).map_err(|error| error.to_string())?;
-        if reply.status != 200 {
-            return Err(format!("the API server answered {}", reply.status));
-        }
-        let list: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
-        let version = version(&list).ok_or("the list has no resourceVersion")?;
-        self.slices.clear();
-        for slice in list["items"].as_array().ok_or("the list has no items")? {
-            self.slices.insert(name(slice)?, slice.clone());
-        }
-        Ok(version)
-    }
-
-    /// `None`: the version is too old.
-    fn open(&self, version: &str) -> Result<Option<JsonLines>, String> {
-        let path = format!(
-            "{}&watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}\
-             &resourceVersion={}",
-            self.service.path(),
-            percent_encoded(version)
-        );
-        let authorization = self.authorization()?;
-        let fields: Vec<_> =
-            authorization.iter().map(|value| ("Authorization", &**value)).collect();
-        let request = HttpRequest { fields: &fields, ..HttpRequest::get(&path, REPLY_MAX) };
-        let (reply, body) = self.client.stream(&request).map_err(|error| error.to_string())?;
-        match reply.status {
-            200 => Ok(Some(JsonLines::new(body))),
-            410 => Ok(None),
-            status => Err(format!("the API server answered {status} to a watch")),
-        }
-    }
-
-    fn take(&mut self, event: &Value, known: &mut String) -> Result<WatchState, String> {
-        let object = &event["object"];
-        let kind = event["type"].as_str().unwrap_or_default();
-        if kind == "ERROR" {
-            return match object["code"].as_u64() {
-                Some(410) => Ok(WatchState::Expired),
-                _ => Err(format!("the watch ended: {}", object["message"])),
-            };
-        }
-        let new = object["metadata"]["resourceVersion"].as_str();
-        *known = new.ok_or("an event has no resourceVersion")?.to_owned();
-        match kind {
-            "ADDED" | "MODIFIED" => _ = self.slices.insert(name(object)?, object.clone()),
-            "DELETED" => _ = self.slices.remove(&name(object)?),
-            "BOOKMARK" => return Ok(WatchState::Goes(false)),
-            other => return Err(format!("an unknown event: {other}")),
-        }
-        Ok(WatchState::Goes(true))
-    }
-
-    fn tell(&self, report: Report<'_>) -> Result<(), String> {
-        // An endpoint that moves from one slice to another may be in both for a moment.
-        let mut drains = BTreeMap::new();
-        for slice in self.slices.values() {
-            for (address, is_draining) in endpoints(slice, self.service.port.as_deref())? {
-                let known = drains.entry(address).or_insert(is_draining);
-                *known = *known && is_draining;
-            }
-        }
-        let servers = drains.into_iter().map(|(address, is_draining)| {
-            let mut server = ServerEntry::new(&address);
-            let set = if is_draining { server.set("drain", "true") } else { Ok(()) };
-            set.map(|()| server)
-        });
-        let servers = servers.collect::<Result<Vec<_>, _>>()?;
-        let mut grouped = GroupedServers::default();
-        grouped.add(&self.group, servers);
-        report(grouped.into_wanted()?)
+    pub fn new(place: ApiServerPlace, services: KubernetesServices) -> Self {
+        let collection = Collection::new(place, services.path());
+        Self { collection, services, slices: BTreeMap::new() }
     }
 }
 
 impl Source for KubernetesSource {
     fn watch(&mut self, report: Report<'_>) -> Result<Infallible, String> {
-        loop {
-            let mut version = self.list()?;
-            self.tell(report)?;
-            while let Some(mut events) = self.open(&version)? {
-                let state = loop {
-                    let event = events.next(Instant::now() + SILENCE_MAX);
-                    // Its time is over; the next one goes on from here.
-                    let event = event.map_err(|error| format!("the watch was cut: {error}"))?;
-                    let Some(event) = event else { break WatchState::Goes(true) };
-                    match self.take(&event, &mut version)? {
-                        WatchState::Goes(true) => self.tell(report)?,
-                        WatchState::Goes(false) => {}
-                        WatchState::Expired => break WatchState::Expired,
-                    }
-                };
-                if state == WatchState::Expired {
-                    break;
-                }
-                // The lists are known to be right.
-                self.tell(report)?;
-                std::thread::sleep(PAUSE);
-            }
-        }
+        let Self { collection, services, slices } = self;
+        let end = collection.watch(&mut |change| {
+            take(slices, change)?;
+            report(wanted(services, slices)?.into_wanted()?)
+        });
+        end.map_err(|end| match end {
+            WatchEnd::Absent => "the API server knows no EndpointSlices".to_owned(),
+            WatchEnd::Failed(why) => why,
+        })
     }
 }
 
-fn version(list: &Value) -> Option<String> {
-    let version = list["metadata"]["resourceVersion"].as_str();
-    version.filter(|version| !version.is_empty()).map(str::to_owned)
+fn take(
+    slices: &mut BTreeMap<(String, String), Value>,
+    change: CollectionChange,
+) -> Result<(), String> {
+    match change {
+        CollectionChange::Listed(items) => {
+            slices.clear();
+            for slice in items {
+                slices.insert(key(&slice)?, slice);
+            }
+        }
+        CollectionChange::Put(slice) => _ = slices.insert(key(&slice)?, slice),
+        CollectionChange::Deleted(slice) => _ = slices.remove(&key(&slice)?),
+        CollectionChange::Confirmed => {}
+    }
+    Ok(())
 }
 
-fn name(slice: &Value) -> Result<String, String> {
-    let name = slice["metadata"]["name"].as_str();
-    name.map(str::to_owned).ok_or_else(|| "a slice has no name".to_owned())
+/// The servers of all groups.
+fn wanted(
+    services: &KubernetesServices,
+    slices: &BTreeMap<(String, String), Value>,
+) -> Result<GroupedServers, String> {
+    let mut found = BTreeMap::new();
+    if let (Some(namespace), Some(service)) = (&services.namespace, &services.service)
+        && !services.group.contains("{port}")
+    {
+        let service = (namespace.clone(), service.clone());
+        let group = services.group_of(&service.0, &service.1, "")?;
+        found.insert(group, FoundServers { service, drains: BTreeMap::new() });
+    }
+    for ((namespace, _), slice) in slices {
+        let namespace = services.namespace.as_ref().unwrap_or(namespace);
+        let label = slice["metadata"]["labels"][SERVICE_LABEL].as_str();
+        let Some(service) = label.or(services.service.as_deref()) else { continue };
+        for (name, port) in services.ports(slice) {
+            let group = services.group_of(namespace, service, &name)?;
+            let service = (namespace.clone(), service.to_owned());
+            add(&mut found, group, service, endpoints(slice, port)?)?;
+        }
+    }
+    let mut grouped = GroupedServers::default();
+    for (group, FoundServers { drains, .. }) in found {
+        grouped.add(&group, servers(drains)?);
+    }
+    Ok(grouped)
+}
+
+fn add(
+    found: &mut BTreeMap<GroupKey, FoundServers>,
+    group: GroupKey,
+    service: (String, String),
+    endpoints: Vec<(String, bool)>,
+) -> Result<(), String> {
+    let known = match found.entry(group) {
+        Entry::Vacant(new) => new.insert(FoundServers { service, drains: BTreeMap::new() }),
+        Entry::Occupied(known) if known.get().service != service => {
+            let (other, group) = (&known.get().service, known.key());
+            return Err(format!(
+                "{}/{} and {}/{} would both be the group {group}",
+                other.0, other.1, service.0, service.1
+            ));
+        }
+        Entry::Occupied(known) => known.into_mut(),
+    };
+    // An endpoint that moves from one slice to another may be in both for a moment.
+    for (address, is_draining) in endpoints {
+        let drains = known.drains.entry(address).or_insert(is_draining);
+        *drains = *drains && is_draining;
+    }
+    Ok(())
+}
+
+fn servers(drains: BTreeMap<String, bool>) -> Result<Vec<ServerEntry>, String> {
+    let server = |(address, is_draining): (String, bool)| {
+        let mut server = ServerEntry::new(&address);
+        let set = if is_draining { server.set("drain", "true") } else { Ok(()) };
+        set.map(|()| server)
+    };
+    drains.into_iter().map(server).collect()
+}
+
+/// Its namespace and name.
+fn key(slice: &Value) -> Result<(String, String), String> {
+    let metadata = &slice["metadata"];
+    let name = metadata["name"].as_str().ok_or_else(|| "a slice has no name".to_owned())?;
+    Ok((metadata["namespace"].as_str().unwrap_or_default().to_owned(), name.to_owned()))
 }
 
 /// The addresses of a slice, and whether each drains.
-fn endpoints(slice: &Value, port: Option<&str>) -> Result<Vec<(String, bool)>, String> {
+fn endpoints(slice: &Value, port: u64) -> Result<Vec<(String, bool)>, String> {
     if slice["addressType"] == "FQDN" {
-        return Err(format!("slice {}: names are not supported", name(slice)?));
+        return Err(format!("slice {}: names are not supported", key(slice)?.1));
     }
-    let ports = slice["ports"].as_array().into_iter().flatten();
-    let is_it = |one: &&Value| match port {
-        None => true,
-        Some(port) => {
-            one["name"].as_str() == Some(port) || one["port"].as_u64() == port.parse().ok()
-        }
-    };
-    let port = ports.clone().find(is_it).and_then(|one| one["port"].as_u64());
-    // A slice without the port has none of its endpoints.
-    let Some(port) = port else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
         let condition = |name: &str| endpoint["conditions"][name].as_bool();
@@ -254,7 +254,7 @@ mod tests {
     use testing::Peer;
 
     use super::*;
-    use crate::sources::testing::{lists, place};
+    use crate::sources::testing::{lists, place, shown};
 
     fn slice(name: &str, version: u64, endpoints: Value) -> Value {
         json!({"metadata": {"name": name, "resourceVersion": version.to_string()},
@@ -283,10 +283,9 @@ mod tests {
         format!("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n{length:x}\r\n{lines}\r\n{end}")
     }
 
-    fn source(peer: &Peer, service: &str) -> KubernetesSource {
-        let service = KubernetesService::parse(service).unwrap();
-        let group = GroupKey::parse("app").unwrap();
-        KubernetesSource::new(HttpClient::new(place(peer)), service, group, None)
+    fn source(peer: &Peer, services: &str) -> KubernetesSource {
+        let services = KubernetesServices::parse(services).unwrap();
+        KubernetesSource::new(ApiServerPlace::new(place(peer), None), services)
     }
 
     #[test]
@@ -309,7 +308,7 @@ mod tests {
             connection.send(&reply);
             Some(())
         });
-        let (told, _) = lists(&mut source(&peer, "shop/web:http"), 5);
+        let (told, _) = lists(&mut source(&peer, "shop/web:http=app"), 5);
         let one = r#"app=[{"server":"10.0.0.1:8080"}]"#;
         let two = r#"app=[{"server":"10.0.0.1:8080"},{"server":"10.0.0.2:8080"}]"#;
         assert_eq!(told, [one, two, two, one, one], "listed, added, ended, deleted, listed again");
@@ -326,6 +325,7 @@ mod tests {
             (watch(&[("BOOKMARK", bookmark)], false), "the watch was cut"),
             (watch(&[("ERROR", json!({"code": 500, "message": "no"}))], true), "the watch ended"),
             (watch(&[("ADDED", json!({}))], true), "an event has no resourceVersion"),
+            ("HTTP/1.1 200 OK\nContent-Length: 2\n\n7\n".to_owned(), "an event has no resource"),
             ("HTTP/1.1 403 No\nContent-Length: 0\n\n".to_owned(), "answered 403"),
         ] {
             let peer = Peer::playing(move |mut connection| {
@@ -335,7 +335,7 @@ mod tests {
                 Some(())
             });
             let (told, error) = lists(&mut source(&peer, "a/b"), 5);
-            assert_eq!(told, ["app=[]"]);
+            assert_eq!(told, ["b=[]"]);
             assert!(error.contains(expected), "{error}");
         }
         for wrong in ["{}", r#"{"metadata":{"resourceVersion":"1"}}"#, "x"] {
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn endpoints_are_used_as_their_conditions_say() {
-        let endpoints_of = |port: Option<&str>| {
+        let servers_of = |port: &str| {
             let all = json!([
                 ready("10.0.0.1"),
                 {"addresses": ["10.0.0.2"], "conditions": {}},
@@ -358,15 +358,53 @@ mod tests {
                 {"addresses": ["10.0.0.5"],
                     "conditions": {"ready": false, "serving": false, "terminating": true}}
             ]);
-            endpoints(&slice("a", 1, all), port).unwrap()
+            let services = KubernetesServices::parse(&format!("a/b{port}")).unwrap();
+            told(&services, &[slice("a", 1, all)]).unwrap()
         };
-        let expected =
-            [("10.0.0.1:8080", false), ("10.0.0.2:8080", false), ("10.0.0.4:8080", true)];
-        let expected = expected.map(|(address, drains)| (address.to_owned(), drains));
-        assert_eq!(endpoints_of(Some("http")), expected);
-        assert_eq!(endpoints_of(Some("8080")), expected);
-        assert!(endpoints_of(None)[0].0.ends_with(":9100"));
-        assert_eq!(endpoints_of(Some("none")), []);
-        assert!(KubernetesService::parse("web").is_err());
+        let expected = [
+            r#"b=[{"server":"10.0.0.1:8080"}"#,
+            r#"{"server":"10.0.0.2:8080"}"#,
+            r#"{"drain":true,"server":"10.0.0.4:8080"}]"#,
+        ];
+        let expected = expected.join(",");
+        assert_eq!(servers_of(":http"), expected);
+        assert_eq!(servers_of(":8080"), expected);
+        assert!(servers_of("").contains("10.0.0.1:9100"));
+        assert_eq!(servers_of(":none"), "b=[]");
+    }
+
+    fn told(services: &KubernetesServices, slices: &[Value]) -> Result<String, String> {
+        let mut known = BTreeMap::new();
+        take(&mut known, CollectionChange::Listed(slices.to_vec()))?;
+        Ok(shown(&wanted(services, &known)?.into_wanted()?))
+    }
+
+    fn slice_of(namespace: &str, service: &str, address: &str) -> Value {
+        let mut slice = slice(&format!("{service}-1"), 1, json!([ready(address)]));
+        slice["metadata"]["namespace"] = json!(namespace);
+        slice["metadata"]["labels"] = json!({SERVICE_LABEL: service});
+        slice
+    }
+
+    #[test]
+    fn services_of_all_namespaces_have_groups_by_a_pattern() {
+        let slices = [slice_of("a", "web", "10.0.0.1"), slice_of("b", "web", "10.0.0.2")];
+        let told_of = |text: &str| told(&KubernetesServices::parse(text)?, &slices);
+        let one = r#"a.web=[{"server":"10.0.0.1:8080"}] b.web=[{"server":"10.0.0.2:8080"}]"#;
+        assert_eq!(told_of("*:http").unwrap(), one);
+        let named = told_of("*:http=stream/{service}-of-{namespace}").unwrap();
+        assert!(named.starts_with("stream/web-of-a=["), "{named}");
+        let ports = told_of("*={namespace}-{port}").unwrap();
+        let groups: Vec<_> = ports.split(' ').filter_map(|one| one.split('=').next()).collect();
+        assert_eq!(groups, ["a-http", "a-metrics", "b-http", "b-metrics"]);
+        let error = told_of("*={service}").unwrap_err();
+        assert_eq!(error, "a/web and b/web would both be the group web");
+        let path = |text: &str| KubernetesServices::parse(text).unwrap().path();
+        let all = "/endpointslices?labelSelector=kubernetes.io%2Fservice-name";
+        assert_eq!(path("*"), format!("/apis/discovery.k8s.io/v1{all}"));
+        assert_eq!(path("shop/*"), format!("/apis/discovery.k8s.io/v1/namespaces/shop{all}"));
+        for wrong in ["web", "*/web", "a/b/c", "/a", "a/", "a/b=", "*web"] {
+            assert!(KubernetesServices::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }
