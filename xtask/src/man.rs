@@ -73,6 +73,12 @@ const PAGES: &[CommandPage] = &[
         commands: &["discover"],
     },
     CommandPage {
+        name: "weir-ingress",
+        section: "1",
+        summary: "make a running server the gateway of a Kubernetes cluster",
+        commands: &["ingress"],
+    },
+    CommandPage {
         name: "weir-acme",
         section: "1",
         summary: "show, renew and forget the certificates of a server",

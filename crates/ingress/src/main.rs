@@ -1,3 +1,9 @@
 //! `weir-ingress`, which `weir ingress` executes.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    ingress::run(&arguments)
+}

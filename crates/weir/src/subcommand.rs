@@ -1,7 +1,7 @@
 //! The commands of `weir` besides serving: one table for the program and its help. Called `nginx`,
 //! the program has no commands; called `wrk`, it is `weir load`.
 
-mod discover;
+mod beside;
 mod fmt;
 mod lab;
 
@@ -64,8 +64,14 @@ static SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "discover",
         summary: "find the servers of groups elsewhere and give them to a running server",
-        run: discover::start,
-        help: Some(discover::HELP),
+        run: |rest| beside::start("discover", rest),
+        help: Some(beside::DISCOVER_HELP),
+    },
+    Subcommand {
+        name: "ingress",
+        summary: "make a running server the gateway of a Kubernetes cluster",
+        run: |rest| beside::start("ingress", rest),
+        help: Some(beside::INGRESS_HELP),
     },
     Subcommand {
         name: "acme",

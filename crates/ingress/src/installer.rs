@@ -1,0 +1,344 @@
+//! Gives configurations to the server: checks them, writes them, reloads, and takes back what the
+//! server refuses.
+//!
+//! ```text
+//! newest plan --check--> refused: nothing is written, the old one stays
+//!     good | written --reload--> refused: the old files are written back
+//!                                no answer: asked again until there is one
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use discover::{Backoff, seed};
+
+use crate::folder::{ConfigFolder, Files, Replaced, remove_folder};
+use crate::latest::Latest;
+use crate::metrics::IngressMetrics;
+use crate::server::{Server, Verdict};
+use crate::tell;
+
+/// The first and the longest wait after the server did not answer, or the disk is full.
+const BACKOFF_MS: (u64, u64) = (200, 5000);
+/// When a refused configuration is tried again: names may resolve then, ports may be free.
+const REFUSED_AGAIN: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// What the server is to have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Install {
+    pub(crate) files: Files,
+    /// The servers that new groups begin with.
+    pub(crate) groups: BTreeMap<String, Vec<String>>,
+}
+
+pub(crate) struct Installer {
+    pub(crate) installs: Latest<Install>,
+    pub(crate) metrics: Arc<IngressMetrics>,
+    /// The name of the folder as the files have it.
+    name: String,
+    folder: ConfigFolder,
+    server: Server,
+    wanted: Option<Install>,
+    /// The files that were refused last.
+    refused: Option<Files>,
+    /// What the files in the folder have replaced, while the server has not read them.
+    unread: Option<Replaced>,
+    is_reload_due: bool,
+    backoff: Backoff,
+    due: Instant,
+}
+
+impl Installer {
+    pub(crate) fn new(
+        name: &str,
+        server: Server,
+        metrics: Arc<IngressMetrics>,
+    ) -> Result<Self, String> {
+        let (first, most) = BACKOFF_MS;
+        Ok(Self {
+            installs: Latest::default(),
+            metrics,
+            name: name.to_owned(),
+            folder: ConfigFolder::open(&PathBuf::from(name))?,
+            server,
+            wanted: None,
+            refused: None,
+            unread: None,
+            // An earlier process may have been killed before it reloaded.
+            is_reload_due: true,
+            backoff: Backoff::new(first, most, seed()),
+            due: Instant::now(),
+        })
+    }
+
+    pub(crate) fn has_configuration(&self) -> bool {
+        self.folder.has_configuration()
+    }
+
+    /// Runs until the process ends.
+    pub(crate) fn run(mut self) {
+        loop {
+            let wait = self.due.saturating_duration_since(Instant::now()).min(WAIT_MAX);
+            self.step(wait);
+        }
+    }
+
+    fn step(&mut self, wait: Duration) {
+        if let Some(newer) = self.installs.take(wait) {
+            // Only a change of files is a reason not to wait.
+            if self.wanted.as_ref().is_none_or(|known| known.files != newer.files) {
+                self.due = Instant::now();
+            }
+            self.wanted = Some(newer);
+        }
+        if self.wanted.is_some() && Instant::now() >= self.due {
+            self.due = Instant::now() + WAIT_MAX;
+            self.install();
+        }
+        let is_behind = self.is_reload_due || self.refused.is_some();
+        self.metrics.is_behind.store(is_behind, Ordering::Relaxed);
+        self.metrics.is_refused.store(self.refused.is_some(), Ordering::Relaxed);
+    }
+
+    fn install(&mut self) {
+        let Some(wanted) = self.wanted.clone() else { return };
+        if self.folder.has(&wanted.files) {
+            self.refused = None;
+        } else if let Err(why) = self.write(&wanted, false) {
+            return self.failed(&why);
+        }
+        if self.is_reload_due && self.refused.is_none() {
+            self.reload(&wanted);
+        }
+    }
+
+    /// Writes the files if they are good.
+    fn write(&mut self, wanted: &Install, is_anew: bool) -> Result<(), String> {
+        match self.check(&wanted.files)? {
+            Verdict::Good => {}
+            Verdict::Unknown(why) => tell(&format!("the configuration was not checked: {why}")),
+            Verdict::Refused(why) => {
+                self.refuse(&wanted.files, &why);
+                return Ok(());
+            }
+        }
+        self.refused = None;
+        self.folder.write_states(&wanted.files, &wanted.groups, is_anew)?;
+        let replaced = self.folder.write(&wanted.files)?;
+        // What the server has read last is what is to be written back.
+        match &mut self.unread {
+            Some(unread) => unread.extend(replaced),
+            None => self.unread = Some(replaced),
+        }
+        self.is_reload_due = true;
+        Ok(())
+    }
+
+    fn check(&self, files: &Files) -> Result<Verdict, String> {
+        let copy = self.folder.write_copy(&self.name, files)?;
+        let verdict = self.server.check(&copy.join("nginx.conf"));
+        remove_folder(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+        Ok(verdict)
+    }
+
+    fn reload(&mut self, wanted: &Install) {
+        match self.server.reload() {
+            Verdict::Good => {
+                IngressMetrics::count(&self.metrics.reloads);
+                tell("the server uses the new configuration");
+                self.backoff.succeeded();
+                (self.is_reload_due, self.unread) = (false, None);
+                if let Err(why) = self.folder.remove_others(&wanted.files) {
+                    tell(&why);
+                }
+            }
+            Verdict::Refused(why) => {
+                self.is_reload_due = false;
+                if let Some(unread) = self.unread.take()
+                    && let Err(why) = self.folder.undo(unread)
+                {
+                    tell(&format!("the old files cannot be written back: {why}"));
+                }
+                self.refuse(&wanted.files, &why);
+            }
+            Verdict::Unknown(why) => self.failed(&format!("the server was not reloaded: {why}")),
+        }
+    }
+
+    fn refuse(&mut self, files: &Files, why: &str) {
+        IngressMetrics::count(&self.metrics.reload_failures);
+        if self.refused.as_ref() != Some(files) {
+            tell(&format!("THE CONFIGURATION IS REFUSED, an older one stays in use: {why}"));
+        }
+        self.refused = Some(files.clone());
+        self.due = Instant::now() + REFUSED_AGAIN;
+    }
+
+    fn failed(&mut self, why: &str) {
+        IngressMetrics::count(&self.metrics.reload_failures);
+        tell(why);
+        self.due = Instant::now() + Duration::from_millis(self.backoff.failed());
+    }
+
+    /// Writes a configuration for a server that is still to be started.
+    pub(crate) fn prepare(&mut self, wanted: &Install) -> Result<(), String> {
+        let is_anew = !self.server.is_running();
+        self.write(wanted, is_anew)?;
+        match &self.refused {
+            None => Ok(()),
+            Some(_) => Err("the configuration is refused".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    use discover::HttpPlace;
+    use testing::{Folder, Peer};
+
+    use super::*;
+
+    /// A server that answers reloads as the test says, and what its configuration was then.
+    struct Played {
+        folder: Folder,
+        answer: Arc<Mutex<(u16, String)>>,
+        peer: Peer,
+        installer: Installer,
+    }
+
+    fn played(program: Option<&str>) -> Played {
+        let folder = Folder::new();
+        let answer = Arc::new(Mutex::new((200, "{}".to_owned())));
+        let answers = answer.clone();
+        let peer = Peer::answering(move |_| {
+            let (status, body) = answers.lock().unwrap().clone();
+            format!("HTTP/1.1 {status} X\nContent-Length: {}\n\n{body}", body.len())
+        });
+        let installer = installer(&folder, &peer, program);
+        Played { folder, answer, peer, installer }
+    }
+
+    fn installer(folder: &Folder, peer: &Peer, program: Option<&str>) -> Installer {
+        let place = HttpPlace::parse(&format!("http://{}", peer.address), Path::new("")).unwrap();
+        let server = Server::new(place, program.map(PathBuf::from));
+        Installer::new(&folder.name("w"), server, Arc::default()).unwrap()
+    }
+
+    impl Played {
+        fn install(&mut self, main: &str) {
+            let files = Files::from([("nginx.conf".to_owned(), main.as_bytes().to_vec())]);
+            self.installer.installs.put(Install { files, groups: BTreeMap::new() });
+            self.installer.step(Duration::ZERO);
+        }
+
+        fn again(&mut self) {
+            self.installer.due = Instant::now();
+            self.installer.step(Duration::ZERO);
+        }
+
+        fn set(&self, status: u16, body: &str) {
+            *self.answer.lock().unwrap() = (status, body.to_owned());
+        }
+
+        fn main_file(&self) -> String {
+            fs::read_to_string(self.folder.join("w/nginx.conf")).unwrap_or_default()
+        }
+
+        fn flags(&self) -> (bool, bool) {
+            let metrics = &self.installer.metrics;
+            let flag = |flag: &std::sync::atomic::AtomicBool| flag.load(Ordering::Relaxed);
+            (flag(&metrics.is_refused), flag(&metrics.is_behind))
+        }
+    }
+
+    #[test]
+    fn the_server_is_reloaded_once_per_change_and_after_a_start() {
+        let mut played = played(None);
+        played.install("one");
+        assert!(played.peer.asked().starts_with("POST /reload "));
+        assert_eq!((played.main_file(), played.flags()), ("one".to_owned(), (false, false)));
+        played.install("one");
+        played.peer.expect_unasked();
+        played.install("two");
+        played.peer.asked();
+        played.installer = installer(&played.folder, &played.peer, None);
+        played.install("two");
+        played.peer.asked();
+    }
+
+    #[test]
+    fn a_refused_configuration_is_taken_back_and_reported() {
+        let mut played = played(None);
+        played.install("good");
+        played.set(422, r#"{"log":["[emerg] bad"]}"#);
+        played.install("bad");
+        assert_eq!((played.main_file(), played.flags()), ("good".to_owned(), (true, true)));
+        played.set(200, "{}");
+        played.install("good");
+        assert_eq!((played.main_file(), played.flags()), ("good".to_owned(), (false, false)));
+        played.set(422, r#"{"log":["[emerg] bad"]}"#);
+        played.install("bad");
+        played.set(200, "{}");
+        played.again();
+        assert_eq!((played.main_file(), played.flags()), ("bad".to_owned(), (false, false)));
+    }
+
+    #[test]
+    fn what_a_check_refuses_is_not_written() {
+        let mut played = played(Some("/bin/false"));
+        played.install("bad");
+        assert_eq!((played.main_file(), played.flags()), (String::new(), (true, true)));
+        played.peer.expect_unasked();
+        assert!(!played.folder.join("w/.check").exists());
+        let refused = Install::default();
+        assert!(played.installer.prepare(&refused).is_err());
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_asked_until_it_does() {
+        let mut played = played(None);
+        played.set(503, "");
+        played.install("one");
+        played.install("two");
+        assert_eq!((played.main_file(), played.flags()), ("two".to_owned(), (false, true)));
+        played.set(422, r#"{"log":["[emerg] bad"]}"#);
+        played.again();
+        assert_eq!(played.main_file(), "", "neither was ever in use");
+        played.set(200, "{}");
+        played.install("three");
+        assert_eq!((played.main_file(), played.flags()), ("three".to_owned(), (false, false)));
+    }
+
+    #[test]
+    fn a_full_disk_changes_nothing_and_is_tried_again() {
+        let mut played = played(None);
+        played.install("one");
+        played.peer.asked();
+        fs::create_dir_all(played.folder.join("w/.nginx.conf.new/full")).unwrap();
+        played.install("two");
+        played.peer.expect_unasked();
+        assert_eq!(played.main_file(), "one");
+        fs::remove_dir_all(played.folder.join("w/.nginx.conf.new")).unwrap();
+        played.again();
+        played.peer.asked();
+        assert_eq!(played.main_file(), "two");
+    }
+
+    #[test]
+    fn a_first_configuration_has_the_servers_of_all_groups() {
+        let mut played = played(None);
+        let files = ["nginx.conf", "groups/http/a.conf"].map(|name| (name.to_owned(), Vec::new()));
+        let groups = BTreeMap::from([("a".to_owned(), vec!["10.0.0.1:80".to_owned()])]);
+        played.installer.prepare(&Install { files: files.into(), groups }).unwrap();
+        let servers = fs::read_to_string(played.folder.join("w/groups/http/a.servers"));
+        assert_eq!(servers.unwrap(), "server 10.0.0.1:80;\n");
+    }
+}
