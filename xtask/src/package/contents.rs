@@ -146,6 +146,7 @@ impl ContentRow {
             "program" => read(&inputs.program.stripped),
             "debug" => read(&inputs.program.debug),
             "discover" => read(&inputs.program.discover),
+            "ingress" => read(&inputs.program.ingress),
             "changelog" => inputs.stamp.changelog().map(String::into_bytes),
             "certificates" => read(Path::new(CERTIFICATES)),
             "busybox" => read(Path::new(BUSYBOX)),

@@ -46,8 +46,9 @@ pub(super) struct SplitProgram {
     pub(super) stripped: PathBuf,
     /// Debuggers look for it by its name: beside the program, or below /usr/lib/debug.
     pub(super) debug: PathBuf,
-    /// The program of `weir discover`, stripped as well.
+    /// The programs of `weir discover` and `weir ingress`, stripped as well.
     pub(super) discover: PathBuf,
+    pub(super) ingress: PathBuf,
 }
 
 impl SplitProgram {
@@ -69,14 +70,17 @@ impl SplitProgram {
         }
         let compressed = ["--only-keep-debug", "--compress-debug-sections"];
         objcopy(&compressed, &binary, Path::new("weir.debug"))?;
-        let discover = binary.with_file_name("weir-discover");
-        if !discover.is_file() {
-            return Err(format!("{}: it belongs beside the program", discover.display()));
+        for name in ["weir-discover", "weir-ingress"] {
+            let beside = binary.with_file_name(name);
+            if !beside.is_file() {
+                return Err(format!("{}: it belongs beside the program", beside.display()));
+            }
+            objcopy(&["--strip-all"], &beside, Path::new(name))?;
         }
-        objcopy(&["--strip-all"], &discover, Path::new("weir-discover"))?;
         let link = "--add-gnu-debuglink=weir.debug";
         objcopy(&["--strip-all", link], &binary, Path::new("weir"))?;
-        Ok(Self { stripped, debug, discover: out.join("weir-discover") })
+        let (discover, ingress) = (out.join("weir-discover"), out.join("weir-ingress"));
+        Ok(Self { stripped, debug, discover, ingress })
     }
 
     pub(super) fn machine(&self) -> Result<TargetMachine, String> {

@@ -17,7 +17,7 @@ pub(super) fn build(profile: Option<&Path>) -> Result<PathBuf, String> {
     let target = target();
     let args = ["build", "--release", "--locked", "--target", &target];
     let mut command = project::cargo(&args);
-    command.args(["--package", "weir", "--package", "discover"]);
+    command.args(["--package", "weir", "--package", "discover", "--package", "ingress"]);
     let mut flags = Vec::new();
     if let Some(profile) = profile {
         let path = profile.canonicalize().map_err(|err| format!("{}: {err}", profile.display()))?;

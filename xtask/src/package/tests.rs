@@ -34,8 +34,12 @@ impl RunFolder {
     /// Writes packages into the folder; the result is their bytes.
     fn packages(&self, time: u64) -> Vec<Vec<u8>> {
         let program = self.0.join("program");
-        let program =
-            SplitProgram { stripped: program.clone(), discover: program.clone(), debug: program };
+        let program = SplitProgram {
+            stripped: program.clone(),
+            discover: program.clone(),
+            ingress: program.clone(),
+            debug: program,
+        };
         let stamp = ReleaseStamp {
             version: "1.2.3".into(),
             machine: TargetMachine::X86_64,
