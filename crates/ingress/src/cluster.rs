@@ -230,7 +230,10 @@ mod tests {
     }
 
     fn listed(names: &[&str]) -> Told {
-        let object = |name: &&str| json!({"metadata": {"name": name, "namespace": "a", "managedFields": [1]}});
+        let object = |name: &&str| {
+            let metadata = json!({"name": name, "namespace": "a", "managedFields": [1]});
+            json!({ "metadata": metadata })
+        };
         let objects = names.iter().map(object).collect();
         Told::Change("v1", CollectionChange::Listed(objects))
     }
@@ -280,13 +283,9 @@ mod tests {
         let names: Vec<_> = cluster.objects.of(Kind::Service).map(|(key, _)| &*key.name).collect();
         assert_eq!(names, ["y", "z"]);
         let gone = json!({"metadata": {"name": "y", "namespace": "a"}});
-        assert!(
-            cluster
-                .take(heard(Kind::Service, Told::Change("v1", CollectionChange::Deleted(gone))), 0)
-        );
+        let told = |change| heard(Kind::Service, Told::Change("v1", change));
+        assert!(cluster.take(told(CollectionChange::Deleted(gone)), 0));
         assert_eq!(cluster.objects.of(Kind::Service).count(), 1);
-        assert!(
-            !cluster.take(heard(Kind::Service, Told::Change("v1", CollectionChange::Confirmed)), 0)
-        );
+        assert!(!cluster.take(told(CollectionChange::Confirmed), 0));
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, Heard};
 use crate::installer::Install;
-use crate::latest::Latest;
+use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
 use crate::settle::Settle;
 use crate::statuses::StatusChange;
@@ -53,9 +53,9 @@ pub(crate) struct Controller {
     plan: fn(&Objects, &Settings) -> Plan,
     failing_since_ms: Option<u64>,
     start: Instant,
-    pub(crate) lists: Latest<WantedGroups>,
-    pub(crate) installs: Latest<Install>,
-    pub(crate) statuses: Latest<Vec<StatusChange>>,
+    pub(crate) lists: LatestValue<WantedGroups>,
+    pub(crate) installs: LatestValue<Install>,
+    pub(crate) statuses: LatestValue<Vec<StatusChange>>,
     pub(crate) metrics: Arc<IngressMetrics>,
 }
 
@@ -75,9 +75,9 @@ impl Controller {
             plan,
             failing_since_ms: None,
             start: Instant::now(),
-            lists: Latest::default(),
-            installs: Latest::default(),
-            statuses: Latest::default(),
+            lists: LatestValue::default(),
+            installs: LatestValue::default(),
+            statuses: LatestValue::default(),
             metrics,
         }
     }
@@ -240,7 +240,7 @@ fn published(objects: &Objects, key: &ObjectKey) -> Vec<String> {
 }
 
 /// The planned lists, as a source of `weir discover`, which gives them to the server.
-pub(crate) struct PlannedLists(pub(crate) Latest<WantedGroups>);
+pub(crate) struct PlannedLists(pub(crate) LatestValue<WantedGroups>);
 
 impl Source for PlannedLists {
     fn watch(&mut self, report: Report<'_>) -> Result<Infallible, String> {

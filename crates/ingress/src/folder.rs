@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type PlannedFiles = BTreeMap<String, Vec<u8>>;
 
 /// The names of own files, one on each line.
 const LIST: &str = ".files";
@@ -23,7 +23,7 @@ const FOLDER_MODE: u32 = 0o700;
 pub(crate) struct ConfigFolder {
     root: PathBuf,
     /// The files that are there.
-    files: Files,
+    files: PlannedFiles,
 }
 
 /// What a change has replaced.
@@ -51,7 +51,7 @@ impl ConfigFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(failed(error)),
         };
-        let mut files = Files::new();
+        let mut files = PlannedFiles::new();
         for name in list.lines().filter(|name| is_inside(name)) {
             if let Ok(content) = fs::read(root.join(name)) {
                 files.insert(name.to_owned(), content);
@@ -66,12 +66,12 @@ impl ConfigFolder {
     }
 
     /// Whether all these files are there.
-    pub(crate) fn has(&self, files: &Files) -> bool {
+    pub(crate) fn has(&self, files: &PlannedFiles) -> bool {
         files.iter().all(|(name, content)| self.files.get(name) == Some(content))
     }
 
     /// Writes files that differ. After an error everything is as it was.
-    pub(crate) fn write(&mut self, files: &Files) -> Result<Replaced, String> {
+    pub(crate) fn write(&mut self, files: &PlannedFiles) -> Result<Replaced, String> {
         let mut replaced = Replaced { before: BTreeMap::new() };
         let written = self.try_write(files, &mut replaced);
         match written {
@@ -83,7 +83,7 @@ impl ConfigFolder {
         }
     }
 
-    fn try_write(&mut self, files: &Files, replaced: &mut Replaced) -> Result<(), String> {
+    fn try_write(&mut self, files: &PlannedFiles, replaced: &mut Replaced) -> Result<(), String> {
         if let Some(wrong) = files.keys().find(|name| !is_inside(name)) {
             return Err(format!("\"{wrong}\" is not a name within the folder"));
         }
@@ -119,7 +119,7 @@ impl ConfigFolder {
     }
 
     /// Removes own files that are not among these.
-    pub(crate) fn remove_others(&mut self, files: &Files) -> Result<(), String> {
+    pub(crate) fn remove_others(&mut self, files: &PlannedFiles) -> Result<(), String> {
         let others: Vec<String> =
             self.files.keys().filter(|name| !files.contains_key(*name)).cloned().collect();
         for name in &others {
@@ -136,7 +136,7 @@ impl ConfigFolder {
     /// server runs that knows better.
     pub(crate) fn write_states(
         &self,
-        files: &Files,
+        files: &PlannedFiles,
         groups: &BTreeMap<String, Vec<String>>,
         is_anew: bool,
     ) -> Result<(), String> {
@@ -153,7 +153,7 @@ impl ConfigFolder {
     }
 
     /// Writes a copy of files whose names in the text are those of the copy.
-    pub(crate) fn write_copy(&self, folder: &str, files: &Files) -> Result<PathBuf, String> {
+    pub(crate) fn write_copy(&self, folder: &str, files: &PlannedFiles) -> Result<PathBuf, String> {
         let copy = self.root.join(".check");
         let told = |error: io::Error| format!("{}: {error}", copy.display());
         remove_folder(&copy).map_err(told)?;
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    fn files(all: &[(&str, &str)]) -> Files {
+    fn files(all: &[(&str, &str)]) -> PlannedFiles {
         all.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
     }
 

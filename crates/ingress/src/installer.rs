@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use discover::{Backoff, seed};
 
-use crate::folder::{ConfigFolder, Files, Replaced, remove_folder};
-use crate::latest::Latest;
+use crate::folder::{ConfigFolder, PlannedFiles, Replaced, remove_folder};
+use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
-use crate::server::{Server, Verdict};
+use crate::server::{ConfigVerdict, ServerControl};
 use crate::tell;
 
 /// The first and the longest wait after the server did not answer, or the disk is full.
@@ -30,21 +30,21 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// What the server is to have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Install {
-    pub(crate) files: Files,
+    pub(crate) files: PlannedFiles,
     /// The servers that new groups begin with.
     pub(crate) groups: BTreeMap<String, Vec<String>>,
 }
 
 pub(crate) struct Installer {
-    pub(crate) installs: Latest<Install>,
+    pub(crate) installs: LatestValue<Install>,
     pub(crate) metrics: Arc<IngressMetrics>,
     /// The name of the folder as the files have it.
     name: String,
     folder: ConfigFolder,
-    server: Server,
+    server: ServerControl,
     wanted: Option<Install>,
     /// The files that were refused last.
-    refused: Option<Files>,
+    refused: Option<PlannedFiles>,
     /// What the files in the folder have replaced, while the server has not read them.
     unread: Option<Replaced>,
     is_reload_due: bool,
@@ -55,12 +55,12 @@ pub(crate) struct Installer {
 impl Installer {
     pub(crate) fn new(
         name: &str,
-        server: Server,
+        server: ServerControl,
         metrics: Arc<IngressMetrics>,
     ) -> Result<Self, String> {
         let (first, most) = BACKOFF_MS;
         Ok(Self {
-            installs: Latest::default(),
+            installs: LatestValue::default(),
             metrics,
             name: name.to_owned(),
             folder: ConfigFolder::open(&PathBuf::from(name))?,
@@ -119,9 +119,11 @@ impl Installer {
     /// Writes the files if they are good.
     fn write(&mut self, wanted: &Install, is_anew: bool) -> Result<(), String> {
         match self.check(&wanted.files)? {
-            Verdict::Good => {}
-            Verdict::Unknown(why) => tell(&format!("the configuration was not checked: {why}")),
-            Verdict::Refused(why) => {
+            ConfigVerdict::Good => {}
+            ConfigVerdict::Unknown(why) => {
+                tell(&format!("the configuration was not checked: {why}"))
+            }
+            ConfigVerdict::Refused(why) => {
                 self.refuse(&wanted.files, &why);
                 return Ok(());
             }
@@ -138,7 +140,7 @@ impl Installer {
         Ok(())
     }
 
-    fn check(&self, files: &Files) -> Result<Verdict, String> {
+    fn check(&self, files: &PlannedFiles) -> Result<ConfigVerdict, String> {
         let copy = self.folder.write_copy(&self.name, files)?;
         let verdict = self.server.check(&copy.join("nginx.conf"));
         remove_folder(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
@@ -147,7 +149,7 @@ impl Installer {
 
     fn reload(&mut self, wanted: &Install) {
         match self.server.reload() {
-            Verdict::Good => {
+            ConfigVerdict::Good => {
                 IngressMetrics::count(&self.metrics.reloads);
                 tell("the server uses the new configuration");
                 self.backoff.succeeded();
@@ -156,7 +158,7 @@ impl Installer {
                     tell(&why);
                 }
             }
-            Verdict::Refused(why) => {
+            ConfigVerdict::Refused(why) => {
                 self.is_reload_due = false;
                 if let Some(unread) = self.unread.take()
                     && let Err(why) = self.folder.undo(unread)
@@ -165,11 +167,13 @@ impl Installer {
                 }
                 self.refuse(&wanted.files, &why);
             }
-            Verdict::Unknown(why) => self.failed(&format!("the server was not reloaded: {why}")),
+            ConfigVerdict::Unknown(why) => {
+                self.failed(&format!("the server was not reloaded: {why}"))
+            }
         }
     }
 
-    fn refuse(&mut self, files: &Files, why: &str) {
+    fn refuse(&mut self, files: &PlannedFiles, why: &str) {
         IngressMetrics::count(&self.metrics.reload_failures);
         if self.refused.as_ref() != Some(files) {
             tell(&format!("THE CONFIGURATION IS REFUSED, an older one stays in use: {why}"));
@@ -228,13 +232,13 @@ mod tests {
 
     fn installer(folder: &Folder, peer: &Peer, program: Option<&str>) -> Installer {
         let place = HttpPlace::parse(&format!("http://{}", peer.address), Path::new("")).unwrap();
-        let server = Server::new(place, program.map(PathBuf::from));
+        let server = ServerControl::new(place, program.map(PathBuf::from));
         Installer::new(&folder.name("w"), server, Arc::default()).unwrap()
     }
 
     impl Played {
         fn install(&mut self, main: &str) {
-            let files = Files::from([("nginx.conf".to_owned(), main.as_bytes().to_vec())]);
+            let files = PlannedFiles::from([("nginx.conf".to_owned(), main.as_bytes().to_vec())]);
             self.installer.installs.put(Install { files, groups: BTreeMap::new() });
             self.installer.step(Duration::ZERO);
         }

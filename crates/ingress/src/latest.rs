@@ -4,21 +4,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) struct Latest<T>(Arc<(Mutex<Option<T>>, Condvar)>);
+pub(crate) struct LatestValue<T>(Arc<(Mutex<Option<T>>, Condvar)>);
 
-impl<T> Clone for Latest<T> {
+impl<T> Clone for LatestValue<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Default for Latest<T> {
+impl<T> Default for LatestValue<T> {
     fn default() -> Self {
         Self(Arc::new((Mutex::new(None), Condvar::new())))
     }
 }
 
-impl<T> Latest<T> {
+impl<T> LatestValue<T> {
     pub(crate) fn put(&self, value: T) {
         let (place, arrived) = &*self.0;
         *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_newer_value_replaces_one_that_waits() {
-        let latest = Latest::default();
+        let latest = LatestValue::default();
         latest.put(1);
         latest.put(2);
         assert_eq!(latest.take(Duration::from_secs(20)), Some(2));

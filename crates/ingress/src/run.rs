@@ -16,7 +16,7 @@ use crate::controller::{self, Controller, PlannedLists};
 use crate::election::take_part;
 use crate::installer::Installer;
 use crate::metrics::IngressMetrics;
-use crate::server::Server;
+use crate::server::ServerControl;
 use crate::statuses::StatusWriter;
 use crate::{Objects, Plan, Settings, plan, tell};
 
@@ -31,7 +31,7 @@ const PREPARE_MAX: Duration = Duration::from_secs(120);
 const PREPARED_MAX: Duration = Duration::from_secs(30);
 
 /// What the threads are made of.
-pub(crate) struct Parts<'a> {
+pub(crate) struct ControllerParts<'a> {
     pub(crate) arguments: &'a IngressArguments,
     pub(crate) kube: ApiServerPlace,
     /// The control socket of the server.
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &IngressArguments) -> Result<ExitCode, String> {
     let ends = note_once(SIGTERM).map_err(|error| error.to_string())?;
     end_with_every_thread();
     let metrics = Arc::<IngressMetrics>::default();
-    let parts = Parts {
+    let parts = ControllerParts {
         arguments,
         kube: arguments.kube.find()?,
         server: arguments.place()?,
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &IngressArguments) -> Result<ExitCode, String> {
 
 /// Starts all threads. Returns what tells whether this replica leads.
 pub(crate) fn start(
-    parts: Parts<'_>,
+    parts: ControllerParts<'_>,
     page: Option<MetricsPage>,
 ) -> Result<Arc<AtomicBool>, String> {
     let (controller, heard) = parts.controller();
@@ -82,7 +82,7 @@ pub(crate) fn start(
     Ok(is_leader)
 }
 
-impl Parts<'_> {
+impl ControllerParts<'_> {
     fn controller(&self) -> (Controller, SyncSender<Heard>) {
         let (heard, hears) = sync_channel(HEARD_MAX);
         let settings = self.arguments.controller_settings();
@@ -90,7 +90,7 @@ impl Parts<'_> {
     }
 
     fn installer(&self) -> Result<Installer, String> {
-        let server = Server::new(self.server.clone(), self.arguments.check_program());
+        let server = ServerControl::new(self.server.clone(), self.arguments.check_program());
         Installer::new(self.arguments.folder(), server, self.metrics.clone())
     }
 }
@@ -107,7 +107,7 @@ fn end_with_every_thread() {
     }));
 }
 
-fn prepare(parts: &Parts<'_>) -> Result<ExitCode, String> {
+fn prepare(parts: &ControllerParts<'_>) -> Result<ExitCode, String> {
     let (mut controller, heard) = parts.controller();
     let mut installer = parts.installer()?;
     cluster::watch(&parts.kube, &heard);
@@ -122,7 +122,10 @@ fn prepare(parts: &Parts<'_>) -> Result<ExitCode, String> {
 }
 
 /// Starts the writer of statuses, and the election of the one who writes.
-fn start_statuses(parts: &Parts<'_>, controller: &Controller) -> Result<Arc<AtomicBool>, String> {
+fn start_statuses(
+    parts: &ControllerParts<'_>,
+    controller: &Controller,
+) -> Result<Arc<AtomicBool>, String> {
     let is_leader = Arc::new(AtomicBool::new(false));
     if parts.arguments.writes_status {
         let (lease, place) = (parts.arguments.lease()?, parts.kube.clone());
@@ -136,7 +139,7 @@ fn start_statuses(parts: &Parts<'_>, controller: &Controller) -> Result<Arc<Atom
 }
 
 /// Starts what gives the lists of servers to the server.
-fn start_lists(parts: &Parts<'_>, controller: &Controller, metrics: Option<MetricsPage>) {
+fn start_lists(parts: &ControllerParts<'_>, controller: &Controller, metrics: Option<MetricsPage>) {
     let drive = Drive {
         api: WeirApi::new(parts.server.clone(), parts.arguments.owner.clone()),
         empty_after_ms: parts.arguments.empty_after_ms,

@@ -19,7 +19,7 @@ const STATUS_MAX: Duration = Duration::from_secs(5);
 const LINES_MAX: usize = 5;
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConfigVerdict {
     Good,
     /// The configuration is wrong.
     Refused(String),
@@ -27,13 +27,13 @@ pub(crate) enum Verdict {
     Unknown(String),
 }
 
-pub(crate) struct Server {
+pub(crate) struct ServerControl {
     client: HttpClient,
     /// The program that checks; `None`: only the server does.
     program: Option<PathBuf>,
 }
 
-impl Server {
+impl ServerControl {
     pub(crate) fn new(place: HttpPlace, program: Option<PathBuf>) -> Self {
         Self { client: HttpClient::new(place), program }
     }
@@ -43,27 +43,27 @@ impl Server {
         self.client.ask(&HttpRequest::get("/status", STATUS_MAX)).is_ok()
     }
 
-    pub(crate) fn reload(&mut self) -> Verdict {
+    pub(crate) fn reload(&mut self) -> ConfigVerdict {
         let request = HttpRequest { method: "POST", ..HttpRequest::get("/reload", RELOAD_MAX) };
         let reply = match self.client.ask(&request) {
             Ok(reply) => reply,
-            Err(error) => return Verdict::Unknown(error.to_string()),
+            Err(error) => return ConfigVerdict::Unknown(error.to_string()),
         };
         let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         match reply.status {
-            200 => Verdict::Good,
-            422 => Verdict::Refused(explanation(&body)),
-            status => Verdict::Unknown(format!("the server answered {status}")),
+            200 => ConfigVerdict::Good,
+            422 => ConfigVerdict::Refused(explanation(&body)),
+            status => ConfigVerdict::Unknown(format!("the server answered {status}")),
         }
     }
 
     /// Checks a configuration with the program. `Unknown` if it cannot be asked.
-    pub(crate) fn check(&self, main_file: &Path) -> Verdict {
-        let Some(program) = &self.program else { return Verdict::Good };
+    pub(crate) fn check(&self, main_file: &Path) -> ConfigVerdict {
+        let Some(program) = &self.program else { return ConfigVerdict::Good };
         match run(program, main_file) {
-            Ok((true, _)) => Verdict::Good,
-            Ok((false, why)) => Verdict::Refused(why),
-            Err(error) => Verdict::Unknown(format!("{}: {error}", program.display())),
+            Ok((true, _)) => ConfigVerdict::Good,
+            Ok((false, why)) => ConfigVerdict::Refused(why),
+            Err(error) => ConfigVerdict::Unknown(format!("{}: {error}", program.display())),
         }
     }
 }
@@ -118,9 +118,9 @@ mod tests {
 
     use super::*;
 
-    fn server(peer: &Peer, program: Option<PathBuf>) -> Server {
+    fn server(peer: &Peer, program: Option<PathBuf>) -> ServerControl {
         let place = HttpPlace::parse(&format!("http://{}", peer.address), Path::new("")).unwrap();
-        Server::new(place, program)
+        ServerControl::new(place, program)
     }
 
     fn replying(status: u16, json: &str) -> Peer {
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn the_answer_to_a_reload_is_a_verdict() {
         let peer = replying(200, r#"{"success":true}"#);
-        assert_eq!(server(&peer, None).reload(), Verdict::Good);
+        assert_eq!(server(&peer, None).reload(), ConfigVerdict::Good);
         assert!(peer.asked().starts_with("POST /reload HTTP/1.1\n"));
         let log = r#"{"success":false,"log":["[notice] a","[emerg] unknown directive"]}"#;
         let refused = server(&replying(422, log), None).reload();
-        assert_eq!(refused, Verdict::Refused("[emerg] unknown directive".to_owned()));
+        assert_eq!(refused, ConfigVerdict::Refused("[emerg] unknown directive".to_owned()));
         let unknown = server(&replying(503, ""), None).reload();
-        assert_eq!(unknown, Verdict::Unknown("the server answered 503".to_owned()));
+        assert_eq!(unknown, ConfigVerdict::Unknown("the server answered 503".to_owned()));
     }
 
     #[test]
@@ -145,10 +145,10 @@ mod tests {
         let file = folder.write("nginx.conf", "");
         let peer = replying(200, "");
         let check = |program: Option<&str>| server(&peer, program.map(PathBuf::from)).check(&file);
-        assert_eq!(check(Some("/bin/true")), Verdict::Good);
-        assert_eq!(check(Some("/bin/false")), Verdict::Refused(String::new()));
-        assert!(matches!(check(Some("/nowhere/weir")), Verdict::Unknown(_)));
-        assert_eq!(check(None), Verdict::Good);
+        assert_eq!(check(Some("/bin/true")), ConfigVerdict::Good);
+        assert_eq!(check(Some("/bin/false")), ConfigVerdict::Refused(String::new()));
+        assert!(matches!(check(Some("/nowhere/weir")), ConfigVerdict::Unknown(_)));
+        assert_eq!(check(None), ConfigVerdict::Good);
         let lines = ["a: [notice] 1", "b: [emerg] 2", "3"];
         assert_eq!(
             (shortened(&lines), shortened(&lines[2..])),

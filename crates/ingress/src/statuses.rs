@@ -12,7 +12,7 @@ use discover::{ApiServer, ApiServerPlace};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;
-use crate::latest::Latest;
+use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
 use crate::{StatusUpdate, tell};
 
@@ -53,7 +53,7 @@ fn remove_others(new: &mut Map<String, Value>, old: &Map<String, Value>) {
 }
 
 pub(crate) struct StatusWriter {
-    pub(crate) changes: Latest<Vec<StatusChange>>,
+    pub(crate) changes: LatestValue<Vec<StatusChange>>,
     pub(crate) is_leader: Arc<AtomicBool>,
     pub(crate) metrics: Arc<IngressMetrics>,
     api: ApiServer,
@@ -71,7 +71,7 @@ impl StatusWriter {
         metrics: Arc<IngressMetrics>,
     ) -> Self {
         Self {
-            changes: Latest::default(),
+            changes: LatestValue::default(),
             is_leader,
             metrics,
             api: ApiServer::new(place),

@@ -15,7 +15,7 @@ use testing::{Folder, eventually};
 use crate::arguments::IngressArguments;
 use crate::election::{LeaseName, take_part};
 use crate::metrics::IngressMetrics;
-use crate::run::{Parts, start};
+use crate::run::{ControllerParts, start};
 use crate::{Kind, Objects, Plan, Settings, StatusUpdate};
 use api::{CONFIG_MAPS, FakeApi, GATEWAYS, SERVICES, SLICES};
 use weir::FakeWeir;
@@ -72,7 +72,7 @@ impl Played {
         let words = words.map(str::to_owned);
         let arguments = IngressArguments::parse(&words).unwrap();
         self.metrics = Arc::default();
-        let parts = Parts {
+        let parts = ControllerParts {
             arguments: &arguments,
             kube: self.api.place(),
             server: self.weir.place(),
