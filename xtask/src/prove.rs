@@ -13,6 +13,7 @@ mod latency;
 mod limit;
 mod names;
 mod port;
+mod shared_limits;
 mod soak;
 mod stream;
 mod transfers;
@@ -111,6 +112,12 @@ discovery   A server, weir-discover and the source of its lists (files, then etc
             stays. Needs weir-discover beside the program, and Debian's etcd-server and etcd-client.
   --kills N        rounds for each source (50)
 
+shared-limits  What three servers admit together that share a rate through Redis, next to the
+            formula of docs/shared-limits.md, at three rates; and while Redis is stopped and killed.
+            Fails when the overshoot is above the bound, with 100 ms for an exchange, or when less
+            than 90 % of the rate are admitted. Needs redis-server and wrk.
+  --seconds N      length of a run (10)
+
 soak        Attackers that once stopped a worker, all at once for an hour, with a reload every 15
             seconds: HTTP/2 header blocks that never end, replies in pieces of one byte, standard
             error of FastCGI without end. Fails when a request of others is not answered, when their
@@ -135,6 +142,7 @@ const PROOFS: &[Proof] = &[
     Proof { name: "names", run: names::run },
     Proof { name: "kills", run: kills::run },
     Proof { name: "discovery", run: discovery::run },
+    Proof { name: "shared-limits", run: shared_limits::run },
     Proof { name: "intervals", run: intervals::run },
     Proof { name: "soak", run: soak::run },
 ];

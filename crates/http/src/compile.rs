@@ -23,7 +23,9 @@ use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
-use crate::features::{self, Layers, Scope, acme, otel, slow_log, ssl, status_zone, upstream};
+use crate::features::{
+    self, Layers, Scope, acme, limit_req, otel, slow_log, ssl, status_zone, upstream,
+};
 use crate::files;
 use crate::site::{
     BlockContext, Listen, ListenLine, Location, LocationBuilder, LocationId, Locations, Matcher,
@@ -305,6 +307,7 @@ impl HttpPlan {
         Zones::of(load).check()?;
         upstream::build(&self.main, load)?;
         otel::build(&self.main, load)?;
+        limit_req::build(&self.main, load);
         acme::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler {

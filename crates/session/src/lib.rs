@@ -38,6 +38,7 @@ pub mod slabs;
 pub mod split_clients;
 pub mod status;
 pub mod steering;
+pub mod store;
 mod subsystem;
 pub mod table;
 mod trusted;

@@ -17,7 +17,7 @@ pub struct Lru<V> {
 }
 
 /// An entry, as long as it is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LruEntry(u32);
 
 struct LruSlot<V> {
@@ -65,6 +65,16 @@ impl<V> Lru<V> {
     /// The value of an entry.
     pub fn value(&mut self, entry: LruEntry) -> &mut V {
         self.slots[entry.0 as usize].value.as_mut().expect("the entry is there")
+    }
+
+    /// The value of an entry that may have been removed. Another may have its place.
+    pub fn live(&mut self, entry: LruEntry) -> Option<&mut V> {
+        self.slots.get_mut(entry.0 as usize)?.value.as_mut()
+    }
+
+    /// The key of an entry.
+    pub fn key(&self, entry: LruEntry) -> Arc<[u8]> {
+        self.slots[entry.0 as usize].key.clone()
     }
 
     /// Makes it the one used last.

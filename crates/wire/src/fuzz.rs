@@ -35,6 +35,7 @@ use crate::proxy_protocol::{self, HeaderError, Read, TlvName};
 use crate::range::{self, Ranges};
 use crate::reply::{FIELDS_MAX, ReplyHead};
 use crate::request::{HeadLimits, RequestHead};
+use crate::resp::{RespLimits, RespReader};
 use crate::tls::{self, CipherList, GroupList};
 use crate::trace_context::{self, TRACESTATE_BYTES_MAX, TraceParent};
 use crate::uri::{self, EscapeSet, Unescape, UriTarget};
@@ -60,6 +61,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("cgi", cgi),
     ("fastcgi", fastcgi),
     ("memcached", memcached),
+    ("resp", resp),
     ("grpc_health", grpc_health),
     ("json", json),
     ("tls_lists", tls_lists),
@@ -821,6 +823,29 @@ pub fn memcached(input: &[u8]) {
         let pieces = decoded.map(|()| data).map_err(|error| (data, error));
         assert_eq!(pieces, in_one);
         assert!(pieces.is_err() || decoder.is_done() == whole.is_done());
+    }
+}
+
+/// Replies of a store are the same in pieces and whole, and keep to the limits.
+pub fn resp(input: &[u8]) {
+    const COMMANDS: usize = 3;
+    let limits = RespLimits { text_bytes_max: 64, items_max: 16, bytes_max: 4096 };
+    let mut whole = RespReader::new(COMMANDS, limits);
+    let in_one = whole.receive(input);
+    let is_done = whole.is_done();
+    let replies = whole.into_replies();
+    assert!(replies.len() <= COMMANDS && is_done == (replies.len() == COMMANDS));
+    assert!(replies.iter().all(|reply| reply.len() <= limits.items_max));
+    for ends in splits(input) {
+        let (mut reader, mut at) = (RespReader::new(COMMANDS, limits), 0);
+        let pieces = ends.into_iter().try_for_each(|end| {
+            let received = reader.receive(&input[at..end]);
+            at = end;
+            received
+        });
+        // Whole, a limit of bytes is exceeded before anything is read.
+        assert!(pieces == in_one || input.len() > limits.bytes_max);
+        assert!(pieces.is_err() || reader.into_replies() == replies);
     }
 }
 

@@ -36,6 +36,7 @@ pub mod proxy_protocol;
 pub mod range;
 pub mod reply;
 pub mod request;
+pub mod resp;
 pub mod scgi;
 pub mod signer;
 mod slice;

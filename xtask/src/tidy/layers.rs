@@ -155,7 +155,7 @@ const LAYERED: &[LayeredCrate] = &[
             &["generation", "session"],
             &["discovery", "evaluate", "status::job", "subsystem"],
             &["builtin", "geo", "health", "keyed", "log", "regex", "split_clients", "status"],
-            &["backend", "keyval", "limit_conn", "map", "realip", "server_names"],
+            &["backend", "keyval", "limit_conn", "map", "realip", "server_names", "store"],
         ],
         upward: &[],
         cycles: &[],

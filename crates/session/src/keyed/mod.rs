@@ -75,14 +75,14 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         from: &Directive,
         load: &mut Load<'_>,
         mut parameters: P,
-        mut parameter: impl FnMut(&mut P, &Word) -> Result<bool>,
-    ) -> Result<()> {
+        mut parameter: impl FnMut(&mut P, &Word, &mut Load<'_>) -> Result<bool>,
+    ) -> Result<Arc<Self>> {
         let key = Template::compile(from.arg(0), from, load)?;
         let mut zone = None;
         for word in &from.args[1..] {
             match word.text.strip_prefix(b"zone=") {
                 Some(text) => zone = Some(name_and_size(text, word, from)?),
-                None if parameter(&mut parameters, word)? => {}
+                None if parameter(&mut parameters, word, load)? => {}
                 None => {
                     return Err(from.error_at(word, format!("invalid parameter \"{word}\"")));
                 }
@@ -108,9 +108,9 @@ impl<T: Counted, P: 'static> KeyedZone<T, P> {
         book.add_limit(T::DIRECTIVE, name, &counters);
         let counted = state.clone();
         book.add_slab(ShownSlab::new(name, move || counted.lock().memory()));
-        let zone = Self { name: name.into(), parameters, state, key, counters };
-        load.own.of::<Declared<T, P>>().0.insert(name.into(), Arc::new(zone));
-        Ok(())
+        let zone = Arc::new(Self { name: name.into(), parameters, state, key, counters });
+        load.own.of::<Declared<T, P>>().0.insert(name.into(), zone.clone());
+        Ok(zone)
     }
 
     /// Records that a line uses the zone of a name.

@@ -3,6 +3,8 @@
 //! Memory is counted as by nginx's slab allocator, so that a zone holds about as many entries as in
 //! nginx. Finding an entry allocates nothing.
 
+use std::sync::Arc;
+
 use crate::lru::{Lru, LruEntry};
 use crate::slabs::{PAGE_BYTES, SlabSlot, SlabUse};
 
@@ -46,6 +48,16 @@ impl<V> Table<V> {
     /// The value of an entry.
     pub fn value(&mut self, entry: LruEntry) -> &mut V {
         self.entries.value(entry)
+    }
+
+    /// The value of an entry that may have been removed. Another may have its place.
+    pub fn live(&mut self, entry: LruEntry) -> Option<&mut V> {
+        self.entries.live(entry)
+    }
+
+    /// The key of an entry.
+    pub fn key(&self, entry: LruEntry) -> Arc<[u8]> {
+        self.entries.key(entry)
     }
 
     /// Marks an entry as the most recently used.

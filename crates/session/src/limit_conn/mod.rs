@@ -31,7 +31,7 @@ pub struct ConnLimits(Vec<(Box<[u8]>, u32)>);
 
 /// Reads `limit_conn_zone`.
 pub fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    CountZone::declare(from, load, (), |_, _| Ok(false))
+    CountZone::declare(from, load, (), |_, _, _| Ok(false)).map(drop)
 }
 
 impl Value for ConnLimits {

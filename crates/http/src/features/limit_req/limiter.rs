@@ -8,16 +8,13 @@ use std::time::Duration;
 use net::{LentFuture, clock};
 use observe::Level;
 
-use super::rates::{REQUEST, RateExceeded, Rates};
+use super::rates::{REQUEST, RateExceeded};
+use super::terms::RateZone;
 use crate::exchange::{Exchange, FeatureState, Flow, TimedPhase};
-use crate::keyed::KeyedZone;
 use crate::lru::LruEntry;
 
 /// The longest key that is counted.
 const KEY_MAX: usize = 65535;
-
-/// A zone with its rate, in thousandths of requests per second.
-pub(super) type RateZone = KeyedZone<Rates, u64>;
 
 /// The limits of a location.
 pub(super) struct RateLimiter {
@@ -105,13 +102,15 @@ impl RateLimiter {
     fn check(&self, x: &mut Exchange, now_ms: u64) -> LimitCheck {
         let mut checked = LimitCheck::NoKey;
         for (at, limit) in self.limits.iter().enumerate() {
-            let (zone, burst) = (&*limit.zone, limit.burst);
+            let zone = &*limit.zone;
             let Some(key) = zone.key(x, KEY_MAX) else { continue };
+            let (rate, burst) =
+                (zone.parameters.rate_now(), zone.parameters.burst_now(limit.burst));
             let mut rates = zone.state.lock();
             let answer = if at + 1 == self.limits.len() {
-                rates.add(&key, zone.parameters, burst, now_ms).map(Some)
+                rates.add(&key, rate, burst, now_ms).map(Some)
             } else {
-                rates.reserve(&key, zone.parameters, burst, now_ms).map(|entry| {
+                rates.reserve(&key, rate, burst, now_ms).map(|entry| {
                     x.states.of::<RateLimited>().reserved.push((at, entry));
                     None
                 })
@@ -136,7 +135,7 @@ impl RateLimiter {
         for (at, entry) in x.states.of::<RateLimited>().reserved.drain(..).rev() {
             self.count_admitted(at);
             let zone = &self.limits[at].zone;
-            let excess = zone.state.lock().commit(entry, zone.parameters, now_ms);
+            let excess = zone.state.lock().commit(entry, zone.parameters.rate_now(), now_ms);
             let delay = self.delay(at, excess);
             if delay.ms > longest.ms {
                 longest = delay;
@@ -163,7 +162,7 @@ impl RateLimiter {
     fn delay(&self, at: usize, excess: u64) -> Delay {
         let limit = &self.limits[at];
         let late = excess.saturating_sub(limit.delay);
-        Delay { ms: late.saturating_mul(1000) / limit.zone.parameters, at, excess }
+        Delay { ms: late.saturating_mul(1000) / limit.zone.parameters.rate_now(), at, excess }
     }
 
     fn wait(&self, x: &mut Exchange, delay: Delay) -> Flow {

@@ -5,6 +5,11 @@
 
 mod limiter;
 mod rates;
+mod shared;
+#[cfg(test)]
+mod shared_tests;
+mod sums;
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -12,12 +17,17 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use conf::{Bounded, Directive, Load, Result, Value, Word, units};
+use session::store::{StoreAddress, StoreBook};
 
+use super::Layers;
 use crate::keyed::{LogLevel, missing_zone};
 use crate::site::LocationBuilder;
 use crate::variables::{BuiltIn, VariableTable};
-use limiter::{RateLimit, RateLimited, RateLimiter, RateZone};
+use limiter::{RateLimit, RateLimited, RateLimiter};
 use rates::REQUEST;
+pub(crate) use shared::SharedStores;
+use shared::SharedZone;
+use terms::{RateTerms, RateZone};
 
 conf::directives! {
     declare {
@@ -25,7 +35,11 @@ conf::directives! {
         /// the same key are processed, per second or per minute. Requests with an empty key are not
         /// counted.
         ///
-        /// Syntax: STRING zone=NAME:SIZE rate=NUMBERr/s|NUMBERr/m
+        /// With `sync=`, the limit holds over all machines that use the same store (Valkey or
+        /// Redis). See docs/shared-limits.md.
+        ///
+        /// Syntax: STRING zone=NAME:SIZE rate=NUMBERr/s|NUMBERr/m [sync=ADDRESS]
+        /// Differs: nginx has no `sync` here; NGINX Plus has another one.
         ///
         /// ```nginx
         /// limit_req_zone $binary_remote_addr zone=perip:10m rate=10r/s;
@@ -37,7 +51,7 @@ conf::directives! {
         ///     }
         /// }
         /// ```
-        limit_req_zone(3..=3) in MAIN => declare;
+        limit_req_zone(3..=4) in MAIN => declare;
     }
 
     in MAIN | SERVER | LOCATION;
@@ -141,16 +155,30 @@ fn requests(number: &[u8], what: &str, word: &Word, from: &Directive) -> Result<
 const RATE: u64 = REQUEST;
 
 fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    RateZone::declare(from, load, RATE, |own, word| {
+    let zone = RateZone::declare(from, load, RateTerms::new(RATE), |own, word, load| {
+        if let Some(text) = word.text.strip_prefix(b"sync=") {
+            own.store = Some(StoreAddress::read(text, word, from, load)?);
+            return Ok(true);
+        }
         let Some(text) = word.text.strip_prefix(b"rate=") else { return Ok(false) };
         let (number, seconds) = match text {
             [number @ .., b'r', b'/', b's'] => (number, 1),
             [number @ .., b'r', b'/', b'm'] => (number, 60),
             number => (number, 1),
         };
-        *own = requests(number, "rate", word, from)? / seconds;
+        own.rate = requests(number, "rate", word, from)? / seconds;
         Ok(true)
-    })
+    })?;
+    if let Some(store) = &zone.parameters.store {
+        StoreBook::join(store, Arc::new(SharedZone(zone.clone())), load);
+    }
+    Ok(())
+}
+
+/// Hands the stores of zones to the site, after the whole configuration was read.
+pub(crate) fn build(main: &Layers, load: &mut Load<'_>) {
+    let names = super::resolver::policy_of_main(&main.resolver, load);
+    shared::build(names, load);
 }
 
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(
@@ -172,7 +200,9 @@ pub fn install(conf: &Arc<Conf>, location: &mut LocationBuilder<'_, '_>) -> Resu
     let Some(LimitReqLines(lines)) = &conf.limit_req else { return Ok(()) };
     let limit = |line: &LimitReqLine| {
         let LimitReqLine { zone, burst, delay } = line;
-        RateLimit { zone: RateZone::find(zone, location.load), burst: *burst, delay: *delay }
+        let zone = RateZone::find(zone, location.load);
+        zone.parameters.note_burst(*burst);
+        RateLimit { zone, burst: *burst, delay: *delay }
     };
     let limiter = RateLimiter {
         limits: lines.iter().map(limit).collect(),

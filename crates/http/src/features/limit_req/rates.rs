@@ -6,6 +6,7 @@
 
 use session::slabs::SlabUse;
 
+use super::sums::{OutgoingSum, SharedSums, SumPlace, ToldSum};
 use crate::keyed::{Counted, Table};
 use crate::lru::LruEntry;
 
@@ -18,12 +19,21 @@ pub const REQUEST: u64 = 1000;
 /// The idle time after which an empty entry may be removed.
 const IDLE_MIN_MS: u64 = 60_000;
 
+/// While sums are exchanged: how long after the last exchange they are still worth sending.
+const SHARING_GAP_MS: u64 = 2000;
+
+/// The most keys without new requests that are looked at while the zone is locked. Others follow
+/// with the next exchange.
+const LOOKS_MAX: usize = 1000;
+
 /// The most entries to remove when another is added.
 const EXPIRED_PER_INSERT: usize = 2;
 
 /// The rates of a zone.
 pub struct Rates {
     table: Table<Bucket>,
+    /// The keys that are exchanged with other machines, while the store is there.
+    sums: Option<Box<SharedSums>>,
 }
 
 #[derive(Default)]
@@ -32,6 +42,8 @@ struct Bucket {
     last_ms: Option<u64>,
     excess: u64,
     reserved: u32,
+    /// Requests that the other machines do not know of.
+    unsent: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +58,7 @@ impl Counted for Rates {
     const DIRECTIVE: &'static str = "limit_req_zone";
     const KIND: &'static str = "limit_req";
     fn new(zone_bytes: u64) -> Self {
-        Self { table: Table::new(zone_bytes, ENTRY_BYTES) }
+        Self { table: Table::new(zone_bytes, ENTRY_BYTES), sums: None }
     }
 
     fn memory(&self) -> SlabUse {
@@ -62,13 +74,25 @@ impl Bucket {
     /// The content of the bucket after adding `request` to it.
     fn excess_with(&self, request: u64, rate: u64, now_ms: u64) -> u64 {
         let leaked = rate.saturating_mul(self.idle_ms(now_ms)) / 1000;
-        (self.excess + request).saturating_sub(leaked)
+        self.excess.saturating_add(request).saturating_sub(leaked)
     }
 
     fn add(&mut self, rate: u64, now_ms: u64) -> u64 {
         self.excess = self.excess_with(REQUEST, rate, now_ms);
         self.last_ms = self.last_ms.max(Some(now_ms));
         self.excess
+    }
+
+    /// Sets the content, unless it is more. Nothing fills it beyond `most`.
+    fn raise(&mut self, excess: u64, most: u64, rate: u64, now_ms: u64) {
+        let own = self.excess_with(0, rate, now_ms);
+        self.excess = own.max(excess.min(most));
+        self.last_ms = self.last_ms.max(Some(now_ms));
+    }
+
+    /// The content with the request that an empty bucket admits without an excess.
+    fn filling(&self, rate: u64, now_ms: u64) -> u64 {
+        self.excess_with(REQUEST, rate, now_ms)
     }
 }
 
@@ -83,10 +107,13 @@ impl Rates {
     ) -> Result<u64, RateExceeded> {
         if let Some(entry) = self.table.find(key) {
             self.check(entry, rate, burst, now_ms)?;
+            self.note_unsent(entry);
             return Ok(self.table.value(entry).add(rate, now_ms));
         }
         let bucket = Bucket { last_ms: Some(now_ms), ..Bucket::default() };
-        self.insert(key, bucket, rate, now_ms).map(|_| 0)
+        let entry = self.insert(key, bucket, rate, now_ms)?;
+        self.note_unsent(entry);
+        Ok(0)
     }
 
     /// Reserves a request, without adding it.
@@ -110,6 +137,7 @@ impl Rates {
 
     /// Adds a reserved request. Returns the content of the bucket.
     pub fn commit(&mut self, entry: LruEntry, rate: u64, now_ms: u64) -> u64 {
+        self.note_unsent(entry);
         let bucket = self.table.value(entry);
         bucket.reserved -= 1;
         bucket.add(rate, now_ms)
@@ -157,7 +185,7 @@ impl Rates {
             if !idle || bucket.excess_with(0, rate, now_ms) > 0 {
                 return;
             }
-            self.table.remove(oldest);
+            self.remove(oldest);
         }
     }
 
@@ -166,7 +194,131 @@ impl Rates {
         if let Some(oldest) = self.table.oldest()
             && self.table.value(oldest).reserved == 0
         {
-            self.table.remove(oldest);
+            self.remove(oldest);
+        }
+    }
+
+    fn remove(&mut self, entry: LruEntry) {
+        self.table.remove(entry);
+        if let Some(sums) = &mut self.sums {
+            sums.forget(entry);
+        }
+    }
+}
+
+/// The exchange with other machines.
+impl Rates {
+    /// Counts what the other machines have to know from now on. Sums of an exchange that has gone
+    /// on until just now stay.
+    pub(super) fn begin_sharing(&mut self, now_ms: u64) {
+        let goes_on = |sums: &SharedSums| now_ms.saturating_sub(sums.turn_ms) <= SHARING_GAP_MS;
+        if !self.sums.as_deref().is_some_and(goes_on) {
+            self.end_sharing();
+            let mut sums = Box::<SharedSums>::default();
+            sums.turn_ms = now_ms;
+            self.sums = Some(sums);
+        }
+    }
+
+    /// Counts for this machine alone. What was not sent is not sent later: the others could not
+    /// tell when it was.
+    pub(super) fn end_sharing(&mut self) {
+        for entry in self.sums.take().into_iter().flat_map(|sums| sums.fresh) {
+            if let Some(bucket) = self.table.live(entry) {
+                bucket.unsent = 0;
+            }
+        }
+    }
+
+    /// The keys that wait for an exchange.
+    pub(super) fn unsent_keys(&self) -> usize {
+        self.sums.as_ref().map_or(0, |sums| sums.fresh.len())
+    }
+
+    /// Takes up to `most` sums for the exchange of a number and time: those with requests first.
+    pub(super) fn take_sums(
+        &mut self,
+        most: usize,
+        rate: u64,
+        (turn, now_ms): (u64, u64),
+    ) -> Vec<OutgoingSum> {
+        let mut taken = Vec::new();
+        let Self { table, sums: Some(sums) } = self else { return taken };
+        sums.turn_ms = now_ms;
+        let mut take = |sums: &mut SharedSums, table: &mut Table<Bucket>, entry, admitted| {
+            let (place, counted) = sums.send(entry, admitted, (turn, now_ms));
+            let filling = table.value(entry).filling(rate, now_ms);
+            let empty_in_ms = filling.saturating_mul(1000).div_ceil(rate);
+            taken.push(OutgoingSum { place, key: table.key(entry), empty_in_ms, counted });
+            taken.len() < most
+        };
+        while let Some(entry) = sums.fresh.pop_front() {
+            // Another key may have the entry by now, and be listed twice.
+            let unsent = table.live(entry).map(|bucket| std::mem::take(&mut bucket.unsent));
+            if let Some(admitted @ 1..) = unsent
+                && !take(sums, table, entry, admitted)
+            {
+                return taken;
+            }
+        }
+        for _ in 0..LOOKS_MAX {
+            let Some((entry, is_asked)) = sums.look(turn, now_ms) else { break };
+            if is_asked {
+                continue;
+            }
+            if sums.is_told(entry) && table.value(entry).filling(rate, now_ms) == 0 {
+                sums.forget(entry);
+            } else if !take(sums, table, entry, 0) {
+                return taken;
+            }
+        }
+        taken
+    }
+
+    /// Takes a reply: the store's sum, how full it knows the bucket to be, and the part of the sum
+    /// that is in that.
+    pub(super) fn tell(
+        &mut self,
+        place: SumPlace,
+        (total, stored, counted): (i64, u64, i64),
+        (rate, excess_max): (u64, u64),
+        now_ms: u64,
+    ) {
+        let Self { table, sums: Some(sums) } = self else { return };
+        let (told, bucket) = (sums.tell(place, total), table.live(place.entry));
+        let (Some(told), Some(bucket)) = (told, bucket) else { return };
+        let excess = match told {
+            ToldSum::Others(0) => return,
+            ToldSum::Others(others) => {
+                bucket.excess_with(others.saturating_mul(REQUEST), rate, now_ms)
+            }
+            ToldSum::Anew => {
+                let admitted = i64::from(place.admitted);
+                let uncounted = total.saturating_sub(admitted).saturating_sub(counted);
+                let uncounted = u64::try_from(uncounted).unwrap_or(0).saturating_mul(REQUEST);
+                let of_others = stored.saturating_add(uncounted);
+                if of_others == 0 {
+                    return;
+                }
+                let filling = of_others.saturating_add(u64::from(place.admitted) * REQUEST);
+                filling.saturating_sub(REQUEST)
+            }
+        };
+        bucket.raise(excess, excess_max, rate, now_ms);
+    }
+
+    /// The memory of all lists of keys, about.
+    #[cfg(test)]
+    pub(super) fn shared_bytes(&self) -> usize {
+        self.sums.as_ref().map_or(0, |sums| sums.bytes())
+    }
+
+    fn note_unsent(&mut self, entry: LruEntry) {
+        if let Some(sums) = &mut self.sums {
+            let bucket = self.table.value(entry);
+            if bucket.unsent > 0 || sums.list(entry) {
+                bucket.unsent = bucket.unsent.saturating_add(1);
+            }
         }
     }
 }

@@ -463,4 +463,28 @@ pub(super) const FAMILIES: &[Family] = &[
         "/traces/failed",
         "Spans that a collector has not accepted.",
     ),
+    gauge(
+        "weir_store_up",
+        "/stores/{store}/up",
+        "Whether sums are exchanged with a store (1), or each node enforces its share (0).",
+    ),
+    gauge("weir_store_nodes", "/stores/{store}/nodes", "The nodes that use a store."),
+    gauge(
+        "weir_store_last_exchange_timestamp_seconds",
+        "/stores/{store}/exchanged_at",
+        "When the last exchange with a store ended.",
+    )
+    .in_ms(),
+    counter("weir_store_exchanges_total", "/stores/{store}/exchanges", "Exchanges with a store."),
+    counter(
+        "weir_store_failures_total",
+        "/stores/{store}/failures",
+        "Connections to a store that failed or ended.",
+    ),
+    counter("weir_store_keys_total", "/stores/{store}/keys", "Keys exchanged with a store."),
+    gauge(
+        "weir_store_keys_waiting",
+        "/stores/{store}/keys_waiting",
+        "Keys that wait for the next exchange, because one has a limit.",
+    ),
 ];

@@ -1,0 +1,268 @@
+//! The address of a store: `valkey://[user:password@]host:port[/db][?parameter=value&...]`.
+//!
+//! The text may have a password, so neither errors nor pages show it: [`StoreAddress::shown`] is
+//! what they show.
+
+use std::os::unix::ffi::OsStringExt as _;
+use std::sync::Arc;
+
+use conf::{Directive, Error, Load, Result, Word, units};
+use upstream::address::{self, Endpoint};
+
+const PORT: u16 = 6379;
+const INTERVAL_MS: u64 = 100;
+const INTERVALS_MS: std::ops::RangeInclusive<u64> = 10..=1000;
+const TIMEOUT_MS: u64 = 1000;
+const TIMEOUTS_MS: std::ops::RangeInclusive<u64> = 10..=60_000;
+const PREFIX: &[u8] = b"weir:";
+const PREFIX_BYTES_MAX: usize = 64;
+/// The most nodes that share a limit.
+pub(super) const NODES_MAX: u32 = 1000;
+const DATABASE_MAX: u64 = 65_535;
+/// Bytes of a user's name or a password.
+const SECRET_BYTES_MAX: usize = 1024;
+
+/// A store, and how it is used.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreAddress {
+    pub(super) place: Endpoint,
+    pub(super) user: Option<Vec<u8>>,
+    pub(super) password: Option<Vec<u8>>,
+    pub(super) database: u64,
+    pub(super) interval_ms: u64,
+    /// The time to connect, and the time for the answer to a pipeline.
+    pub(super) timeout_ms: u64,
+    pub(super) prefix: Arc<[u8]>,
+    /// The number of nodes until the store has told it.
+    pub(super) nodes: u32,
+}
+
+impl StoreAddress {
+    /// Reads an address: a word of the line `from`, without what comes before it.
+    pub fn read(text: &[u8], word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<Self> {
+        let name = &from.name;
+        // Without the word, which may have a password.
+        let refuse = |reason: &str| {
+            from.error_at(word, format!("{reason} in the address of the store of \"{name}\""))
+        };
+        let (text, parameters) = cut(text, b'?');
+        let mut store = Self::parse(text).map_err(refuse)?;
+        for parameter in parameters.into_iter().flat_map(|all| all.split(|byte| *byte == b'&')) {
+            let (name, value) = cut(parameter, b'=');
+            let value = value.unwrap_or_default();
+            if name == b"password_file" && !value.is_empty() {
+                store.read_password(value, word, from, load)?;
+            } else {
+                store.set(name, value).map_err(|reason| refuse(&reason))?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// Host, port and database: without a password.
+    pub fn shown(&self) -> String {
+        format!("{}/{}", self.place, self.database)
+    }
+
+    fn parse(text: &[u8]) -> std::result::Result<Self, &'static str> {
+        let lower = text.to_ascii_lowercase();
+        let is_secure = |scheme: &&[u8]| lower.starts_with(scheme);
+        if [&b"rediss://"[..], b"valkeys://"].iter().any(is_secure) {
+            return Err("TLS, which is not supported, is wanted");
+        }
+        let scheme =
+            [&b"valkey://"[..], b"redis://"].into_iter().find(|one| lower.starts_with(one));
+        let rest = &text[scheme.ok_or("no \"valkey://\" or \"redis://\"")?.len()..];
+        let (secret, rest) = match rest.iter().rposition(|byte| *byte == b'@') {
+            Some(at) => (&rest[..at], &rest[at + 1..]),
+            None => (&b""[..], rest),
+        };
+        let (user, password) = match cut(secret, b':') {
+            (user, Some(password)) => (unescaped(user)?, unescaped(password)?),
+            (b"", None) => (Vec::new(), Vec::new()),
+            (_, None) => return Err("a user without a password is"),
+        };
+        let (place, database) = place(rest)?;
+        let some = |text: Vec<u8>| (!text.is_empty()).then_some(text);
+        Ok(Self {
+            place,
+            user: some(user),
+            password: some(password),
+            database,
+            interval_ms: INTERVAL_MS,
+            timeout_ms: TIMEOUT_MS,
+            prefix: PREFIX.into(),
+            nodes: 1,
+        })
+    }
+
+    fn set(&mut self, name: &[u8], value: &[u8]) -> std::result::Result<(), String> {
+        let shown = String::from_utf8_lossy(name);
+        let invalid = || format!("invalid value of \"{shown}\"");
+        let time = |range: std::ops::RangeInclusive<u64>| {
+            let time = units::milliseconds(value).filter(|time| range.contains(time));
+            time.ok_or_else(invalid)
+        };
+        match name {
+            b"interval" => self.interval_ms = time(INTERVALS_MS)?,
+            b"timeout" => self.timeout_ms = time(TIMEOUTS_MS)?,
+            b"nodes" => {
+                let nodes = units::number(value).and_then(|nodes| u32::try_from(nodes).ok());
+                let nodes = nodes.filter(|nodes| (1..=NODES_MAX).contains(nodes));
+                self.nodes = nodes.ok_or_else(invalid)?;
+            }
+            b"prefix" if (1..=PREFIX_BYTES_MAX).contains(&value.len()) => {
+                self.prefix = value.into();
+            }
+            b"prefix" | b"password_file" => return Err(invalid()),
+            _ => return Err(format!("unknown parameter \"{shown}\"")),
+        }
+        Ok(())
+    }
+
+    /// The password is the first line of the file.
+    fn read_password(
+        &mut self,
+        path: &[u8],
+        word: &Word,
+        from: &Directive,
+        load: &mut Load<'_>,
+    ) -> Result<()> {
+        if self.password.is_some() {
+            return Err(from.error_at(word, "a store has one password: of its address or its file"));
+        }
+        let path = load.conf_path(path).into_os_string().into_vec();
+        let read = load.files.read(&path);
+        let read = read.map_err(|error| from.error_at(word, error.describe(&path)));
+        let Some(text) = load.of_this_machine(read)? else { return Ok(()) };
+        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line.len() > SECRET_BYTES_MAX {
+            return Err(no_password(&path, word, from));
+        }
+        self.password = Some(line.to_vec());
+        Ok(())
+    }
+}
+
+fn no_password(path: &[u8], word: &Word, from: &Directive) -> Error {
+    let path = String::from_utf8_lossy(path);
+    from.error_at(word, format!("no password in the first line of \"{path}\""))
+}
+
+/// The place and the database. A Unix socket has its path instead of host, port and database.
+fn place(text: &[u8]) -> std::result::Result<(Endpoint, u64), &'static str> {
+    if text.starts_with(b"unix:") {
+        return Ok((address::parse(text, 0)?.place, 0));
+    }
+    let (host, database) = cut(text, b'/');
+    let database = match database {
+        None | Some(b"") => 0,
+        Some(digits) => {
+            let number = units::number(digits).filter(|number| *number <= DATABASE_MAX);
+            number.ok_or("invalid number of a database")?
+        }
+    };
+    Ok((address::parse(host, PORT)?.place, database))
+}
+
+/// The text before the first such byte, and the text after it.
+fn cut(text: &[u8], at: u8) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(at, text) {
+        Some(place) => (&text[..place], Some(&text[place + 1..])),
+        None => (text, None),
+    }
+}
+
+/// The text of a URL's part, in which `%40` is `@`.
+fn unescaped(text: &[u8]) -> std::result::Result<Vec<u8>, &'static str> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(byte.ok_or("an invalid \"%\"")?);
+        rest = &rest[2..];
+    }
+    if out.len() > SECRET_BYTES_MAX { Err("too long a password") } else { Ok(out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> std::result::Result<String, &'static str> {
+        let store = StoreAddress::parse(text.as_bytes())?;
+        let text = |part: &Option<Vec<u8>>| {
+            part.as_deref().map_or("-".into(), |part| String::from_utf8_lossy(part).into_owned())
+        };
+        Ok(format!("{} {} {}", store.shown(), text(&store.user), text(&store.password)))
+    }
+
+    #[test]
+    fn addresses_of_stores_are_read() {
+        for (text, expected) in [
+            ("valkey://127.0.0.1:6380", "127.0.0.1:6380/0 - -"),
+            ("redis://store.test", "store.test:6379/0 - -"),
+            ("REDIS://[::1]:7000/3", "[::1]:7000/3 - -"),
+            ("valkey://:secret@a:1/", "a:1/0 - secret"),
+            ("valkey://user:p%40:s@a:1/2", "a:1/2 user p@:s"),
+            ("valkey://unix:/run/valkey.sock", "unix:/run/valkey.sock/0 - -"),
+            ("valkey://:secret@unix:/run/valkey.sock", "unix:/run/valkey.sock/0 - secret"),
+        ] {
+            assert_eq!(parsed(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid_addresses_are_refused() {
+        for (text, expected) in [
+            ("127.0.0.1:6379", "no \"valkey://\" or \"redis://\""),
+            ("http://a", "no \"valkey://\" or \"redis://\""),
+            ("rediss://a", "TLS, which is not supported, is wanted"),
+            ("valkey://", "no host"),
+            ("valkey://a:0", "invalid port"),
+            ("valkey://a/x", "invalid number of a database"),
+            ("valkey://a/65536", "invalid number of a database"),
+            ("valkey://user@a", "a user without a password is"),
+            ("valkey://:%4@a", "an invalid \"%\""),
+            ("valkey://:%+1@a", "an invalid \"%\""),
+        ] {
+            assert_eq!(parsed(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_have_bounds() {
+        let mut store = StoreAddress::parse(b"valkey://a").unwrap();
+        for (name, value) in [
+            ("interval", "10ms"),
+            ("interval", "1s"),
+            ("timeout", "200ms"),
+            ("nodes", "3"),
+            ("prefix", "shop:"),
+        ] {
+            assert_eq!(store.set(name.as_bytes(), value.as_bytes()), Ok(()), "{name}={value}");
+        }
+        assert_eq!((store.interval_ms, store.timeout_ms, store.nodes), (1000, 200, 3));
+        assert_eq!(&*store.prefix, b"shop:");
+        for (name, value) in [
+            ("interval", "9ms"),
+            ("interval", "2s"),
+            ("timeout", "0"),
+            ("nodes", "0"),
+            ("nodes", "1001"),
+            ("prefix", ""),
+            ("password_file", ""),
+            ("database", "1"),
+        ] {
+            assert!(store.set(name.as_bytes(), value.as_bytes()).is_err(), "{name}={value}");
+        }
+    }
+}
