@@ -6,7 +6,7 @@ use discover::{ApiServerOptions, HttpPlace, SERVER, namespace_of_pod, seed, time
 
 use crate::controller::ControllerSettings;
 use crate::election::LeaseName;
-use crate::{ObjectKey, Settings};
+use crate::{ResourceKey, Settings};
 
 /// `weir ingress --help` prints it, too.
 pub const HELP: &str = include_str!("help.txt");
@@ -26,9 +26,9 @@ pub(crate) struct IngressArguments {
     controller: String,
     allows_snippets: bool,
     addresses: Vec<String>,
-    publish_service: Option<ObjectKey>,
+    publish_service: Option<ResourceKey>,
     pub(crate) writes_status: bool,
-    lease: Option<ObjectKey>,
+    lease: Option<ResourceKey>,
     pub(crate) empty_after_ms: Option<u64>,
     pub(crate) owner: String,
     pub(crate) metrics: Option<String>,
@@ -125,7 +125,7 @@ impl IngressArguments {
     pub(crate) fn lease(&self) -> Result<LeaseName, String> {
         let key = match &self.lease {
             Some(key) => key.clone(),
-            None => ObjectKey {
+            None => ResourceKey {
                 namespace: namespace_of_pod()
                     .ok_or("this is no pod; name a Lease with --lease, or use --no-status")?,
                 name: LEASE.to_owned(),
@@ -143,7 +143,7 @@ fn folder(text: &str) -> Result<String, String> {
     is_good.then(|| text.to_owned()).ok_or_else(|| format!("\"{text}\" is not an absolute path"))
 }
 
-fn key(text: &str) -> Result<ObjectKey, String> {
+fn key(text: &str) -> Result<ResourceKey, String> {
     let is_name = |name: &str| {
         let is_good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
         !name.is_empty() && name.bytes().all(is_good)
@@ -151,7 +151,7 @@ fn key(text: &str) -> Result<ObjectKey, String> {
     let parts = text.split_once('/');
     let parts = parts.filter(|(namespace, name)| is_name(namespace) && is_name(name));
     let (namespace, name) = parts.ok_or_else(|| format!("\"{text}\" is not NAMESPACE/NAME"))?;
-    Ok(ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() })
+    Ok(ResourceKey { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 #[cfg(test)]

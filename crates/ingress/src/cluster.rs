@@ -9,7 +9,7 @@ use discover::{ApiServerPlace, Backoff, Collection, CollectionChange, WatchEnd, 
 use serde_json::Value;
 
 use crate::collections::KINDS;
-use crate::{Kind, ObjectKey, Objects};
+use crate::{Objects, ResourceKey, ResourceKind};
 
 /// The first and the longest wait after a watch failed.
 const BACKOFF_MS: (u64, u64) = (200, 10_000);
@@ -21,7 +21,7 @@ const ABSENT_MS: u64 = 60_000;
 
 /// What a watch of a kind has told.
 pub(crate) struct Heard {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ResourceKind,
     pub(crate) told: Told,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn watch(place: &ApiServerPlace, heard: &SyncSender<Heard>) {
 }
 
 /// Runs until nobody listens.
-fn watch_kind(kind: Kind, place: &ApiServerPlace, heard: &SyncSender<Heard>) {
+fn watch_kind(kind: ResourceKind, place: &ApiServerPlace, heard: &SyncSender<Heard>) {
     let (first, most) = BACKOFF_MS;
     let mut backoff = Backoff::new(first, most, seed());
     let known = kind.place();
@@ -91,7 +91,7 @@ struct KindState {
 #[derive(Default)]
 pub(crate) struct Cluster {
     pub(crate) objects: Objects,
-    kinds: BTreeMap<Kind, KindState>,
+    kinds: BTreeMap<ResourceKind, KindState>,
     /// Lines for the log.
     told: Vec<String>,
 }
@@ -110,7 +110,12 @@ impl Cluster {
         }
     }
 
-    fn change(&mut self, kind: Kind, version: &'static str, change: CollectionChange) -> bool {
+    fn change(
+        &mut self,
+        kind: ResourceKind,
+        version: &'static str,
+        change: CollectionChange,
+    ) -> bool {
         let state = self.kinds.entry(kind).or_default();
         if state.error.take().is_some() {
             self.told.push(format!("{}: the API server is back", kind.place().plural));
@@ -135,7 +140,7 @@ impl Cluster {
         true
     }
 
-    fn put(&mut self, kind: Kind, mut object: Value) {
+    fn put(&mut self, kind: ResourceKind, mut object: Value) {
         // Nothing of it matters, and it is often the largest part.
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
@@ -146,7 +151,7 @@ impl Cluster {
         }
     }
 
-    fn absent(&mut self, kind: Kind, now_ms: u64) -> bool {
+    fn absent(&mut self, kind: ResourceKind, now_ms: u64) -> bool {
         let state = self.kinds.entry(kind).or_default();
         let plural = kind.place().plural;
         state.error = None;
@@ -170,7 +175,7 @@ impl Cluster {
         true
     }
 
-    fn failed(&mut self, kind: Kind, why: String) {
+    fn failed(&mut self, kind: ResourceKind, why: String) {
         let state = self.kinds.entry(kind).or_default();
         state.absent_since_ms = None;
         if state.error.as_ref() != Some(&why) {
@@ -193,14 +198,14 @@ impl Cluster {
     }
 
     /// The path of an object's status; `None`: the API server does not have the kind.
-    pub(crate) fn status_path(&self, kind: Kind, key: &ObjectKey) -> Option<String> {
+    pub(crate) fn status_path(&self, kind: ResourceKind, key: &ResourceKey) -> Option<String> {
         let version = self.kinds.get(&kind)?.version?;
         Some(kind.place().status_path(version, &key.namespace, &key.name))
     }
 
     /// Kinds, whether they are watched without failure, and how many objects they have.
     pub(crate) fn counts(&self) -> Vec<(&'static str, bool, usize)> {
-        let count = |(kind, state): (&Kind, &KindState)| {
+        let count = |(kind, state): (&ResourceKind, &KindState)| {
             let is_up = state.error.is_none() && state.is_known;
             (kind.place().plural, is_up, self.objects.of(*kind).count())
         };
@@ -213,10 +218,10 @@ impl Cluster {
     }
 }
 
-fn key(object: &Value) -> Option<ObjectKey> {
+fn key(object: &Value) -> Option<ResourceKey> {
     let metadata = &object["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or_default().to_owned();
-    Some(ObjectKey { namespace, name: metadata["name"].as_str()?.to_owned() })
+    Some(ResourceKey { namespace, name: metadata["name"].as_str()?.to_owned() })
 }
 
 #[cfg(test)]
@@ -225,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    fn heard(kind: Kind, told: Told) -> Heard {
+    fn heard(kind: ResourceKind, told: Told) -> Heard {
         Heard { kind, told }
     }
 
@@ -243,7 +248,7 @@ mod tests {
         let mut cluster = Cluster::default();
         for kind in KINDS {
             assert!(!cluster.is_complete());
-            if kind == Kind::TcpRoute {
+            if kind == ResourceKind::TcpRoute {
                 assert!(!cluster.take(heard(kind, Told::Failed("no".to_owned())), 1));
                 assert_eq!(cluster.error().unwrap(), "tcproutes: no");
                 assert!(cluster.take(heard(kind, Told::Absent), 1));
@@ -253,39 +258,46 @@ mod tests {
         }
         assert!(cluster.is_complete());
         assert_eq!(cluster.error(), None);
-        let key = ObjectKey { namespace: "a".to_owned(), name: "x".to_owned() };
-        assert_eq!(cluster.objects.get(Kind::Secret, &key).unwrap()["metadata"]["name"], "x");
-        let kept = &cluster.objects.get(Kind::Secret, &key).unwrap()["metadata"];
+        let key = ResourceKey { namespace: "a".to_owned(), name: "x".to_owned() };
+        assert_eq!(
+            cluster.objects.get(ResourceKind::Secret, &key).unwrap()["metadata"]["name"],
+            "x"
+        );
+        let kept = &cluster.objects.get(ResourceKind::Secret, &key).unwrap()["metadata"];
         assert!(kept.get("managedFields").is_none());
-        assert_eq!(cluster.status_path(Kind::TcpRoute, &key), None);
-        assert!(cluster.status_path(Kind::HttpRoute, &key).unwrap().ends_with("/x/status"));
+        assert_eq!(cluster.status_path(ResourceKind::TcpRoute, &key), None);
+        assert!(cluster.status_path(ResourceKind::HttpRoute, &key).unwrap().ends_with("/x/status"));
     }
 
     #[test]
     fn a_kind_that_vanishes_is_kept_for_a_while() {
         let mut cluster = Cluster::default();
-        let count = |cluster: &Cluster| cluster.objects.of(Kind::HttpRoute).count();
-        cluster.take(heard(Kind::HttpRoute, listed(&["x"])), 0);
-        assert!(!cluster.take(heard(Kind::HttpRoute, Told::Absent), 1000));
-        assert!(!cluster.take(heard(Kind::HttpRoute, Told::Absent), 60_000));
+        let count = |cluster: &Cluster| cluster.objects.of(ResourceKind::HttpRoute).count();
+        cluster.take(heard(ResourceKind::HttpRoute, listed(&["x"])), 0);
+        assert!(!cluster.take(heard(ResourceKind::HttpRoute, Told::Absent), 1000));
+        assert!(!cluster.take(heard(ResourceKind::HttpRoute, Told::Absent), 60_000));
         assert_eq!(count(&cluster), 1);
-        cluster.take(heard(Kind::HttpRoute, Told::Failed("no".to_owned())), 61_000);
-        assert!(!cluster.take(heard(Kind::HttpRoute, Told::Absent), 62_000), "it begins anew");
-        assert!(cluster.take(heard(Kind::HttpRoute, Told::Absent), 122_000));
+        cluster.take(heard(ResourceKind::HttpRoute, Told::Failed("no".to_owned())), 61_000);
+        assert!(
+            !cluster.take(heard(ResourceKind::HttpRoute, Told::Absent), 62_000),
+            "it begins anew"
+        );
+        assert!(cluster.take(heard(ResourceKind::HttpRoute, Told::Absent), 122_000));
         assert_eq!(count(&cluster), 0);
     }
 
     #[test]
     fn a_list_replaces_what_was_known() {
         let mut cluster = Cluster::default();
-        cluster.take(heard(Kind::Service, listed(&["x", "y"])), 0);
-        cluster.take(heard(Kind::Service, listed(&["y", "z"])), 0);
-        let names: Vec<_> = cluster.objects.of(Kind::Service).map(|(key, _)| &*key.name).collect();
+        cluster.take(heard(ResourceKind::Service, listed(&["x", "y"])), 0);
+        cluster.take(heard(ResourceKind::Service, listed(&["y", "z"])), 0);
+        let names: Vec<_> =
+            cluster.objects.of(ResourceKind::Service).map(|(key, _)| &*key.name).collect();
         assert_eq!(names, ["y", "z"]);
         let gone = json!({"metadata": {"name": "y", "namespace": "a"}});
-        let told = |change| heard(Kind::Service, Told::Change("v1", change));
+        let told = |change| heard(ResourceKind::Service, Told::Change("v1", change));
         assert!(cluster.take(told(CollectionChange::Deleted(gone)), 0));
-        assert_eq!(cluster.objects.of(Kind::Service).count(), 1);
+        assert_eq!(cluster.objects.of(ResourceKind::Service).count(), 1);
         assert!(!cluster.take(told(CollectionChange::Confirmed), 0));
     }
 }

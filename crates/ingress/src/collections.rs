@@ -1,6 +1,6 @@
 //! Where the API server has the objects of each kind.
 
-use crate::Kind;
+use crate::ResourceKind;
 
 /// One kind as the API server knows it.
 pub(crate) struct KindPlace {
@@ -17,25 +17,25 @@ pub(crate) struct KindPlace {
 
 const GATEWAY: &str = "gateway.networking.k8s.io";
 
-pub(crate) const KINDS: [Kind; 15] = [
-    Kind::GatewayClass,
-    Kind::Gateway,
-    Kind::HttpRoute,
-    Kind::GrpcRoute,
-    Kind::TlsRoute,
-    Kind::TcpRoute,
-    Kind::ReferenceGrant,
-    Kind::BackendTlsPolicy,
-    Kind::IngressClass,
-    Kind::Ingress,
-    Kind::Service,
-    Kind::EndpointSlice,
-    Kind::Secret,
-    Kind::ConfigMap,
-    Kind::Namespace,
+pub(crate) const KINDS: [ResourceKind; 15] = [
+    ResourceKind::GatewayClass,
+    ResourceKind::Gateway,
+    ResourceKind::HttpRoute,
+    ResourceKind::GrpcRoute,
+    ResourceKind::TlsRoute,
+    ResourceKind::TcpRoute,
+    ResourceKind::ReferenceGrant,
+    ResourceKind::BackendTlsPolicy,
+    ResourceKind::IngressClass,
+    ResourceKind::Ingress,
+    ResourceKind::Service,
+    ResourceKind::EndpointSlice,
+    ResourceKind::Secret,
+    ResourceKind::ConfigMap,
+    ResourceKind::Namespace,
 ];
 
-impl Kind {
+impl ResourceKind {
     pub(crate) fn place(self) -> KindPlace {
         let namespaced = |plural, group, versions| KindPlace {
             plural,
@@ -102,13 +102,13 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_the_api_server() {
-        let place = Kind::HttpRoute.place();
+        let place = ResourceKind::HttpRoute.place();
         let listed = "/apis/gateway.networking.k8s.io/v1/httproutes";
         assert_eq!(place.list_path("v1"), listed);
         let status = "/apis/gateway.networking.k8s.io/v1/namespaces/a/httproutes/b/status";
         assert_eq!(place.status_path("v1", "a", "b"), status);
         let class = "/apis/gateway.networking.k8s.io/v1/gatewayclasses/weir/status";
-        assert_eq!(Kind::GatewayClass.place().status_path("v1", "", "weir"), class);
-        assert_eq!(Kind::Service.place().list_path("v1"), "/api/v1/services");
+        assert_eq!(ResourceKind::GatewayClass.place().status_path("v1", "", "weir"), class);
+        assert_eq!(ResourceKind::Service.place().list_path("v1"), "/api/v1/services");
     }
 }

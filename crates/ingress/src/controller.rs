@@ -20,7 +20,7 @@ use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
 use crate::settle::Settle;
 use crate::statuses::StatusChange;
-use crate::{Kind, ObjectKey, Objects, Plan, Settings, clock, tell};
+use crate::{Objects, Plan, ResourceKey, ResourceKind, Settings, clock, tell};
 
 /// How often metrics are renewed.
 const LOOK_MS: u64 = 1000;
@@ -41,7 +41,7 @@ pub(crate) fn is_planning() -> bool {
 pub(crate) struct ControllerSettings {
     pub(crate) plan: Settings,
     /// Whose addresses statuses have, besides those of `plan`.
-    pub(crate) publish_service: Option<ObjectKey>,
+    pub(crate) publish_service: Option<ResourceKey>,
 }
 
 pub(crate) struct Controller {
@@ -225,8 +225,8 @@ fn wanted(groups: &BTreeMap<String, Vec<String>>, last: &WantedGroups) -> Wanted
 }
 
 /// The addresses at which a Service is reached from outside, or else within the cluster.
-fn published(objects: &Objects, key: &ObjectKey) -> Vec<String> {
-    let Some(service) = objects.get(Kind::Service, key) else { return Vec::new() };
+fn published(objects: &Objects, key: &ResourceKey) -> Vec<String> {
+    let Some(service) = objects.get(ResourceKind::Service, key) else { return Vec::new() };
     let texts = |values: &Value| -> Vec<String> {
         let texts = values.as_array().into_iter().flatten().filter_map(Value::as_str);
         texts.filter(|text| *text != "None").map(str::to_owned).collect()
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn a_service_has_addresses_outside_or_else_inside() {
-        let key = ObjectKey { namespace: "a".to_owned(), name: "b".to_owned() };
+        let key = ResourceKey { namespace: "a".to_owned(), name: "b".to_owned() };
         let of = |service: Value| {
             let mut objects = Objects::default();
-            objects.insert(Kind::Service, key.clone(), service);
+            objects.insert(ResourceKind::Service, key.clone(), service);
             published(&objects, &key)
         };
         let spec = json!({"clusterIPs": ["10.0.0.1"], "externalIPs": ["192.0.2.1"]});

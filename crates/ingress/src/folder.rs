@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-pub(crate) type PlannedFiles = BTreeMap<String, Vec<u8>>;
+use crate::PlannedFiles;
 
 /// The names of own files, one on each line.
 const LIST: &str = ".files";

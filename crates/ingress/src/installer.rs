@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use discover::{Backoff, seed};
 
-use crate::folder::{ConfigFolder, PlannedFiles, Replaced, remove_folder};
+use crate::PlannedFiles;
+use crate::folder::{ConfigFolder, Replaced, remove_folder};
 use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
 use crate::server::{ConfigVerdict, ServerControl};

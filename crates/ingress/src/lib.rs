@@ -34,8 +34,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{HELP, IngressArguments};
-pub use objects::{Kind, ObjectKey, Objects};
-pub use plan::{Plan, Settings, StatusUpdate, WARNINGS_FILE, dry_run, plan};
+pub use objects::{Objects, ResourceKey, ResourceKind};
+pub use plan::{Plan, PlannedFiles, Settings, StatusUpdate, WARNINGS_FILE, dry_run, plan};
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub use plan::fuzz;

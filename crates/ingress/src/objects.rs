@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ResourceKind {
     GatewayClass,
     Gateway,
     HttpRoute,
@@ -25,37 +25,37 @@ pub enum Kind {
 
 /// The namespace is empty for kinds that belong to none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectKey {
+pub struct ResourceKey {
     pub namespace: String,
     pub name: String,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    by_kind: BTreeMap<Kind, BTreeMap<ObjectKey, Value>>,
+    by_kind: BTreeMap<ResourceKind, BTreeMap<ResourceKey, Value>>,
 }
 
 impl Objects {
-    pub fn insert(&mut self, kind: Kind, key: ObjectKey, object: Value) {
+    pub fn insert(&mut self, kind: ResourceKind, key: ResourceKey, object: Value) {
         self.by_kind.entry(kind).or_default().insert(key, object);
     }
 
-    pub fn remove(&mut self, kind: Kind, key: &ObjectKey) {
+    pub fn remove(&mut self, kind: ResourceKind, key: &ResourceKey) {
         if let Some(objects) = self.by_kind.get_mut(&kind) {
             objects.remove(key);
         }
     }
 
-    pub fn clear(&mut self, kind: Kind) {
+    pub fn clear(&mut self, kind: ResourceKind) {
         self.by_kind.remove(&kind);
     }
 
-    pub fn get(&self, kind: Kind, key: &ObjectKey) -> Option<&Value> {
+    pub fn get(&self, kind: ResourceKind, key: &ResourceKey) -> Option<&Value> {
         self.by_kind.get(&kind)?.get(key)
     }
 
     /// In the order of their keys.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (&ObjectKey, &Value)> {
+    pub fn of(&self, kind: ResourceKind) -> impl Iterator<Item = (&ResourceKey, &Value)> {
         self.by_kind.get(&kind).into_iter().flatten()
     }
 }

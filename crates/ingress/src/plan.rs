@@ -15,7 +15,7 @@ mod route_files;
 mod status;
 
 pub use dry_run::dry_run;
-pub use outcome::{Plan, Settings, StatusUpdate};
+pub use outcome::{Plan, PlannedFiles, Settings, StatusUpdate};
 
 use crate::Objects;
 use planner::Planner;

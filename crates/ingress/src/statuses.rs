@@ -159,20 +159,20 @@ mod tests {
 
     use super::*;
     use crate::cluster::{Heard, Told};
-    use crate::{Kind, ObjectKey};
+    use crate::{ResourceKey, ResourceKind};
 
     fn cluster() -> Cluster {
         let mut cluster = Cluster::default();
         let gateway = json!({"metadata": {"namespace": "a", "name": "b", "resourceVersion": "7"},
             "status": {"addresses": [], "old": 1}});
         let told = Told::Change("v1", CollectionChange::Listed(vec![gateway]));
-        cluster.take(Heard { kind: Kind::Gateway, told }, 0);
+        cluster.take(Heard { kind: ResourceKind::Gateway, told }, 0);
         cluster
     }
 
     fn change(status: Value) -> StatusChange {
-        let key = ObjectKey { namespace: "a".to_owned(), name: "b".to_owned() };
-        let update = StatusUpdate { kind: Kind::Gateway, key, status };
+        let key = ResourceKey { namespace: "a".to_owned(), name: "b".to_owned() };
+        let update = StatusUpdate { kind: ResourceKind::Gateway, key, status };
         StatusChange::new(&update, &cluster()).unwrap()
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::object::{key, list, text};
 use super::{Plan, Settings, plan};
-use crate::{Kind, Objects};
+use crate::{Objects, ResourceKind};
 
 const USAGE: &str = "\
 usage: weir-ingress plan [OPTION...] FILE|FOLDER...
@@ -134,30 +134,30 @@ pub(crate) fn insert(value: Value, objects: &mut Objects) -> Result<(), String> 
     let kind_name = text(&value, "/kind").ok_or("an object has no kind")?;
     let kind = kind(kind_name).ok_or_else(|| format!("the kind {kind_name} is not supported"))?;
     let namespace = match kind {
-        Kind::GatewayClass | Kind::IngressClass | Kind::Namespace => "",
+        ResourceKind::GatewayClass | ResourceKind::IngressClass | ResourceKind::Namespace => "",
         _ => text(&value, "/metadata/namespace").unwrap_or("default"),
     };
     objects.insert(kind, key(namespace, name), value);
     Ok(())
 }
 
-fn kind(name: &str) -> Option<Kind> {
+fn kind(name: &str) -> Option<ResourceKind> {
     Some(match name {
-        "GatewayClass" => Kind::GatewayClass,
-        "Gateway" => Kind::Gateway,
-        "HTTPRoute" => Kind::HttpRoute,
-        "GRPCRoute" => Kind::GrpcRoute,
-        "TLSRoute" => Kind::TlsRoute,
-        "TCPRoute" => Kind::TcpRoute,
-        "ReferenceGrant" => Kind::ReferenceGrant,
-        "BackendTLSPolicy" => Kind::BackendTlsPolicy,
-        "IngressClass" => Kind::IngressClass,
-        "Ingress" => Kind::Ingress,
-        "Service" => Kind::Service,
-        "EndpointSlice" => Kind::EndpointSlice,
-        "Secret" => Kind::Secret,
-        "ConfigMap" => Kind::ConfigMap,
-        "Namespace" => Kind::Namespace,
+        "GatewayClass" => ResourceKind::GatewayClass,
+        "Gateway" => ResourceKind::Gateway,
+        "HTTPRoute" => ResourceKind::HttpRoute,
+        "GRPCRoute" => ResourceKind::GrpcRoute,
+        "TLSRoute" => ResourceKind::TlsRoute,
+        "TCPRoute" => ResourceKind::TcpRoute,
+        "ReferenceGrant" => ResourceKind::ReferenceGrant,
+        "BackendTLSPolicy" => ResourceKind::BackendTlsPolicy,
+        "IngressClass" => ResourceKind::IngressClass,
+        "Ingress" => ResourceKind::Ingress,
+        "Service" => ResourceKind::Service,
+        "EndpointSlice" => ResourceKind::EndpointSlice,
+        "Secret" => ResourceKind::Secret,
+        "ConfigMap" => ResourceKind::ConfigMap,
+        "Namespace" => ResourceKind::Namespace,
         _ => return None,
     })
 }

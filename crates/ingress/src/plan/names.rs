@@ -4,7 +4,7 @@
 //! The API server checks names of objects, but whoever can change the cluster's schema could leave
 //! that out: everything is checked again here.
 
-use crate::ObjectKey;
+use crate::ResourceKey;
 
 /// The API group of Gateway API.
 pub(crate) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
@@ -27,7 +27,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= NAME_LENGTH_MAX && text.split('.').all(is_label)
 }
 
-pub(crate) fn is_sound(key: &ObjectKey) -> bool {
+pub(crate) fn is_sound(key: &ResourceKey) -> bool {
     is_name(&key.name) && (key.namespace.is_empty() || is_label(&key.namespace))
 }
 
@@ -56,13 +56,13 @@ pub(crate) fn is_printable(text: &str) -> bool {
 }
 
 /// The kind of an object in lower case and its key: no two objects share it.
-pub(crate) fn object_id(kind: &str, key: &ObjectKey) -> String {
+pub(crate) fn object_id(kind: &str, key: &ResourceKey) -> String {
     format!("{kind}.{}.{}", key.namespace, key.name)
 }
 
 /// A name of a variable for an object's part. No two of them are equal: `-` and `.` are written in
 /// a way that no other characters are.
-pub(crate) fn variable(kind: &str, key: &ObjectKey, part: &str) -> String {
+pub(crate) fn variable(kind: &str, key: &ResourceKey, part: &str) -> String {
     let escaped = |text: &str| text.replace('-', "__").replace('.', "_dot_");
     format!("{kind}_{}_in_{}_{part}", escaped(&key.name), escaped(&key.namespace))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::ObjectKey;
+use crate::ResourceKey;
 
 pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer)?.as_str()
@@ -38,6 +38,6 @@ pub(crate) fn created(object: &Value) -> &str {
     text(object, "/metadata/creationTimestamp").unwrap_or_default()
 }
 
-pub(crate) fn key(namespace: &str, name: &str) -> ObjectKey {
-    ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() }
+pub(crate) fn key(namespace: &str, name: &str) -> ResourceKey {
+    ResourceKey { namespace: namespace.to_owned(), name: name.to_owned() }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 /// What the operator chose.
 #[derive(Clone, Debug)]
@@ -27,16 +27,19 @@ pub struct Settings {
 /// The new `status` of an object, which differs from the one it has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusUpdate {
-    pub kind: Kind,
-    pub key: ObjectKey,
+    pub kind: ResourceKind,
+    pub key: ResourceKey,
     pub status: Value,
 }
 
+/// Files by their path within the folder.
+pub type PlannedFiles = BTreeMap<String, Vec<u8>>;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// By their path within the folder: nginx.conf, one file per route, certificates and keys.
-    /// A change of one of them needs a reload.
-    pub files: BTreeMap<String, Vec<u8>>,
+    /// nginx.conf, one file per route, certificates and keys. A change of one of them needs a
+    /// reload.
+    pub files: PlannedFiles,
     /// The servers of each group that nginx.conf declares (`app`, `stream/db`), as the arguments
     /// of `server`: `10.0.0.1:8080 weight=2`. A change needs no reload.
     pub groups: BTreeMap<String, Vec<String>>,

@@ -8,10 +8,10 @@ use net::tls::{Credential, TrustedCertificates};
 use serde_json::Value;
 
 use super::names;
-use super::nginx_conf::{PlannedFiles, PlannedSites, ServiceGroupName};
+use super::nginx_conf::{PlannedSites, ServiceGroupName};
 use super::object::{self, key, list, text};
-use crate::plan::outcome::{Settings, StatusUpdate};
-use crate::{Kind, ObjectKey, Objects};
+use crate::plan::outcome::{PlannedFiles, Settings, StatusUpdate};
+use crate::{Objects, ResourceKey, ResourceKind};
 
 pub(crate) struct Planner<'o> {
     pub(crate) objects: &'o Objects,
@@ -22,7 +22,7 @@ pub(crate) struct Planner<'o> {
     /// What was left out, for people.
     pub(crate) warnings: BTreeSet<String>,
     /// By Service.
-    slices: BTreeMap<ObjectKey, Vec<&'o Value>>,
+    slices: BTreeMap<ResourceKey, Vec<&'o Value>>,
 }
 
 /// A port of a Service.
@@ -62,7 +62,7 @@ pub(crate) struct Referrer<'r> {
 impl<'o> Planner<'o> {
     pub(crate) fn new(objects: &'o Objects, settings: &'o Settings) -> Self {
         let mut slices: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (own, slice) in objects.of(Kind::EndpointSlice) {
+        for (own, slice) in objects.of(ResourceKind::EndpointSlice) {
             let service = text(slice, "/metadata/labels/kubernetes.io~1service-name");
             if let Some(service) = service {
                 slices.entry(key(&own.namespace, service)).or_default().push(slice);
@@ -80,12 +80,12 @@ impl<'o> Planner<'o> {
     }
 
     /// Objects of a kind whose names are sound.
-    pub(crate) fn all(&self, kind: Kind) -> Vec<(&'o ObjectKey, &'o Value)> {
+    pub(crate) fn all(&self, kind: ResourceKind) -> Vec<(&'o ResourceKey, &'o Value)> {
         self.objects.of(kind).filter(|(key, _)| names::is_sound(key)).collect()
     }
 
     /// The older one is first.
-    pub(crate) fn by_age(&self, kind: Kind) -> Vec<(&'o ObjectKey, &'o Value)> {
+    pub(crate) fn by_age(&self, kind: ResourceKind) -> Vec<(&'o ResourceKey, &'o Value)> {
         let mut all = self.all(kind);
         all.sort_by_key(|(key, object)| (object::created(object), *key));
         all
@@ -96,11 +96,11 @@ impl<'o> Planner<'o> {
     }
 
     /// Whether a ReferenceGrant of the other namespace allows it.
-    pub(crate) fn may_refer(&self, from: Referrer<'_>, to_kind: &str, to: &ObjectKey) -> bool {
+    pub(crate) fn may_refer(&self, from: Referrer<'_>, to_kind: &str, to: &ResourceKey) -> bool {
         if from.namespace == to.namespace {
             return true;
         }
-        self.objects.of(Kind::ReferenceGrant).any(|(own, grant)| {
+        self.objects.of(ResourceKind::ReferenceGrant).any(|(own, grant)| {
             own.namespace == to.namespace
                 && list(grant, "/spec/from").iter().any(|one| {
                     text(one, "/group") == Some(from.group)
@@ -124,7 +124,7 @@ impl<'o> Planner<'o> {
         let shown = format!("Service {namespace}/{service}");
         let own = key(namespace, service);
         let is_sound = names::is_label(namespace) && names::is_label(service);
-        let object = self.objects.get(Kind::Service, &own).filter(|_| is_sound);
+        let object = self.objects.get(ResourceKind::Service, &own).filter(|_| is_sound);
         let object = object.ok_or_else(|| ServiceFault::Missing(shown.clone()))?;
         if text(object, "/spec/type") == Some("ExternalName") {
             return Err(ServiceFault::External(shown));
@@ -168,7 +168,7 @@ impl<'o> Planner<'o> {
     /// The endpoints of a port of a Service, as arguments of `server`.
     fn servers(&self, port: &ServicePort) -> Vec<String> {
         let own = key(&port.namespace, &port.service);
-        let service = self.objects.get(Kind::Service, &own);
+        let service = self.objects.get(ResourceKind::Service, &own);
         let ports = service.map_or(&[][..], |service| list(service, "/spec/ports"));
         let found = ports.iter().find(|one| object::port(one, "/port") == Some(port.port));
         let name = found.and_then(|one| text(one, "/name")).unwrap_or_default();
@@ -196,7 +196,7 @@ impl<'o> Planner<'o> {
     }
 
     /// The files of a Secret's certificate and key.
-    pub(crate) fn certificate(&mut self, secret: &ObjectKey) -> Result<(String, String), String> {
+    pub(crate) fn certificate(&mut self, secret: &ResourceKey) -> Result<(String, String), String> {
         let shown = format!("Secret {}/{}", secret.namespace, secret.name);
         let (certificate, key) =
             (self.secret_data(secret, "tls.crt")?, self.secret_data(secret, "tls.key")?);
@@ -210,7 +210,7 @@ impl<'o> Planner<'o> {
     }
 
     /// The file of certificates of authorities from a Secret.
-    pub(crate) fn authorities(&mut self, secret: &ObjectKey) -> Result<String, String> {
+    pub(crate) fn authorities(&mut self, secret: &ResourceKey) -> Result<String, String> {
         let text = self.secret_data(secret, "ca.crt")?;
         self.authorities_file(&format!("{}.{}", secret.namespace, secret.name), text)
     }
@@ -223,9 +223,10 @@ impl<'o> Planner<'o> {
         Ok(file)
     }
 
-    pub(crate) fn secret_data(&self, secret: &ObjectKey, part: &str) -> Result<Vec<u8>, String> {
+    pub(crate) fn secret_data(&self, secret: &ResourceKey, part: &str) -> Result<Vec<u8>, String> {
         let shown = format!("Secret {}/{}", secret.namespace, secret.name);
-        let object = self.objects.get(Kind::Secret, secret).filter(|_| names::is_sound(secret));
+        let object =
+            self.objects.get(ResourceKind::Secret, secret).filter(|_| names::is_sound(secret));
         let object = object.ok_or_else(|| format!("{shown} does not exist"))?;
         let data = object.get("data").and_then(|data| data.get(part)).and_then(Value::as_str);
         let data = data.ok_or_else(|| format!("{shown} has no {part}"))?;

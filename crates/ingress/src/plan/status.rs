@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::object;
 use crate::plan::outcome::StatusUpdate;
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 /// One condition, without what follows from the object and the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +71,8 @@ fn condition(old: &[Value], verdict: &StatusCondition, generation: i64, now: &st
 
 /// The status with these fields instead of those it has; nothing if that changes nothing.
 pub(crate) fn update(
-    kind: Kind,
-    key: &ObjectKey,
+    kind: ResourceKind,
+    key: &ResourceKey,
     object: &Value,
     fields: Vec<(&str, Value)>,
 ) -> Option<StatusUpdate> {
@@ -109,8 +109,8 @@ mod tests {
     fn an_unchanged_status_is_no_update() {
         let object = json!({"status": {"a": 1, "b": 2}});
         let key = object::key("", "x");
-        assert_eq!(update(Kind::Gateway, &key, &object, vec![("a", json!(1))]), None);
-        let changed = update(Kind::Gateway, &key, &object, vec![("a", json!(3))]).unwrap();
+        assert_eq!(update(ResourceKind::Gateway, &key, &object, vec![("a", json!(1))]), None);
+        let changed = update(ResourceKind::Gateway, &key, &object, vec![("a", json!(3))]).unwrap();
         assert_eq!(changed.status, json!({"a": 3, "b": 2}));
     }
 }

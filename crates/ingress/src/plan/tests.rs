@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::dry_run::insert;
 use super::fuzz::{check, settings};
 use super::{Plan, StatusUpdate};
-use crate::{Kind, Objects};
+use crate::{Objects, ResourceKind};
 
 /// The objects with what most tests need: a class of each kind, a Gateway at port 80 for all
 /// namespaces, and the Services `a`, `b` and `c` of the namespace `shop`.
@@ -93,7 +93,7 @@ fn lines<'p>(plan: &'p Plan, name: &str) -> Vec<&'p str> {
     file(plan, name).lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-fn status(plan: &Plan, kind: Kind) -> &StatusUpdate {
+fn status(plan: &Plan, kind: ResourceKind) -> &StatusUpdate {
     plan.statuses.iter().find(|one| one.kind == kind).expect("a status")
 }
 

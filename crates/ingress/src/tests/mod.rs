@@ -16,7 +16,7 @@ use crate::arguments::IngressArguments;
 use crate::election::{LeaseName, take_part};
 use crate::metrics::IngressMetrics;
 use crate::run::{ControllerParts, start};
-use crate::{Kind, Objects, Plan, Settings, StatusUpdate};
+use crate::{Objects, Plan, ResourceKind, Settings, StatusUpdate};
 use api::{CONFIG_MAPS, FakeApi, GATEWAYS, SERVICES, SLICES};
 use weir::FakeWeir;
 
@@ -25,11 +25,11 @@ use weir::FakeWeir;
 fn toy_plan(objects: &Objects, _: &Settings) -> Plan {
     let mut plan = Plan::default();
     let mut main_file = String::new();
-    for (key, _) in objects.of(Kind::ConfigMap) {
+    for (key, _) in objects.of(ResourceKind::ConfigMap) {
         main_file.push_str(&format!("{}\n", key.name));
     }
-    for (key, _) in objects.of(Kind::Service) {
-        let slice = objects.get(Kind::EndpointSlice, key);
+    for (key, _) in objects.of(ResourceKind::Service) {
+        let slice = objects.get(ResourceKind::EndpointSlice, key);
         let addresses = slice.and_then(|slice| slice["addresses"].as_array());
         let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
         plan.groups.insert(key.name.clone(), addresses.map(str::to_owned).collect());
@@ -37,10 +37,14 @@ fn toy_plan(objects: &Objects, _: &Settings) -> Plan {
         main_file.push_str(&format!("{}\n", key.name));
     }
     plan.files.insert("nginx.conf".to_owned(), main_file.into_bytes());
-    for (key, object) in objects.of(Kind::Gateway) {
+    for (key, object) in objects.of(ResourceKind::Gateway) {
         let status = json!({"services": plan.groups.len()});
         if object["status"] != status {
-            plan.statuses.push(StatusUpdate { kind: Kind::Gateway, key: key.clone(), status });
+            plan.statuses.push(StatusUpdate {
+                kind: ResourceKind::Gateway,
+                key: key.clone(),
+                status,
+            });
         }
     }
     plan

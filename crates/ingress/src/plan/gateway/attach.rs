@@ -7,12 +7,12 @@ use crate::plan::names::{self, GATEWAY_GROUP};
 use crate::plan::object::{self, key, list, text, texts};
 use crate::plan::planner::Planner;
 use crate::plan::status::{self, StatusCondition};
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 /// A kind of routes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RouteKind {
-    pub(super) kind: Kind,
+    pub(super) kind: ResourceKind,
     pub(super) name: &'static str,
     /// The beginning of the names of its files.
     pub(super) id: &'static str,
@@ -32,7 +32,7 @@ pub(super) fn parents<'v>(
     planner: &Planner<'_>,
     listeners: &Listeners,
     kind: RouteKind,
-    own: &ObjectKey,
+    own: &ResourceKey,
     route: &'v Value,
 ) -> Vec<Parent<'v>> {
     let hosts = if kind.has_hosts { hosts(route) } else { vec![String::new()] };
@@ -63,9 +63,9 @@ fn parent<'v>(
     planner: &Planner<'_>,
     listeners: &Listeners,
     kind: RouteKind,
-    own: &ObjectKey,
+    own: &ResourceKey,
     value: &'v Value,
-    gateway: &ObjectKey,
+    gateway: &ResourceKey,
     hosts: &[String],
 ) -> Parent<'v> {
     let mut parent = Parent { value, attached: Vec::new(), refused: None };
@@ -101,12 +101,13 @@ fn parent<'v>(
     parent
 }
 
-fn allows(planner: &Planner<'_>, listener: &GatewayListener, route: &ObjectKey) -> bool {
+fn allows(planner: &Planner<'_>, listener: &GatewayListener, route: &ResourceKey) -> bool {
     match text(&listener.allowed, "/namespaces/from").unwrap_or("Same") {
         "All" => true,
         "Same" => listener.gateway.namespace == route.namespace,
         "Selector" => {
-            let namespace = planner.objects.get(Kind::Namespace, &key("", &route.namespace));
+            let namespace =
+                planner.objects.get(ResourceKind::Namespace, &key("", &route.namespace));
             let selector = listener.allowed.pointer("/namespaces/selector");
             namespace
                 .zip(selector)
@@ -195,7 +196,7 @@ pub(super) fn finish(
     planner: &mut Planner<'_>,
     listeners: &mut Listeners,
     kind: RouteKind,
-    own: &ObjectKey,
+    own: &ResourceKey,
     route: &Value,
     parents: &[Parent<'_>],
     faults: &RouteFaults,

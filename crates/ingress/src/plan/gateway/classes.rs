@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::Kind;
+use crate::ResourceKind;
 use crate::plan::object::{self, text};
 use crate::plan::planner::Planner;
 use crate::plan::status::{self, StatusCondition};
@@ -12,7 +12,7 @@ use crate::plan::status::{self, StatusCondition};
 /// The names of our classes.
 pub(super) fn plan(planner: &mut Planner<'_>) -> BTreeSet<String> {
     let mut classes = BTreeSet::new();
-    for (key, class) in planner.all(Kind::GatewayClass) {
+    for (key, class) in planner.all(ResourceKind::GatewayClass) {
         if text(class, "/spec/controllerName") != Some(&planner.settings.controller_name) {
             continue;
         }
@@ -22,7 +22,7 @@ pub(super) fn plan(planner: &mut Planner<'_>) -> BTreeSet<String> {
         let generation = object::generation(class);
         let conditions = status::conditions(old, &verdicts, generation, &planner.settings.now);
         let fields = vec![("conditions", json!(conditions))];
-        planner.statuses.extend(status::update(Kind::GatewayClass, key, class, fields));
+        planner.statuses.extend(status::update(ResourceKind::GatewayClass, key, class, fields));
     }
     classes
 }

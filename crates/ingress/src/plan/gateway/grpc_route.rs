@@ -14,13 +14,17 @@ use crate::plan::nginx_conf::{PathMatch, regex_of};
 use crate::plan::object::{list, text};
 use crate::plan::patterns::check_pattern;
 use crate::plan::planner::Planner;
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
-const GRPC: RouteKind =
-    RouteKind { kind: Kind::GrpcRoute, name: "GRPCRoute", id: "grpcroute", has_hosts: true };
+const GRPC: RouteKind = RouteKind {
+    kind: ResourceKind::GrpcRoute,
+    name: "GRPCRoute",
+    id: "grpcroute",
+    has_hosts: true,
+};
 
 pub(super) fn plan(planner: &mut Planner<'_>, listeners: &mut Listeners) {
-    for (own, route) in planner.all(Kind::GrpcRoute) {
+    for (own, route) in planner.all(ResourceKind::GrpcRoute) {
         let parents = attach::parents(planner, listeners, GRPC, own, route);
         let mut faults = RouteFaults::default();
         if !parents.is_empty() {
@@ -35,7 +39,7 @@ pub(super) fn plan(planner: &mut Planner<'_>, listeners: &mut Listeners) {
 
 fn rules<'r>(
     planner: &mut Planner<'_>,
-    own: &'r ObjectKey,
+    own: &'r ResourceKey,
     route: &'r Value,
     faults: &mut RouteFaults,
 ) -> RuleWriter<'r> {
@@ -65,7 +69,7 @@ fn rules<'r>(
 
 fn read_rule(
     planner: &mut Planner<'_>,
-    own: &ObjectKey,
+    own: &ResourceKey,
     number: usize,
     value: &Value,
     faults: &mut RouteFaults,

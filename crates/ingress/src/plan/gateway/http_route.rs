@@ -15,10 +15,14 @@ use crate::plan::object::{self, list, text};
 use crate::plan::patterns::{check_pattern, decoded_path, duration_ms};
 use crate::plan::planner::Planner;
 use crate::plan::route_files::RouteFiles;
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
-const HTTP: RouteKind =
-    RouteKind { kind: Kind::HttpRoute, name: "HTTPRoute", id: "httproute", has_hosts: true };
+const HTTP: RouteKind = RouteKind {
+    kind: ResourceKind::HttpRoute,
+    name: "HTTPRoute",
+    id: "httproute",
+    has_hosts: true,
+};
 
 /// One `matches` entry.
 pub(super) struct Matching {
@@ -28,7 +32,7 @@ pub(super) struct Matching {
 
 pub(super) fn plan(planner: &mut Planner<'_>, listeners: &mut Listeners) {
     let mut gateways = std::collections::BTreeSet::new();
-    for (own, route) in planner.all(Kind::HttpRoute) {
+    for (own, route) in planner.all(ResourceKind::HttpRoute) {
         let parents = attach::parents(planner, listeners, HTTP, own, route);
         let attached = parents.iter().flat_map(|parent| &parent.attached);
         gateways.extend(attached.map(|(index, _)| listeners.all[*index].gateway.clone()));
@@ -50,7 +54,7 @@ pub(super) fn add_entries(
     listeners: &Listeners,
     served: &[(usize, String)],
     kind: RouteKind,
-    own: &ObjectKey,
+    own: &ResourceKey,
     (files, entries): (RouteFiles, Vec<Entry>),
 ) {
     if served.is_empty() {
@@ -72,7 +76,7 @@ pub(super) fn add_entries(
 
 fn rules(
     planner: &mut Planner<'_>,
-    own: &ObjectKey,
+    own: &ResourceKey,
     route: &Value,
     faults: &mut RouteFaults,
 ) -> (RouteFiles, Vec<Entry>) {
@@ -115,7 +119,7 @@ fn check_prefix_changes(rule: &RouteRule, matches: &[Matching]) -> Result<(), St
 
 fn read_rule(
     planner: &mut Planner<'_>,
-    own: &ObjectKey,
+    own: &ResourceKey,
     number: usize,
     value: &Value,
     faults: &mut RouteFaults,
@@ -206,14 +210,14 @@ fn argument_condition(argument: &Value) -> Result<RequestCondition, String> {
 /// Collects what the rules of a route become.
 pub(super) struct RuleWriter<'r> {
     kind: RouteKind,
-    own: &'r ObjectKey,
+    own: &'r ResourceKey,
     created: &'r str,
     pub(super) files: RouteFiles,
     pub(super) entries: Vec<Entry>,
 }
 
 impl<'r> RuleWriter<'r> {
-    pub(super) fn new(kind: RouteKind, own: &'r ObjectKey, route: &'r Value) -> Self {
+    pub(super) fn new(kind: RouteKind, own: &'r ResourceKey, route: &'r Value) -> Self {
         let files = RouteFiles::new(names::object_id(kind.id, own));
         Self { kind, own, created: object::created(route), files, entries: Vec::new() }
     }
@@ -239,7 +243,7 @@ impl<'r> RuleWriter<'r> {
                     body
                 }
             };
-            let ObjectKey { namespace, name } = self.own;
+            let ResourceKey { namespace, name } = self.own;
             self.entries.push(Entry {
                 path: matching.path,
                 conditions: matching.conditions,

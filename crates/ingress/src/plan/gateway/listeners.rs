@@ -9,7 +9,7 @@ use crate::plan::nginx_conf::PlannedSite;
 use crate::plan::object::{self, key, list, text};
 use crate::plan::planner::{Planner, Referrer};
 use crate::plan::status::{self, StatusCondition};
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListenerProtocol {
@@ -32,7 +32,7 @@ enum PortClass {
 
 #[derive(Debug)]
 pub(super) struct GatewayListener {
-    pub(super) gateway: ObjectKey,
+    pub(super) gateway: ResourceKey,
     pub(super) name: String,
     pub(super) port: u16,
     /// `None`: none that we know.
@@ -46,7 +46,7 @@ pub(super) struct GatewayListener {
     accepted: Option<(&'static str, String)>,
     conflict: Option<(&'static str, String)>,
     unresolved: Option<(&'static str, String)>,
-    attached: BTreeSet<(Kind, ObjectKey)>,
+    attached: BTreeSet<(ResourceKind, ResourceKey)>,
 }
 
 impl GatewayListener {
@@ -73,13 +73,13 @@ impl GatewayListener {
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     pub(super) all: Vec<GatewayListener>,
-    gateways: Vec<ObjectKey>,
+    gateways: Vec<ResourceKey>,
 }
 
 impl Listeners {
     pub(super) fn read(planner: &mut Planner<'_>, classes: &BTreeSet<String>) -> Self {
         let mut listeners = Self::default();
-        for (key, gateway) in planner.by_age(Kind::Gateway) {
+        for (key, gateway) in planner.by_age(ResourceKind::Gateway) {
             let class = text(gateway, "/spec/gatewayClassName").unwrap_or_default();
             if !classes.contains(class) {
                 continue;
@@ -96,7 +96,7 @@ impl Listeners {
         listeners
     }
 
-    pub(super) fn is_ours(&self, gateway: &ObjectKey) -> bool {
+    pub(super) fn is_ours(&self, gateway: &ResourceKey) -> bool {
         self.gateways.contains(gateway)
     }
 
@@ -112,7 +112,7 @@ impl Listeners {
         covering.max_by_key(is_exact).map_or("", |one| &one.hostname)
     }
 
-    pub(super) fn attach(&mut self, listener: usize, kind: Kind, route: &ObjectKey) {
+    pub(super) fn attach(&mut self, listener: usize, kind: ResourceKind, route: &ResourceKey) {
         self.all[listener].attached.insert((kind, route.clone()));
     }
 
@@ -137,10 +137,10 @@ impl Listeners {
 
     pub(super) fn write_statuses(&self, planner: &mut Planner<'_>) {
         for key in &self.gateways {
-            let Some(gateway) = planner.objects.get(Kind::Gateway, key) else { continue };
+            let Some(gateway) = planner.objects.get(ResourceKind::Gateway, key) else { continue };
             let own: Vec<_> = self.all.iter().filter(|one| one.gateway == *key).collect();
             let fields = gateway_status(planner, gateway, &own);
-            planner.statuses.extend(status::update(Kind::Gateway, key, gateway, fields));
+            planner.statuses.extend(status::update(ResourceKind::Gateway, key, gateway, fields));
         }
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn site<'p>(
 
 fn read_listener(
     planner: &mut Planner<'_>,
-    gateway: &ObjectKey,
+    gateway: &ResourceKey,
     value: &Value,
 ) -> Option<GatewayListener> {
     let (name, port) = (text(value, "/name")?, object::port(value, "/port")?);
@@ -254,7 +254,7 @@ fn read_certificates(planner: &mut Planner<'_>, value: &Value, listener: &mut Ga
 
 fn certificate(
     planner: &mut Planner<'_>,
-    gateway: &ObjectKey,
+    gateway: &ResourceKey,
     reference: &Value,
 ) -> Result<(String, String), (&'static str, String)> {
     let is_secret = text(reference, "/group").unwrap_or_default().is_empty()
@@ -301,7 +301,7 @@ fn find_conflicts(all: &mut [GatewayListener], first: usize) {
             older.port == one.port && older.is_programmed() && older.class() != class
         };
         if let Some(other) = older.iter().find(is_other) {
-            let ObjectKey { namespace, name } = &other.gateway;
+            let ResourceKey { namespace, name } = &other.gateway;
             let message =
                 format!("the Gateway {namespace}/{name} has the port for another protocol");
             one.accepted = Some(("PortUnavailable", message));

@@ -6,7 +6,7 @@ use crate::plan::names::{self, GATEWAY_GROUP};
 use crate::plan::object::{self, key, list, text};
 use crate::plan::planner::{Planner, ServicePort};
 use crate::plan::status::{self, StatusCondition};
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServiceTls {
@@ -34,14 +34,18 @@ pub(super) fn backend_tls(
 }
 
 /// A policy for the port itself wins over one for the whole Service.
-fn policy_of<'o>(planner: &Planner<'o>, port: &ServicePort) -> Option<(&'o ObjectKey, &'o Value)> {
-    let service = planner.objects.get(Kind::Service, &key(&port.namespace, &port.service))?;
+fn policy_of<'o>(
+    planner: &Planner<'o>,
+    port: &ServicePort,
+) -> Option<(&'o ResourceKey, &'o Value)> {
+    let service =
+        planner.objects.get(ResourceKind::Service, &key(&port.namespace, &port.service))?;
     let of_port = list(service, "/spec/ports")
         .iter()
         .find(|one| object::port(one, "/port") == Some(port.port));
     let port_name = of_port.and_then(|one| text(one, "/name"));
     let mut found = None;
-    for (own, policy) in planner.by_age(Kind::BackendTlsPolicy) {
+    for (own, policy) in planner.by_age(ResourceKind::BackendTlsPolicy) {
         let targets = list(policy, "/spec/targetRefs").iter();
         let mut targets = targets.filter(|one| {
             own.namespace == port.namespace
@@ -63,7 +67,7 @@ fn policy_of<'o>(planner: &Planner<'o>, port: &ServicePort) -> Option<(&'o Objec
 
 fn read(
     planner: &mut Planner<'_>,
-    own: &ObjectKey,
+    own: &ResourceKey,
     policy: &Value,
 ) -> Result<ServiceTls, (&'static str, String)> {
     let name = text(policy, "/spec/validation/hostname").unwrap_or_default();
@@ -88,7 +92,7 @@ fn read(
 
 fn authorities(
     planner: &mut Planner<'_>,
-    own: &ObjectKey,
+    own: &ResourceKey,
     references: &[Value],
 ) -> Result<String, (&'static str, String)> {
     let mut text_of_all = String::new();
@@ -99,7 +103,7 @@ fn authorities(
             return Err(("InvalidKind", message));
         }
         let name = text(reference, "/name").unwrap_or_default();
-        let map = planner.objects.get(Kind::ConfigMap, &key(&own.namespace, name));
+        let map = planner.objects.get(ResourceKind::ConfigMap, &key(&own.namespace, name));
         let certificate = map.and_then(|map| map.get("data")?.get("ca.crt")?.as_str());
         let certificate = certificate.ok_or_else(|| {
             ("InvalidCACertificateRef", format!("the ConfigMap {name} with ca.crt does not exist"))
@@ -113,8 +117,8 @@ fn authorities(
 }
 
 /// The status of each policy for a Service that a route of ours uses, by the Gateways of the route.
-pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ObjectKey]) {
-    for (own, policy) in planner.by_age(Kind::BackendTlsPolicy) {
+pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ResourceKey]) {
+    for (own, policy) in planner.by_age(ResourceKind::BackendTlsPolicy) {
         let is_used = |target: &Value| {
             let service = text(target, "/name").unwrap_or_default();
             planner.sites.groups.has_service(&own.namespace, service)
@@ -158,7 +162,12 @@ pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ObjectKey]) 
         }
         if !all.is_empty() || !old.is_empty() {
             let fields = vec![("ancestors", json!(all))];
-            planner.statuses.extend(status::update(Kind::BackendTlsPolicy, own, policy, fields));
+            planner.statuses.extend(status::update(
+                ResourceKind::BackendTlsPolicy,
+                own,
+                policy,
+                fields,
+            ));
         }
     }
 }

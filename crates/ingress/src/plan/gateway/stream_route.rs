@@ -11,12 +11,12 @@ use crate::plan::nginx_conf::{StreamTarget, split};
 use crate::plan::object::list;
 use crate::plan::planner::Planner;
 use crate::plan::route_files::RouteFiles;
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 const TLS: RouteKind =
-    RouteKind { kind: Kind::TlsRoute, name: "TLSRoute", id: "tlsroute", has_hosts: true };
+    RouteKind { kind: ResourceKind::TlsRoute, name: "TLSRoute", id: "tlsroute", has_hosts: true };
 const TCP: RouteKind =
-    RouteKind { kind: Kind::TcpRoute, name: "TCPRoute", id: "tcproute", has_hosts: false };
+    RouteKind { kind: ResourceKind::TcpRoute, name: "TCPRoute", id: "tcproute", has_hosts: false };
 
 pub(super) fn plan(planner: &mut Planner<'_>, listeners: &mut Listeners) {
     for kind in [TLS, TCP] {
@@ -36,7 +36,7 @@ fn route_targets(
     planner: &mut Planner<'_>,
     listeners: &Listeners,
     kind: RouteKind,
-    own: &ObjectKey,
+    own: &ResourceKey,
     route: &Value,
     served: &[(usize, String)],
     faults: &mut RouteFaults,
@@ -50,7 +50,7 @@ fn route_targets(
         return;
     }
     if all.len() > 1 {
-        let ObjectKey { namespace, name } = own;
+        let ResourceKey { namespace, name } = own;
         planner.warn(format!("{} {namespace}/{name}: only its first rule is used", kind.name));
     }
     let mut files = RouteFiles::new(names::object_id(kind.id, own));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::policies::{self, ServiceTls};
-use crate::ObjectKey;
+use crate::ResourceKey;
 use crate::plan::names::GATEWAY_GROUP;
 use crate::plan::object::{self, key, text};
 use crate::plan::planner::{Planner, Referrer, ServiceFault};
@@ -12,7 +12,7 @@ use crate::plan::planner::{Planner, Referrer, ServiceFault};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackendUser<'r> {
     pub(super) kind: &'static str,
-    pub(super) own: &'r ObjectKey,
+    pub(super) own: &'r ResourceKey,
     pub(super) is_stream: bool,
 }
 

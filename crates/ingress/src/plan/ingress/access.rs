@@ -5,7 +5,7 @@
 use super::annotations::{Annotations, is_network, url_template};
 use super::server::own_object;
 use super::target::ServiceReference;
-use crate::ObjectKey;
+use crate::ResourceKey;
 use crate::plan::names;
 use crate::plan::nginx_conf::{ConfText, literal, quoted, quoted_template};
 use crate::plan::patterns::OWN_PATHS;
@@ -28,7 +28,7 @@ const BURST: u64 = 5;
 impl AccessSettings {
     pub(super) fn read(
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
         files: &mut RouteFiles,
     ) -> Self {
@@ -78,7 +78,7 @@ impl AccessSettings {
     fn passwords(
         &mut self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
     ) {
         let kind = annotations.text("auth-type");
@@ -112,7 +112,7 @@ impl AccessSettings {
     fn service(
         &mut self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
         files: &mut RouteFiles,
     ) {
@@ -157,7 +157,7 @@ impl AccessSettings {
 
     fn limits(
         &mut self,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
         files: &mut RouteFiles,
     ) {
@@ -187,12 +187,12 @@ impl AccessSettings {
 /// The file of user names and hashes of passwords.
 fn password_file(
     planner: &mut Planner<'_>,
-    secret: &ObjectKey,
+    secret: &ResourceKey,
     is_map: bool,
 ) -> Result<String, String> {
     let file = format!("certificates/{}.{}.passwords", secret.namespace, secret.name);
     let bytes = if is_map {
-        let object = planner.objects.get(crate::Kind::Secret, secret);
+        let object = planner.objects.get(crate::ResourceKind::Secret, secret);
         let data = object.and_then(|object| object.get("data")?.as_object());
         let data = data.ok_or_else(|| format!("the Secret {} does not exist", secret.name))?;
         let mut lines = Vec::new();

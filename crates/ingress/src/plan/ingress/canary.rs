@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::annotations::Annotations;
 use super::target::ServiceReference;
-use crate::ObjectKey;
+use crate::ResourceKey;
 use crate::plan::names::{self, field_variable};
 use crate::plan::nginx_conf::{ConfText, quoted, regex_of, split};
 use crate::plan::object::{list, text};
@@ -51,7 +51,7 @@ pub(super) fn read_all(annotations: &mut Annotations<'_>) {
 
 impl<'v> Canaries<'v> {
     /// The oldest canary of a path wins.
-    pub(super) fn read(all: &[(&'v ObjectKey, &'v Value)]) -> Self {
+    pub(super) fn read(all: &[(&'v ResourceKey, &'v Value)]) -> Self {
         let mut canaries = Self::default();
         for (own, ingress) in all {
             let mut annotations = Annotations::of(ingress);
@@ -73,7 +73,12 @@ impl<'v> Canaries<'v> {
         canaries
     }
 
-    pub(super) fn of(&self, own: &'v ObjectKey, host: &str, path: &'v Value) -> Option<Canary<'v>> {
+    pub(super) fn of(
+        &self,
+        own: &'v ResourceKey,
+        host: &str,
+        path: &'v Value,
+    ) -> Option<Canary<'v>> {
         self.0.get(&(own.namespace.as_str(), host.to_owned(), path_of(path))).cloned()
     }
 }

@@ -16,7 +16,7 @@ use crate::plan::object::texts;
 use crate::plan::patterns::check_pattern;
 use crate::plan::planner::Planner;
 use crate::plan::route_files::RouteFiles;
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct LocationSettings {
@@ -39,7 +39,7 @@ pub(super) struct LocationSettings {
 impl LocationSettings {
     pub(super) fn read(
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
         files: &mut RouteFiles,
     ) -> Self {
@@ -172,7 +172,7 @@ impl LocationSettings {
     fn read_proxy_tls(
         &mut self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
     ) {
         let family = self.family();
@@ -228,7 +228,7 @@ impl LocationSettings {
     fn read_fields(
         &mut self,
         planner: &Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
     ) {
         self.host = annotations.parsed("upstream-vhost", |text| match text {
@@ -256,7 +256,7 @@ impl LocationSettings {
 
     fn read_cross_origin(
         &mut self,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
         files: &mut RouteFiles,
     ) {
@@ -291,7 +291,7 @@ impl LocationSettings {
     fn read_errors(
         &mut self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
         files: &mut RouteFiles,
     ) {
@@ -341,7 +341,7 @@ impl LocationSettings {
     pub(super) fn body(
         &self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         path: &str,
         (number, backend, canary): (usize, &Value, Option<Canary<'_>>),
         https: HttpsRedirect,
@@ -394,7 +394,7 @@ impl LocationSettings {
     fn target(
         &self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         (number, backend, canary): (usize, &Value, Option<Canary<'_>>),
         files: &mut RouteFiles,
     ) -> Result<String, String> {
@@ -480,9 +480,13 @@ fn next_upstream(text: &str) -> Option<String> {
 }
 
 /// Fields of responses, from a ConfigMap.
-fn custom_fields(planner: &Planner<'_>, own: &ObjectKey, map: &str) -> Result<Vec<String>, String> {
+fn custom_fields(
+    planner: &Planner<'_>,
+    own: &ResourceKey,
+    map: &str,
+) -> Result<Vec<String>, String> {
     let key = own_object(own, map)?;
-    let map = planner.objects.get(Kind::ConfigMap, &key);
+    let map = planner.objects.get(ResourceKind::ConfigMap, &key);
     let map = map.ok_or_else(|| format!("the ConfigMap {} does not exist", key.name))?;
     let mut lines = Vec::new();
     for (name, value) in texts(map, "/data") {

@@ -21,7 +21,7 @@ use super::patterns::{check_pattern, decoded_path};
 use super::planner::Planner;
 use super::route_files::RouteFiles;
 use super::status;
-use crate::{Kind, ObjectKey};
+use crate::{ResourceKey, ResourceKind};
 use annotations::Annotations;
 use canary::Canaries;
 use location::LocationSettings;
@@ -30,7 +30,7 @@ use server::ServerSettings;
 pub(super) fn plan(planner: &mut Planner<'_>) {
     let classes = Classes::read(planner);
     let ours: Vec<_> = planner
-        .by_age(Kind::Ingress)
+        .by_age(ResourceKind::Ingress)
         .into_iter()
         .filter(|(_, ingress)| classes.has(ingress))
         .collect();
@@ -44,7 +44,7 @@ pub(super) fn plan(planner: &mut Planner<'_>) {
         }
         let warnings = annotations.finish();
         for warning in warnings {
-            let ObjectKey { namespace, name } = own;
+            let ResourceKey { namespace, name } = own;
             planner.warn(format!("Ingress {namespace}/{name}: {warning}"));
         }
         let addresses: Vec<_> = planner.settings.addresses.iter().map(|one| address(one)).collect();
@@ -55,7 +55,7 @@ pub(super) fn plan(planner: &mut Planner<'_>) {
         };
         if !is_empty || ingress.get("status").is_some() {
             let fields = vec![("loadBalancer", balancer)];
-            planner.statuses.extend(status::update(Kind::Ingress, own, ingress, fields));
+            planner.statuses.extend(status::update(ResourceKind::Ingress, own, ingress, fields));
         }
     }
 }
@@ -74,7 +74,7 @@ struct Classes {
 impl Classes {
     fn read(planner: &Planner<'_>) -> Self {
         let mut classes = Self { names: BTreeSet::new(), is_default: false };
-        for (own, class) in planner.objects.of(Kind::IngressClass) {
+        for (own, class) in planner.objects.of(ResourceKind::IngressClass) {
             if text(class, "/spec/controller") == Some(&planner.settings.controller_name) {
                 let default = text(
                     class,
@@ -98,7 +98,7 @@ impl Classes {
 
 /// One Ingress while it is written.
 struct IngressPlan<'p> {
-    own: &'p ObjectKey,
+    own: &'p ResourceKey,
     ingress: &'p Value,
     files: RouteFiles,
     /// By host.
@@ -107,7 +107,7 @@ struct IngressPlan<'p> {
 }
 
 impl<'p> IngressPlan<'p> {
-    fn new(own: &'p ObjectKey, ingress: &'p Value) -> Self {
+    fn new(own: &'p ResourceKey, ingress: &'p Value) -> Self {
         let files = RouteFiles::new(names::object_id("ingress", own));
         Self { own, ingress, files, entries: BTreeMap::new(), bodies: 0 }
     }
@@ -178,7 +178,7 @@ impl<'p> IngressPlan<'p> {
     fn add(&mut self, host: &str, path: PathMatch, shown: &str, body: ConfText) {
         self.bodies += 1;
         let body = self.files.body(&format!("path-{}", self.bodies), body);
-        let ObjectKey { namespace, name } = self.own;
+        let ResourceKey { namespace, name } = self.own;
         self.entries.entry(host.to_owned()).or_default().push(Entry {
             path,
             conditions: Vec::new(),

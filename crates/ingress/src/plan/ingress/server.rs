@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::annotations::{Annotations, is_whole};
 use super::target::ServiceReference;
-use crate::ObjectKey;
+use crate::ResourceKey;
 use crate::plan::names;
 use crate::plan::nginx_conf::{Entry, StreamTarget, quoted};
 use crate::plan::object::{key, list, text};
@@ -47,7 +47,7 @@ pub(super) enum HttpsRedirect {
 impl ServerSettings {
     pub(super) fn read(
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         ingress: &Value,
         annotations: &mut Annotations<'_>,
     ) -> Self {
@@ -84,7 +84,7 @@ impl ServerSettings {
     fn read_client_certificates(
         &mut self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         annotations: &mut Annotations<'_>,
     ) {
         let secret = annotations.text("auth-tls-secret").map(|name| own_object(own, name));
@@ -138,7 +138,7 @@ impl ServerSettings {
     pub(super) fn add(
         &self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         entries: &BTreeMap<String, Vec<Entry>>,
         locations: Option<String>,
         annotations: &mut Annotations<'_>,
@@ -175,7 +175,7 @@ impl ServerSettings {
     fn site(
         &self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         (port, host): (u16, &str),
         certificate: Option<CertificateFiles>,
         entries: &[&Entry],
@@ -197,7 +197,7 @@ impl ServerSettings {
         if site.settings.is_empty() {
             site.settings.clone_from(&self.client_certificates);
         } else if site.settings != self.client_certificates {
-            let ObjectKey { namespace, name } = own;
+            let ResourceKey { namespace, name } = own;
             let message = format!(
                 "Ingress {namespace}/{name}: another Ingress says otherwise about the certificates \
                  of clients of {host}"
@@ -248,7 +248,7 @@ pub(super) fn snippet(
 }
 
 /// `NAMESPACE/NAME` or `NAME`, of the own namespace.
-pub(super) fn own_object(own: &ObjectKey, text: &str) -> Result<ObjectKey, String> {
+pub(super) fn own_object(own: &ResourceKey, text: &str) -> Result<ResourceKey, String> {
     let (namespace, name) = text.split_once('/').unwrap_or((&own.namespace, text));
     if namespace != own.namespace {
         return Err(format!("{text} is in another namespace"));
@@ -260,8 +260,8 @@ pub(super) fn own_object(own: &ObjectKey, text: &str) -> Result<ObjectKey, Strin
 }
 
 /// TLS of the hosts goes to the backend as it is.
-pub(super) fn pass_through(planner: &mut Planner<'_>, own: &ObjectKey, ingress: &Value) {
-    let ObjectKey { namespace, name } = own;
+pub(super) fn pass_through(planner: &mut Planner<'_>, own: &ResourceKey, ingress: &Value) {
+    let ResourceKey { namespace, name } = own;
     for rule in list(ingress, "/spec/rules") {
         let host = text(rule, "/host").unwrap_or_default().to_ascii_lowercase();
         let paths = list(rule, "/http/paths");

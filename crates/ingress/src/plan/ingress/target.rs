@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::annotations::Annotations;
-use crate::ObjectKey;
+use crate::ResourceKey;
 use crate::plan::nginx_conf::quoted;
 use crate::plan::object::{self, text};
 use crate::plan::planner::{Planner, ServicePort};
@@ -18,7 +18,7 @@ pub(super) struct ServiceReference<'v> {
 }
 
 impl<'v> ServiceReference<'v> {
-    pub(super) fn read(own: &'v ObjectKey, backend: &'v Value) -> Self {
+    pub(super) fn read(own: &'v ResourceKey, backend: &'v Value) -> Self {
         Self {
             namespace: &own.namespace,
             name: text(backend, "/service/name").unwrap_or_default(),
@@ -70,7 +70,7 @@ impl BalanceSettings {
     pub(super) fn group(
         &self,
         planner: &mut Planner<'_>,
-        own: &ObjectKey,
+        own: &ResourceKey,
         port: &ServicePort,
     ) -> String {
         let owner = if self.0.is_empty() { "" } else { own.name.as_str() };

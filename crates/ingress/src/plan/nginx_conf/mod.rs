@@ -24,6 +24,8 @@ pub(crate) use weights::split;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::PlannedFiles;
+
 /// A virtual server of `http {}`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlannedSite {
@@ -37,6 +39,3 @@ pub(crate) struct PlannedSite {
     pub(crate) includes: BTreeSet<String>,
     pub(crate) entries: Vec<Entry>,
 }
-
-/// Files by their path within the folder.
-pub(crate) type PlannedFiles = BTreeMap<String, Vec<u8>>;

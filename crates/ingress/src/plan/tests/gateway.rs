@@ -26,11 +26,11 @@ fn a_class_of_ours_is_accepted_and_another_is_left_alone() {
     let other = json!({"kind": "GatewayClass", "metadata": {"name": "other"},
                        "spec": {"controllerName": "other.test/x"}});
     let plan = planned(&[other]);
-    let classes = plan.statuses.iter().filter(|one| one.kind == Kind::GatewayClass);
+    let classes = plan.statuses.iter().filter(|one| one.kind == ResourceKind::GatewayClass);
     let classes: Vec<_> = classes.map(|one| one.key.name.as_str()).collect();
     assert_eq!(classes, ["weir"]);
     assert_eq!(
-        conditions(&status(&plan, Kind::GatewayClass).status["conditions"]),
+        conditions(&status(&plan, ResourceKind::GatewayClass).status["conditions"]),
         ["Accepted=True Accepted"]
     );
 }
@@ -67,13 +67,13 @@ fn a_route_becomes_a_server_a_body_and_a_group() {
         ["upstream shop.a.80 {", "state /plan/groups/http/shop.a.80.servers;", "}"]
     );
     assert_eq!(plan.groups["shop.a.80"], ["10.0.0.1:8080"]);
-    let update = status(&plan, Kind::HttpRoute);
+    let update = status(&plan, ResourceKind::HttpRoute);
     assert_eq!(update.status["parents"][0]["controllerName"], settings().controller_name);
     assert_eq!(
         conditions(&update.status["parents"][0]["conditions"]),
         ["Accepted=True Accepted", "ResolvedRefs=True ResolvedRefs"]
     );
-    let gateway = &status(&plan, Kind::Gateway).status;
+    let gateway = &status(&plan, ResourceKind::Gateway).status;
     assert_eq!(gateway["listeners"][0]["attachedRoutes"], 1);
     assert_eq!(gateway["addresses"], json!([{"type": "IPAddress", "value": "192.0.2.1"}]));
     assert_eq!(
@@ -105,7 +105,7 @@ fn what_other_controllers_say_of_a_route_stays() {
     let other = json!({"parentRef": {"name": "x"}, "controllerName": "other", "conditions": []});
     route["status"] = json!({"parents": [other]});
     let plan = planned(&[route]);
-    let parents = &status(&plan, Kind::HttpRoute).status["parents"];
+    let parents = &status(&plan, ResourceKind::HttpRoute).status["parents"];
     assert_eq!((&parents[0], parents.as_array().unwrap().len()), (&other, 2));
 }
 
@@ -207,13 +207,16 @@ fn a_rule_that_cannot_be_used_is_dropped_and_told() {
     ] {
         let good = json!({"matches": [prefix("/good")], "backendRefs": [backend("a")]});
         let plan = planned(&[route("HTTPRoute", &json!([]), &json!([rule.clone(), good]))]);
-        let update = &status(&plan, Kind::HttpRoute).status["parents"][0]["conditions"];
+        let update = &status(&plan, ResourceKind::HttpRoute).status["parents"][0]["conditions"];
         assert_eq!(conditions(update)[1], "PartiallyInvalid=True UnsupportedValue");
         assert!(file(&plan, "warnings.txt").contains(why), "{why}");
         let plan = planned(&[route("HTTPRoute", &json!([]), &json!([rule]))]);
-        let update = &status(&plan, Kind::HttpRoute).status["parents"][0]["conditions"];
+        let update = &status(&plan, ResourceKind::HttpRoute).status["parents"][0]["conditions"];
         assert_eq!(conditions(update)[0], "Accepted=False UnsupportedValue");
-        assert_eq!(status(&plan, Kind::Gateway).status["listeners"][0]["attachedRoutes"], 0);
+        assert_eq!(
+            status(&plan, ResourceKind::Gateway).status["listeners"][0]["attachedRoutes"],
+            0
+        );
     }
 }
 
@@ -237,7 +240,7 @@ fn weights_are_shares_and_a_missing_backend_has_its_share() {
     let body = file(&plan, "routes/httproute.shop.r/rule-1.conf");
     assert!(body.contains("_backend = \"\") {\n    return 500;\n}"), "{body}");
     assert_eq!(
-        conditions(&status(&plan, Kind::HttpRoute).status["parents"][0]["conditions"])[1],
+        conditions(&status(&plan, ResourceKind::HttpRoute).status["parents"][0]["conditions"])[1],
         "ResolvedRefs=False BackendNotFound"
     );
 }
@@ -266,7 +269,7 @@ fn a_backend_of_another_namespace_needs_a_grant() {
     ] {
         let plan = planned(&[vec![used.clone(), route.clone()], grants].concat());
         assert_eq!(lines(&plan, "routes/httproute.shop.r/rule-1.conf")[1], body);
-        let parents = &status(&plan, Kind::HttpRoute).status["parents"];
+        let parents = &status(&plan, ResourceKind::HttpRoute).status["parents"];
         assert_eq!(conditions(&parents[0]["conditions"])[1], condition);
     }
 }
@@ -318,9 +321,12 @@ fn a_route_is_refused_with_the_reason() {
             route["spec"]["parentRefs"][0][name] = value.clone();
         }
         let plan = planned(&[gateway(&json!([listener])), route]);
-        let parents = &status(&plan, Kind::HttpRoute).status["parents"];
+        let parents = &status(&plan, ResourceKind::HttpRoute).status["parents"];
         assert_eq!(conditions(&parents[0]["conditions"])[0], format!("Accepted=False {reason}"));
-        assert_eq!(status(&plan, Kind::Gateway).status["listeners"][0]["attachedRoutes"], 0);
+        assert_eq!(
+            status(&plan, ResourceKind::Gateway).status["listeners"][0]["attachedRoutes"],
+            0
+        );
     }
 }
 
@@ -374,7 +380,7 @@ fn a_listener_with_tls_needs_a_usable_certificate() {
             http(&prefix("/"), &json!({})),
         ];
         let plan = planned(&more);
-        let listener = &status(&plan, Kind::Gateway).status["listeners"][0];
+        let listener = &status(&plan, ResourceKind::Gateway).status["listeners"][0];
         assert_eq!(conditions(&listener["conditions"])[3], condition, "{name}");
         assert_eq!(plan.files.contains_key("servers/443.h.test.conf"), is_served, "{name}");
         assert_eq!(listener["attachedRoutes"], 1);
@@ -398,7 +404,8 @@ fn listeners_of_one_port_conflict_by_protocol_and_host() {
         (listener("a", "HTTP", "x.test"), listener("b", "TCP", ""), "ProtocolConflict"),
     ] {
         let plan = planned(&[gateway(&json!([one, other]))]);
-        for listener in status(&plan, Kind::Gateway).status["listeners"].as_array().unwrap() {
+        for listener in status(&plan, ResourceKind::Gateway).status["listeners"].as_array().unwrap()
+        {
             let all = conditions(&listener["conditions"]);
             assert_eq!(all[0], format!("Accepted=False {reason}"));
             assert_eq!(all[1], format!("Conflicted=True {reason}"));
@@ -411,7 +418,7 @@ fn kinds_that_a_listener_cannot_have_are_told() {
     let mut listener = http_listener();
     listener["allowedRoutes"]["kinds"] = json!([{"kind": "HTTPRoute"}, {"kind": "TCPRoute"}]);
     let plan = planned(&[gateway(&json!([listener])), http(&prefix("/"), &json!({}))]);
-    let listener = &status(&plan, Kind::Gateway).status["listeners"][0];
+    let listener = &status(&plan, ResourceKind::Gateway).status["listeners"][0];
     assert_eq!(conditions(&listener["conditions"])[3], "ResolvedRefs=False InvalidRouteKinds");
     assert_eq!(listener["supportedKinds"].as_array().unwrap().len(), 1);
     assert_eq!(listener["attachedRoutes"], 1);
@@ -515,12 +522,12 @@ fn a_policy_of_tls_is_followed_or_its_backend_is_not_used() {
     {
         assert!(body.contains(&line), "{body:?}");
     }
-    let update = &status(&plan, Kind::BackendTlsPolicy).status["ancestors"][0];
+    let update = &status(&plan, ResourceKind::BackendTlsPolicy).status["ancestors"][0];
     assert_eq!(conditions(&update["conditions"])[0], "Accepted=True Accepted");
 
     let plan = planned(&[policy("missing"), http(&prefix("/"), &json!({}))]);
     assert_eq!(lines(&plan, "routes/httproute.shop.r/rule-1.conf")[1], "return 500;");
-    let update = &status(&plan, Kind::BackendTlsPolicy).status["ancestors"][0];
+    let update = &status(&plan, ResourceKind::BackendTlsPolicy).status["ancestors"][0];
     assert_eq!(
         conditions(&update["conditions"]),
         ["Accepted=False NoValidCACertificate", "ResolvedRefs=False InvalidCACertificateRef"]
@@ -532,5 +539,5 @@ fn a_policy_for_a_service_that_no_route_uses_is_left_alone() {
     let policy = json!({"kind": "BackendTLSPolicy", "metadata": {"namespace": "shop", "name": "p"},
                         "spec": {"targetRefs": [{"kind": "Service", "name": "b"}]}});
     let plan = planned(&[policy, http(&prefix("/"), &json!({}))]);
-    assert!(plan.statuses.iter().all(|one| one.kind != Kind::BackendTlsPolicy));
+    assert!(plan.statuses.iter().all(|one| one.kind != ResourceKind::BackendTlsPolicy));
 }

@@ -31,7 +31,7 @@ fn an_ingress_of_a_class_of_ours_is_served() {
     let plan = planned(&[ingress(&json!({}))]);
     assert_eq!(lines(&plan, "routes/ingress.shop.i/path-1.conf"), ["proxy_pass http://shop.a.80;"]);
     assert_eq!(
-        status(&plan, Kind::Ingress).status,
+        status(&plan, ResourceKind::Ingress).status,
         json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}})
     );
     for class in [json!("other"), Value::Null] {
@@ -39,7 +39,7 @@ fn an_ingress_of_a_class_of_ours_is_served() {
         other["spec"]["ingressClassName"] = class;
         let plan = planned(&[other]);
         assert!(!plan.files.contains_key("servers/80.h.test.conf"));
-        assert!(plan.statuses.iter().all(|one| one.kind != Kind::Ingress));
+        assert!(plan.statuses.iter().all(|one| one.kind != ResourceKind::Ingress));
     }
 }
 
@@ -237,6 +237,6 @@ fn without_addresses_a_status_is_not_written_again_and_again() {
             ingress["status"] = before;
         }
         let plan = crate::plan(&objects(&[ingress]), &settings);
-        assert_eq!(plan.statuses.iter().any(|one| one.kind == Kind::Ingress), is_written);
+        assert_eq!(plan.statuses.iter().any(|one| one.kind == ResourceKind::Ingress), is_written);
     }
 }
