@@ -469,7 +469,7 @@ fn a_connection_that_ends_early_is_logged_as_closed() {
                         peer.data(stream, b"abc", false);
                         peer.flush();
                     }
-                    return;
+                    peer.peer.end();
                 }
             }
         }
