@@ -96,13 +96,18 @@ impl Pair {
         std::fs::rename(next, self.folder.join(format!("lists/{group}.txt"))).unwrap();
     }
 
-    /// Ends the server's processes as a crash of the machine does.
-    fn crash(&mut self) {
+    /// Kills the master process and its worker processes, which would outlive it.
+    fn kill_server(&mut self) {
         let children = format!("/proc/{0}/task/{0}/children", self.server.0.id());
-        let children = std::fs::read_to_string(children).unwrap();
-        self.server.0.kill().unwrap();
-        self.server.0.wait().unwrap();
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        let _ = self.server.0.kill();
+        let _ = self.server.0.wait();
         children.split_whitespace().for_each(|pid| testing::kill(pid.parse().unwrap(), "KILL"));
+    }
+
+    /// Ends the server as a crash of the machine does.
+    fn crash(&mut self) {
+        self.kill_server();
         for socket in ["control.sock", "http.sock"] {
             std::fs::remove_file(self.folder.join(socket)).unwrap();
         }
@@ -138,6 +143,12 @@ impl Pair {
 
     fn upstreams(&self) -> String {
         body(&self.request("control.sock", "GET /upstreams", "")).to_owned()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.kill_server();
     }
 }
 
