@@ -254,7 +254,9 @@ fn endpoint_servers(
     };
     for address in list(endpoint, "/addresses").iter().filter_map(Value::as_str) {
         if let Ok(address) = address.parse::<std::net::IpAddr>() {
-            into.insert(std::net::SocketAddr::new(address, port).to_string());
+            let address = std::net::SocketAddr::new(address, port);
+            // The cluster says which endpoints are well; a slow answer does not.
+            into.insert(format!("{address} max_fails=0"));
         }
     }
 }

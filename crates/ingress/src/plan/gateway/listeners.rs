@@ -107,9 +107,11 @@ impl Listeners {
             one.port == port && one.is_programmed() && is_tls(one.protocol) == is_tls(protocol)
         });
         let covering = same_port.filter(|one| names::covers(&one.hostname, host));
-        let is_exact =
-            |one: &&GatewayListener| (!one.hostname.starts_with('*'), one.hostname.len());
-        covering.max_by_key(is_exact).map_or("", |one| &one.hostname)
+        let precision = |one: &&GatewayListener| {
+            let is_exact = !one.hostname.is_empty() && !one.hostname.starts_with('*');
+            (is_exact, one.hostname.len())
+        };
+        covering.max_by_key(precision).map_or("", |one| &one.hostname)
     }
 
     pub(super) fn attach(&mut self, listener: usize, kind: ResourceKind, route: &ResourceKey) {

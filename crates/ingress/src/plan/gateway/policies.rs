@@ -1,5 +1,7 @@
 //! BackendTLSPolicy: TLS to the servers of a Service.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::plan::names::{self, GATEWAY_GROUP};
@@ -118,6 +120,7 @@ fn authorities(
 
 /// The status of each policy for a Service that a route of ours uses, by the Gateways of the route.
 pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ResourceKey]) {
+    let mut taken = BTreeSet::new();
     for (own, policy) in planner.by_age(ResourceKind::BackendTlsPolicy) {
         let is_used = |target: &Value| {
             let service = text(target, "/name").unwrap_or_default();
@@ -125,7 +128,12 @@ pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ResourceKey]
         };
         let is_ours = list(policy, "/spec/targetRefs").iter().any(is_used);
         let gateways = if is_ours { gateways } else { &[] };
+        let has_target = has_target_of_its_own(own, policy, &mut taken);
         let verdicts = match read(planner, own, policy) {
+            Ok(_) if !has_target => [
+                StatusCondition::fails("Accepted", "Conflicted", "older policies have its targets"),
+                StatusCondition::holds("ResolvedRefs", "ResolvedRefs"),
+            ],
             Ok(_) => [
                 StatusCondition::holds("Accepted", "Accepted"),
                 StatusCondition::holds("ResolvedRefs", "ResolvedRefs"),
@@ -170,4 +178,19 @@ pub(super) fn write_statuses(planner: &mut Planner<'_>, gateways: &[ResourceKey]
             ));
         }
     }
+}
+
+/// Whether there is a target that no older policy has.
+fn has_target_of_its_own(
+    own: &ResourceKey,
+    policy: &Value,
+    taken: &mut BTreeSet<(String, String, Option<String>)>,
+) -> bool {
+    let mut has_any = false;
+    for target in list(policy, "/spec/targetRefs") {
+        let service = text(target, "/name").unwrap_or_default().to_owned();
+        let section = text(target, "/sectionName").map(str::to_owned);
+        has_any |= taken.insert((own.namespace.clone(), service, section));
+    }
+    has_any
 }

@@ -15,6 +15,9 @@ pub(crate) struct CrossOrigin {
     pub(crate) age_max: i64,
 }
 
+const ASKED_METHOD: &str = "$http_access_control_request_method";
+const ASKED_HEADERS: &str = "$http_access_control_request_headers";
+
 /// A scheme and a host, which may begin with `*.`, and a port.
 pub(crate) fn is_origin(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
@@ -45,12 +48,16 @@ impl CrossOrigin {
         });
         let is_told = |name: &str| format!("${variable}_{name}");
         let mut told = |name: &str, field: &str, value: &str| {
-            if value.is_empty() {
-                return;
-            }
+            // With credentials, a star allows nothing but what is called a star.
+            let value = match (name, value) {
+                (_, "") => return,
+                ("methods", "*") if self.allows_credentials => ASKED_METHOD.to_owned(),
+                ("headers", "*") if self.allows_credentials => ASKED_HEADERS.to_owned(),
+                (_, value) => no_variables(value),
+            };
             let told = is_told(name);
             maps.block(format!("map {origin} {told}"), |maps| {
-                maps.line("default ".to_owned() + &quoted_template(&no_variables(value)));
+                maps.line("default ".to_owned() + &quoted_template(&value));
                 maps.line("\"\" \"\"");
             });
             out.line(format!("more_set_headers \"{field}: {told}\""));
@@ -71,11 +78,11 @@ impl CrossOrigin {
         if self.origins.iter().any(|one| one != "*") {
             out.line("more_set_headers -a \"Vary: Origin\"");
         }
-        // A browser asks first, with the method that it wants to use.
-        let asked = format!("$request_method:{origin}:$http_access_control_request_method");
+        // A browser asks first, with the method that it wants to use; also where it may not.
+        let asked = format!("$request_method:{ASKED_METHOD}:$http_origin");
         maps.block(format!("map {asked} ${variable}_preflight"), |maps| {
             maps.line("default 0");
-            maps.line("\"~^OPTIONS:.+:.\" 1");
+            maps.line("\"~^OPTIONS:[^:]+:.\" 1");
         });
         out.block(format!("if (${variable}_preflight)"), |out| out.line("return 204"));
     }

@@ -66,7 +66,7 @@ fn a_route_becomes_a_server_a_body_and_a_group() {
         lines(&plan, "groups/http/shop.a.80.conf"),
         ["upstream shop.a.80 {", "state /plan/groups/http/shop.a.80.servers;", "}"]
     );
-    assert_eq!(plan.groups["shop.a.80"], ["10.0.0.1:8080"]);
+    assert_eq!(plan.groups["shop.a.80"], ["10.0.0.1:8080 max_fails=0"]);
     let update = status(&plan, ResourceKind::HttpRoute);
     assert_eq!(update.status["parents"][0]["controllerName"], settings().controller_name);
     assert_eq!(
@@ -284,14 +284,18 @@ fn endpoints_are_servers_and_those_that_leave_drain() {
     let all = [
         (
             json!([{"addresses": ["10.0.0.9", "10.0.0.1"]}, leaving]),
-            vec!["10.0.0.1:8080", "10.0.0.9:8080", "10.0.0.3:8080 drain"],
+            vec![
+                "10.0.0.1:8080 max_fails=0",
+                "10.0.0.9:8080 max_fails=0",
+                "10.0.0.3:8080 max_fails=0 drain",
+            ],
         ),
-        (json!([leaving]), vec!["10.0.0.3:8080"]),
+        (json!([leaving]), vec!["10.0.0.3:8080 max_fails=0"]),
         (
             json!([{"addresses": ["10.0.0.4"], "conditions": condition(false, false, false)}]),
             vec!["127.87.69.73:8503"],
         ),
-        (json!([{"addresses": ["fd00::1", "not an address"]}]), vec!["[fd00::1]:8080"]),
+        (json!([{"addresses": ["fd00::1", "not an address"]}]), vec!["[fd00::1]:8080 max_fails=0"]),
     ];
     for (endpoints, servers) in all {
         let plan = planned(&[slice("a", &endpoints), http(&prefix("/"), &json!({}))]);
@@ -474,7 +478,7 @@ fn tls_is_passed_through_by_name_beside_https() {
     );
     let https = lines(&plan, "servers/443.h.test.conf");
     assert_eq!(https[1], "listen 127.87.69.74:40443 server_port=443 ssl;");
-    assert_eq!(plan.groups["stream/shop.a.80"], ["10.0.0.1:8080"]);
+    assert_eq!(plan.groups["stream/shop.a.80"], ["10.0.0.1:8080 max_fails=0"]);
 }
 
 #[test]
@@ -540,4 +544,79 @@ fn a_policy_for_a_service_that_no_route_uses_is_left_alone() {
                         "spec": {"targetRefs": [{"kind": "Service", "name": "b"}]}});
     let plan = planned(&[policy, http(&prefix("/"), &json!({}))]);
     assert!(plan.statuses.iter().all(|one| one.kind != ResourceKind::BackendTlsPolicy));
+}
+
+#[test]
+fn a_wildcard_listener_comes_before_one_for_all_hosts() {
+    let listener = |name: &str, hostname: Option<&str>| {
+        let mut listener = json!({"name": name, "port": 80, "protocol": "HTTP"});
+        if let Some(hostname) = hostname {
+            listener["hostname"] = json!(hostname);
+        }
+        listener
+    };
+    let mut route = http(&prefix("/"), &json!({}));
+    route["spec"]["hostnames"] = json!([]);
+    route["spec"]["parentRefs"] =
+        json!([{"name": "g", "namespace": "shop", "sectionName": "wild"}]);
+    let mut gateway = gateway(&json!([listener("all", None), listener("wild", Some("*.in.test"))]));
+    gateway["metadata"] = json!({"name": "g", "namespace": "shop"});
+    let plan = planned(&[gateway, route]);
+    let server = lines(&plan, "servers/80._.in.test.conf");
+    assert!(server.iter().any(|line| line.starts_with("include ")), "{server:?}");
+    let server = lines(&plan, "servers/80._.conf");
+    assert!(!server.iter().any(|line| line.starts_with("include ")), "{server:?}");
+}
+
+#[test]
+fn every_question_of_a_browser_is_answered_and_a_star_is_spelled_out_with_credentials() {
+    let rule = |allows_credentials: bool| {
+        let cors = json!({"allowOrigins": ["https://a.test"], "allowMethods": ["*"],
+                          "allowHeaders": ["*"], "allowCredentials": allows_credentials});
+        let filters = json!([{"type": "CORS", "cors": cors}]);
+        planned(&[http(&prefix("/"), &json!({"filters": filters}))])
+    };
+    let plan = rule(true);
+    let maps = file(&plan, "routes/httproute.shop.r/maps.conf");
+    for part in [
+        "default $http_access_control_request_headers;",
+        "$request_method:$http_access_control_request_method:$http_origin ",
+        "\"~^OPTIONS:[^:]+:.\" 1;",
+    ] {
+        assert!(maps.contains(part), "{part} in {maps}");
+    }
+    let plan = rule(false);
+    let maps = file(&plan, "routes/httproute.shop.r/maps.conf");
+    assert!(maps.contains("default *;"), "{maps}");
+}
+
+#[test]
+fn of_two_policies_for_one_target_the_younger_is_refused() {
+    let policy = |name: &str, created: &str, section: Option<&str>| {
+        let mut target = json!({"group": "", "kind": "Service", "name": "a"});
+        if let Some(section) = section {
+            target["sectionName"] = json!(section);
+        }
+        json!({"kind": "BackendTLSPolicy",
+               "metadata": {"namespace": "shop", "name": name, "creationTimestamp": created},
+               "spec": {"targetRefs": [target],
+                        "validation": {"hostname": "in.test",
+                                       "wellKnownCACertificates": "System"}}})
+    };
+    let plan = planned(&[
+        policy("a", "2026-02-01T00:00:00Z", None),
+        policy("b", "2026-01-01T00:00:00Z", None),
+        policy("c", "2026-03-01T00:00:00Z", Some("http")),
+        http(&prefix("/"), &json!({})),
+    ]);
+    let verdict = |name: &str| {
+        let of = |one: &&StatusUpdate| {
+            one.kind == ResourceKind::BackendTlsPolicy && one.key.name == name
+        };
+        let update = plan.statuses.iter().find(of).expect("a status");
+        conditions(&update.status["ancestors"][0]["conditions"])[0].clone()
+    };
+    assert_eq!(verdict("a"), "Accepted=False Conflicted");
+    assert_eq!(verdict("b"), "Accepted=True Accepted");
+    assert_eq!(verdict("c"), "Accepted=True Accepted");
 }

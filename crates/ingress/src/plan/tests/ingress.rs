@@ -97,7 +97,7 @@ fn settings_of_a_group_make_a_group_of_its_own() {
         let plan = planned(&[ingress(&annotations)]);
         let group = lines(&plan, "groups/http/shop.a.80.for.i.conf");
         assert_eq!(group[1], wanted);
-        assert_eq!(plan.groups["shop.a.80.for.i"], ["10.0.0.1:8080"]);
+        assert_eq!(plan.groups["shop.a.80.for.i"], ["10.0.0.1:8080 max_fails=0"]);
     }
 }
 
