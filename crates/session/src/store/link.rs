@@ -140,6 +140,7 @@ impl Pipeline<'_> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StoreFault>> {
         while !self.reader.is_done() {
+            ready!(net::poll_share(cx));
             let mut input = Vec::new();
             let read = ready!(self.stream.poll_read(cx, &mut input));
             net::spend(input.len() * COST_OF_PARSING);

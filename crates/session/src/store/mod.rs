@@ -30,7 +30,7 @@ pub use status::{StoreStatus, show};
 /// The most commands that one member adds to a pipeline.
 pub const MEMBER_COMMANDS_MAX: usize = 4096;
 
-/// What a configuration exchanges with a store.
+/// A zone that a configuration shares through a store.
 pub trait StoreMember: Send + Sync {
     /// The member's part in the exchange, in the control thread.
     fn talk(&self) -> Box<dyn StoreTalk>;

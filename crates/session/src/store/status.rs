@@ -1,4 +1,4 @@
-//! What is shown of the exchange with stores.
+//! The status of stores, for pages and metrics.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,7 +47,7 @@ impl StoreStatus {
     }
 }
 
-/// Adds the stores to what the program shows of itself.
+/// Adds the stores to the program's status tree.
 pub fn show(tree: &mut StatusTree) {
     let all = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let named = all.into_iter().map(|status| {
