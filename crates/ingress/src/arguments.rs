@@ -6,6 +6,7 @@ use discover::{ApiServerOptions, HttpPlace, SERVER, namespace_of_pod, seed, time
 
 use crate::controller::ControllerSettings;
 use crate::election::LeaseName;
+use crate::plan::is_network;
 use crate::{ResourceKey, Settings};
 
 /// `weir ingress --help` prints it, too.
@@ -26,6 +27,7 @@ pub(crate) struct IngressArguments {
     controller: String,
     allows_snippets: bool,
     addresses: Vec<String>,
+    trusted_proxies: Vec<String>,
     publish_service: Option<ResourceKey>,
     pub(crate) writes_status: bool,
     lease: Option<ResourceKey>,
@@ -45,6 +47,7 @@ impl Default for IngressArguments {
             controller: CONTROLLER.to_owned(),
             allows_snippets: false,
             addresses: Vec::new(),
+            trusted_proxies: Vec::new(),
             publish_service: None,
             writes_status: true,
             lease: None,
@@ -70,6 +73,7 @@ impl IngressArguments {
                 "--controller" => parsed.controller = value()?,
                 "--allow-snippets" => parsed.allows_snippets = true,
                 "--publish" => parsed.addresses.push(value()?),
+                "--trusted-proxy" => parsed.trusted_proxies.push(network(value()?)?),
                 "--publish-service" => parsed.publish_service = Some(key(&value()?)?),
                 "--no-status" => parsed.writes_status = false,
                 "--lease" => parsed.lease = Some(key(&value()?)?),
@@ -114,6 +118,7 @@ impl IngressArguments {
                 controller_name: self.controller.clone(),
                 allow_snippets: self.allows_snippets,
                 addresses: self.addresses.clone(),
+                trusted_proxies: self.trusted_proxies.clone(),
                 folder: self.folder.clone(),
                 control_socket: self.server.clone(),
                 now: String::new(),
@@ -154,6 +159,13 @@ fn key(text: &str) -> Result<ResourceKey, String> {
     Ok(ResourceKey { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
+pub(crate) fn network(text: String) -> Result<String, String> {
+    match is_network(&text) {
+        true => Ok(text),
+        false => Err(format!("\"{text}\" is not an address or a network")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +198,7 @@ mod tests {
             "--lease a",
             "--lease a/b/c",
             "--publish-service A/b",
+            "--trusted-proxy 10.0.0.0/33",
             "--empty-after 5d",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");

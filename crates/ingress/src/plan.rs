@@ -1,4 +1,4 @@
-//! What is to be done about the objects of a cluster: a pure function of them.
+//! The plan for a cluster: files, lists of servers and statuses, as a pure function of its objects.
 
 mod dry_run;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -15,6 +15,7 @@ mod route_files;
 mod status;
 
 pub use dry_run::dry_run;
+pub(crate) use names::is_network;
 pub use outcome::{Plan, PlannedFiles, Settings, StatusUpdate};
 
 use crate::Objects;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::object::{key, list, text};
 use super::{Plan, Settings, plan};
+use crate::arguments::network;
 use crate::{Objects, ResourceKind};
 
 const USAGE: &str = "\
@@ -20,6 +21,8 @@ would be written.
   --out FOLDER         writes the files, and groups.json and statuses.json, instead of printing them
   --folder FOLDER      the folder that nginx.conf names (the one of --out, or /etc/weir/ingress)
   --address ADDRESS    where clients reach the servers; may be repeated
+  --trusted-proxy NETWORK
+                       a proxy in front, as for the controller; may be repeated
   --controller NAME    the name of the controller in classes (weir.dev/ingress)
   --control-socket S   (unix:FOLDER/control.sock)
   --allow-snippets     annotations may contain directives
@@ -66,6 +69,7 @@ fn options(arguments: &[String]) -> Result<DryRunOptions, String> {
         controller_name: CONTROLLER.to_owned(),
         allow_snippets: false,
         addresses: Vec::new(),
+        trusted_proxies: Vec::new(),
         folder: String::new(),
         control_socket: String::new(),
         now: "1970-01-01T00:00:00Z".to_owned(),
@@ -78,6 +82,7 @@ fn options(arguments: &[String]) -> Result<DryRunOptions, String> {
             "--out" => out = Some(PathBuf::from(value()?)),
             "--folder" => settings.folder = value()?,
             "--address" => settings.addresses.push(value()?),
+            "--trusted-proxy" => settings.trusted_proxies.push(network(value()?)?),
             "--controller" => settings.controller_name = value()?,
             "--control-socket" => settings.control_socket = value()?,
             "--allow-snippets" => settings.allow_snippets = true,

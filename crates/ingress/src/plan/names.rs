@@ -94,6 +94,14 @@ pub(crate) fn intersection<'n>(one: &'n str, other: &'n str) -> Option<&'n str> 
     }
 }
 
+/// A network, or an address.
+pub(crate) fn is_network(text: &str) -> bool {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+    let Ok(address) = address.parse::<std::net::IpAddr>() else { return false };
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +117,10 @@ mod tests {
             assert!(!is_host(host), "{host:?}");
         }
         assert!(is_host("*.example.com") && is_host("a"));
+        for text in ["10.0.0.0/33", "10.0.0", "a", "10.0.0.0/8;", "::/129", "10.0.0.1/-1"] {
+            assert!(!is_network(text), "{text}");
+        }
+        assert!(is_network("10.0.0.0/8") && is_network("::1") && is_network("::/0"));
     }
 
     #[test]

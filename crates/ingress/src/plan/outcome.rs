@@ -1,4 +1,4 @@
-//! What planning is given beside the objects, and what it results in.
+//! The settings of a plan, and its result.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{ResourceKey, ResourceKind};
 
-/// What the operator chose.
+/// The options that affect the plan.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `spec.controllerName` of the GatewayClasses, and `spec.controller` of the IngressClasses,
@@ -16,6 +16,8 @@ pub struct Settings {
     pub allow_snippets: bool,
     /// Where clients reach the servers; written into `status` (addresses or host names).
     pub addresses: Vec<String>,
+    /// Networks of proxies in front, which tell the client's address and scheme.
+    pub trusted_proxies: Vec<String>,
     /// The folder of the files, as the server sees it: names in nginx.conf begin with it.
     pub folder: String,
     /// The control socket that nginx.conf declares, and the lists of servers are sent to.

@@ -158,7 +158,7 @@ pub(super) fn served(listeners: &Listeners, parents: &[Parent<'_>]) -> Vec<(usiz
     served
 }
 
-/// What is wrong with a route's contents.
+/// The faults of a route's rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RouteFaults {
     /// References that cannot be followed, the first of which is told.

@@ -17,7 +17,7 @@ pub(super) struct FieldChanges {
     pub(super) remove: Vec<String>,
 }
 
-/// What becomes of the path.
+/// How a filter changes the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathChange {
     Full(String),

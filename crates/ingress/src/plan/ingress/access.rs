@@ -2,12 +2,12 @@
 //!
 //! A value that cannot be followed closes the location, because nobody else may open it.
 
-use super::annotations::{Annotations, is_network, url_template};
+use super::annotations::{Annotations, url_template};
 use super::server::own_object;
 use super::target::ServiceReference;
 use crate::ResourceKey;
 use crate::plan::names;
-use crate::plan::nginx_conf::{ConfText, literal, quoted, quoted_template};
+use crate::plan::nginx_conf::{ConfText, client_fields, literal, quoted, quoted_template};
 use crate::plan::patterns::OWN_PATHS;
 use crate::plan::planner::Planner;
 use crate::plan::route_files::RouteFiles;
@@ -62,7 +62,7 @@ impl AccessSettings {
         for (name, text, directive) in lists {
             let Some(text) = text else { continue };
             let networks: Vec<_> = text.split(',').map(str::trim).collect();
-            if let Some(bad) = networks.iter().find(|one| !is_network(one)) {
+            if let Some(bad) = networks.iter().find(|one| !names::is_network(one)) {
                 self.close(annotations, name, &format!("{bad:?} is not a network"));
                 continue;
             }
@@ -267,10 +267,7 @@ fn write_auth_location(
         out.line(format!("proxy_ssl_name {}", target.host.split(':').next().unwrap_or_default()));
         out.line(format!("proxy_set_header Host {}", target.host));
         out.line("proxy_set_header Content-Length \"\"");
-        out.line("proxy_set_header X-Real-IP $remote_addr");
-        out.line("proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for");
-        out.line("proxy_set_header X-Forwarded-Host $client_host");
-        out.line("proxy_set_header X-Forwarded-Proto $scheme");
+        client_fields("proxy", out);
         out.line("proxy_set_header X-Original-URL $scheme://$client_host$request_uri");
         out.line("proxy_set_header X-Original-Method $request_method");
         out.line("proxy_set_header X-Auth-Request-Redirect $request_uri");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::conditions::ConditionVariables;
+use super::forwarding::forwarded_fields;
 use super::groups::NO_SERVERS;
 use super::http_server::{Listening, ServerWriter};
 use super::stream_server::http_address;
@@ -52,6 +53,10 @@ fn http_block(
 ) {
     let folder = settings.folder.as_str();
     out.raw(HTTP_SETTINGS);
+    trust_proxies(&settings.trusted_proxies, out);
+    for family in ["proxy", "grpc"] {
+        forwarded_fields(family, "$client_host", out);
+    }
     out.blank();
     out.comment("Where requests go for a group that has no servers.");
     out.block("server", |out| {
@@ -69,6 +74,22 @@ fn http_block(
         includes(&[include(folder, "conditions.conf")], out);
     }
     includes(&servers, out);
+}
+
+/// The proxies in front tell the client's address and scheme; nobody else does.
+fn trust_proxies(networks: &[String], out: &mut ConfText) {
+    out.block("geo $realip_remote_addr $is_from_proxy", |out| {
+        out.line("default \"\"");
+        networks.iter().for_each(|network| out.line(format!("{network} 1")));
+    });
+    for network in networks {
+        out.line(format!("set_real_ip_from {network}"));
+    }
+    if !networks.is_empty() {
+        out.line("real_ip_header X-Forwarded-For");
+        out.line("real_ip_recursive on");
+    }
+    out.blank();
 }
 
 fn include(folder: &str, file: &str) -> String {
@@ -165,10 +186,11 @@ map $http_host $client_host {
     default $http_host;
     "" $host;
 }
-# The scheme that the client has used, also where TLS was terminated before this server.
-map $http_x_forwarded_proto $client_scheme {
+# The scheme of the client, also where a trusted proxy terminates TLS.
+map "$is_from_proxy$http_x_forwarded_proto" $client_scheme {
     default $scheme;
-    https https;
+    1http http;
+    1https https;
 }
 # The port in redirects to this server: nothing where the scheme implies it.
 map $scheme:$server_port $redirect_port {
@@ -176,19 +198,4 @@ map $scheme:$server_port $redirect_port {
     http:80 "";
     https:443 "";
 }
-
-proxy_set_header Host $client_host;
-proxy_set_header X-Real-IP $remote_addr;
-proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-proxy_set_header X-Forwarded-Host $client_host;
-proxy_set_header X-Forwarded-Port $server_port;
-proxy_set_header X-Forwarded-Proto $scheme;
-proxy_set_header Upgrade $http_upgrade;
-proxy_set_header Connection $connection_upgrade;
-grpc_set_header Host $client_host;
-grpc_set_header X-Real-IP $remote_addr;
-grpc_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-grpc_set_header X-Forwarded-Host $client_host;
-grpc_set_header X-Forwarded-Port $server_port;
-grpc_set_header X-Forwarded-Proto $scheme;
 "#;

@@ -55,7 +55,7 @@ pub(crate) struct Entry {
     pub(crate) order: Order,
     /// The path of the file with the location's directives.
     pub(crate) body: String,
-    /// What the entry is, in words.
+    /// A comment that names the entry.
     pub(crate) title: String,
 }
 
@@ -82,7 +82,7 @@ pub(super) enum Place {
 
 pub(super) struct MatchCandidate<'e> {
     pub(super) entry: &'e Entry,
-    /// What remains to be asked in this location.
+    /// The conditions that are not implied by the location.
     pub(super) conditions: Vec<RequestCondition>,
 }
 

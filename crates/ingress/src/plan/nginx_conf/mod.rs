@@ -14,7 +14,7 @@ mod weights;
 
 pub(crate) use conditions::RequestCondition;
 pub(crate) use cors::{CrossOrigin, is_origin};
-pub(crate) use forwarding::forwarded_fields;
+pub(crate) use forwarding::{client_fields, forwarded_fields};
 pub(crate) use groups::{ServiceGroupName, ServiceGroups};
 pub(crate) use main_file::{PlannedSites, write_files};
 pub(crate) use matching::{Entry, Order, PathMatch};

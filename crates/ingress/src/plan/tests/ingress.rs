@@ -225,6 +225,22 @@ fn a_name_with_and_without_www_leads_to_the_one_that_is_served() {
 }
 
 #[test]
+fn only_trusted_proxies_tell_the_address_of_a_client() {
+    let main = |settings: &crate::Settings| {
+        let plan = crate::plan(&objects(&[ingress(&json!({}))]), settings);
+        String::from_utf8(plan.files["nginx.conf"].clone()).unwrap()
+    };
+    let plain = main(&settings());
+    assert!(plain.contains("proxy_set_header X-Forwarded-For $remote_addr;"), "{plain}");
+    assert!(!plain.contains("real_ip_"), "{plain}");
+    let trusted_proxies = vec!["10.0.0.0/8".to_owned()];
+    let trusting = main(&crate::Settings { trusted_proxies, ..settings() });
+    for line in ["10.0.0.0/8 1;", "set_real_ip_from 10.0.0.0/8;", "real_ip_recursive on;"] {
+        assert!(trusting.contains(line), "{line} {trusting}");
+    }
+}
+
+#[test]
 fn without_addresses_a_status_is_not_written_again_and_again() {
     let settings = crate::Settings { addresses: Vec::new(), ..settings() };
     for (before, is_written) in [
