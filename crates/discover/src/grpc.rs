@@ -22,7 +22,7 @@ const WINDOW: u32 = 1 << 20;
 /// How long the other side may be silent.
 #[derive(Clone, Copy, Debug)]
 pub struct GrpcPatience {
-    /// After this silence it is asked whether it is there.
+    /// After how much silence each PING is sent.
     pub ping_after: [Duration; 3],
     /// How long the answer may take.
     pub pong_max: Duration,
@@ -63,11 +63,11 @@ const STATUSES: [&str; grpc::STATUS_MAX as usize + 1] = [
     "UNAUTHENTICATED",
 ];
 
-/// What a call tells.
+/// An event of a call.
 #[derive(Debug, PartialEq)]
 pub enum GrpcEvent {
     Message(Vec<u8>),
-    /// The other side has answered that it is there.
+    /// The server has answered a PING.
     Alive,
     /// Nothing until the time that was asked for.
     Silence,
@@ -75,15 +75,15 @@ pub enum GrpcEvent {
     Ending,
 }
 
-/// A call. After an error, or when it ends, it is of no use any more.
+/// A call. It cannot be used after an error or its end.
 pub struct GrpcStreamCall {
     pub patience: GrpcPatience,
     stream: HttpStream,
     endpoint: Http2Endpoint,
     call: StreamKey,
-    /// What was read from the connection and not processed.
+    /// Bytes of the connection that are not processed yet.
     input: Vec<u8>,
-    /// What was received of messages.
+    /// Received bytes of messages, the last of which may be incomplete.
     received: Vec<u8>,
     /// Messages that wait for the other side to take data.
     unsent: Vec<u8>,
@@ -267,7 +267,7 @@ impl GrpcStreamCall {
         }
     }
 
-    /// Writes what the other side takes.
+    /// Writes as much as the flow-control windows allow.
     fn flush(&mut self) -> io::Result<()> {
         let count = self.unsent.len().min(self.endpoint.sendable(self.call));
         if count > 0 {

@@ -18,12 +18,12 @@ const WATCH_SECONDS: u64 = 60;
 const SILENCE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 30);
 /// Between watches, should the server end them at once.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What Kubernetes gives to every pod.
+/// The folder with the service account of a pod.
 const POD: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The longest explanation of an error that is passed on.
 const WHY_CHARS_MAX: usize = 300;
 
-/// What the operator says of the API server; nothing: all is the pod's.
+/// The options about the API server. Those that are not given are the pod's.
 #[derive(Clone, Debug, Default)]
 pub struct ApiServerOptions {
     pub url: Option<String>,
@@ -33,7 +33,7 @@ pub struct ApiServerOptions {
     pub token: Option<PathBuf>,
 }
 
-/// Where the API server is, and how it is asked.
+/// The address of the API server, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct ApiServerPlace {
     place: HttpPlace,
@@ -89,7 +89,7 @@ pub struct ApiServer {
     client: HttpClient,
 }
 
-/// What the API server answered.
+/// A response of the API server.
 #[derive(Debug)]
 pub struct ApiReply {
     pub status: u16,
@@ -98,7 +98,7 @@ pub struct ApiReply {
 }
 
 impl ApiReply {
-    /// What to say about an answer that was not expected.
+    /// The error message for a response that was not expected.
     pub fn unexpected(&self) -> String {
         match self.body["message"].as_str() {
             Some(why) => {
@@ -155,7 +155,7 @@ pub struct Collection {
     api: ApiServer,
     /// May have arguments.
     path: String,
-    /// From which it can be watched; `None`: it is to be listed.
+    /// The version from which to watch; `None`: list first.
     version: Option<String>,
 }
 
@@ -166,7 +166,7 @@ pub enum CollectionChange {
     Listed(Vec<Value>),
     Put(Value),
     Deleted(Value),
-    /// What was said is still right.
+    /// The objects have not changed.
     Confirmed,
 }
 
@@ -184,7 +184,7 @@ impl From<String> for WatchEnd {
     }
 }
 
-/// What comes after an event of a watch.
+/// How a watch continues after an event.
 enum WatchStep {
     Told(CollectionChange),
     Nothing,
@@ -254,8 +254,8 @@ impl Collection {
         }
     }
 
-    /// Tells what a watch tells. Returns the version from which the next one goes on; `None`:
-    /// there is none.
+    /// Reports the changes of one watch. Returns the version from which the next watch continues;
+    /// `None`: the objects must be listed again.
     fn follow(
         &mut self,
         mut events: JsonLines,

@@ -1,4 +1,4 @@
-//! What the cluster says, kind by kind, each watched on a thread of its own.
+//! The objects of the cluster; each kind is watched by a thread of its own.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
@@ -19,7 +19,7 @@ const ABSENT_AGAIN: Duration = Duration::from_secs(15);
 /// at once.
 const ABSENT_MS: u64 = 60_000;
 
-/// What a watch of a kind has told.
+/// News from the watch of a kind.
 pub(crate) struct Heard {
     pub(crate) kind: ResourceKind,
     pub(crate) told: Told,

@@ -36,7 +36,7 @@ pub(crate) fn is_planning() -> bool {
     IS_PLANNING.get()
 }
 
-/// What the controller is told by its operator.
+/// The options of the controller.
 #[derive(Clone, Debug)]
 pub(crate) struct ControllerSettings {
     pub(crate) plan: Settings,

@@ -29,7 +29,7 @@ pub(crate) struct LeaseName {
     pub(crate) identity: String,
 }
 
-/// What to do about a Lease.
+/// The next action on the Lease.
 #[derive(Debug, PartialEq)]
 enum Bid {
     Create(Value),

@@ -28,7 +28,7 @@ const BACKOFF_MS: (u64, u64) = (200, 5000);
 const REFUSED_AGAIN: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What the server is to have.
+/// The configuration to install.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Install {
     pub(crate) files: PlannedFiles,

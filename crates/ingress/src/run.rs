@@ -30,7 +30,7 @@ const METRICS_EACH: Duration = Duration::from_secs(1);
 const PREPARE_MAX: Duration = Duration::from_secs(120);
 const PREPARED_MAX: Duration = Duration::from_secs(30);
 
-/// What the threads are made of.
+/// The parts that the threads run.
 pub(crate) struct ControllerParts<'a> {
     pub(crate) arguments: &'a IngressArguments,
     pub(crate) kube: ApiServerPlace,

@@ -23,7 +23,7 @@ pub(crate) enum ConfigVerdict {
     Good,
     /// The configuration is wrong.
     Refused(String),
-    /// Nobody can say.
+    /// The check could not be run.
     Unknown(String),
 }
 

@@ -163,7 +163,7 @@ impl TlsFiles {
 fn read_roots(file: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file)? {
-        // An authority that cannot be used is one that nobody is trusted by.
+        // A root certificate that rustls refuses is skipped, so it makes no server trusted.
         let _ = roots.add(certificate);
     }
     (!roots.is_empty()).then_some(roots).ok_or_else(|| failed(file, "no certificate can be used"))

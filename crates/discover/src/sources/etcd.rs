@@ -25,7 +25,7 @@ pub struct EtcdSource {
     client: HttpClient,
     prefix: String,
     user: Option<EtcdUser>,
-    /// Of the user. It is fetched anew for each read and for each watch, before it can expire.
+    /// The user's token, fetched for each read and each watch, so that it does not expire in use.
     token: Option<String>,
     /// Servers by their keys.
     entries: BTreeMap<GroupKey, BTreeMap<String, ServerEntry>>,
@@ -34,7 +34,7 @@ pub struct EtcdSource {
     changed: BTreeSet<GroupKey>,
 }
 
-/// As whom etcd is asked.
+/// The user who authenticates to etcd.
 #[derive(Clone, Debug)]
 pub struct EtcdUser {
     pub name: String,

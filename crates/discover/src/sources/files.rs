@@ -47,7 +47,7 @@ pub struct FilesSource {
 /// A file as a folder lists it.
 struct ListedFile {
     is_stream: bool,
-    /// `None`: what it is is only known to who looks at it, such as for a symbolic link.
+    /// `None`: the entry of the folder does not tell it, as for a symbolic link.
     inode: Option<u64>,
 }
 
@@ -412,7 +412,7 @@ mod tests {
         std::os::unix::fs::symlink("app.txt", folder.join("link.txt")).unwrap();
         let mut source = source(&folder);
         source.read_all(now()).unwrap();
-        // In place: only who looks at the file sees it. The link is looked at.
+        // Written in place, which the folder does not show; but links are always read.
         fs::write(folder.join("app.txt"), "10.0.0.2").unwrap();
         replace(&folder, "api.txt", "10.0.0.8");
         let later = now() + 2 * SETTLED;

@@ -86,7 +86,7 @@ async fn listen(channel: Rc<Channel>, pid: i32, events: MailboxSender<MasterEven
     events.send(MasterEvent::Report(pid, None));
 }
 
-/// What worker processes are told of it.
+/// The message that tells worker processes whether the server is ready.
 pub(super) fn readiness(readiness: &Readiness) -> Message {
     Message::new(MessageKind::Readiness, u64::from(readiness.is_on()))
 }

@@ -1,5 +1,5 @@
-//! As whom the control plane is asked: the node, from options and from a file as bootstrap files of
-//! gRPC and Envoy have it.
+//! The node that identifies this program to the control plane: from options, and from a file in the
+//! form that bootstrap files of gRPC and Envoy have.
 
 use std::path::Path;
 

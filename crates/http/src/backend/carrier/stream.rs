@@ -300,7 +300,7 @@ impl BackendCarrier for StreamCarrier {
     }
 }
 
-/// What reading has come to: an error, or 0 if the connection has ended.
+/// The result of a read that failed: 0 if the connection was closed, else the error.
 fn end_of_read(failure: StreamFailure) -> Result<usize, CarrierError> {
     Err(match failure {
         StreamFailure::Closed => return Ok(0),
