@@ -18,13 +18,14 @@ use conf::{
 use net::Address;
 use session::listen::agree_on_server_port;
 use session::status::StatusBook;
+use session::store::StoreBook;
 use session::variables::VariableDoc;
 use zones::Zones;
 
 use crate::builtin;
 use crate::exchange::BackgroundTasks;
 use crate::features::{
-    self, Layers, Scope, acme, limit_req, otel, slow_log, ssl, status_zone, upstream,
+    self, Layers, Scope, acme, otel, resolver, slow_log, ssl, status_zone, upstream,
 };
 use crate::files;
 use crate::site::{
@@ -307,7 +308,7 @@ impl HttpPlan {
         Zones::of(load).check()?;
         upstream::build(&self.main, load)?;
         otel::build(&self.main, load)?;
-        limit_req::build(&self.main, load);
+        StoreBook::finish(&resolver::policy_of_main(&self.main, load), load);
         acme::build(&self.main, load)?;
         let outermost = Scope::outermost(load);
         let mut compiler = Compiler {

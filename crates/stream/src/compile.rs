@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use ::session::listen::agree_on_server_port;
 use ::session::server_names::ServerNames;
 use ::session::status::StatusBook;
+use ::session::store::StoreBook;
 use ::session::variables::{self, VariableDoc};
 use ::upstream::Groups;
 use conf::lacking::{Class, EnclosingBlock};
@@ -19,7 +20,7 @@ use net::Address;
 use zones::Zones;
 
 use crate::builtin;
-use crate::features::{self, Layers, Scope, acme, listen::StreamListenLine, upstream};
+use crate::features::{self, Layers, Scope, acme, listen::StreamListenLine, resolver, upstream};
 use crate::session::StreamSession;
 use crate::site::{ServerBuilder, StreamListen, StreamServer, StreamServerId, StreamSite};
 
@@ -115,6 +116,7 @@ impl StreamPlan {
     fn compile_servers(self, load: &mut Load<'_>) -> Result<StreamSite> {
         Zones::of(load).check()?;
         upstream::build(&self.main.layers, load)?;
+        StoreBook::finish(&resolver::policy_of_main(&self.main.layers, load), load);
         acme::build(&self.main.layers, load)?;
         let all_left_out = self.main.is_left_out;
         let main = Scope::outermost(load).child(self.main.layers, false);

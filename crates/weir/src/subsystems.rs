@@ -15,6 +15,7 @@ use session::keyval::KeyvalZone;
 use session::limits::LimitSharing;
 use session::status::SubsystemStatus;
 use session::steering::SteeringCall;
+use session::store::StoreJob;
 use session::{ControlJob, ControlJobs, SubsystemSite};
 use upstream::Group;
 use zones::Zones;
@@ -125,6 +126,7 @@ pub fn control_jobs() -> ControlJobs<Sites> {
     vec![
         Box::new(LimitSharing::default()),
         Box::new(AcmeJob::default()),
+        Box::new(StoreJob::default()),
         Box::new(SubsystemJobs { jobs: http::control_jobs(), site: |sites| &sites.http }),
         Box::new(SubsystemJobs { jobs: stream::control_jobs(), site: |sites| &sites.stream }),
     ]

@@ -192,7 +192,6 @@ pub fn control_jobs() -> ControlJobs<Arc<Site>> {
         Box::new(Health::default()),
         Box::new(NameDiscovery::default()),
         Box::new(StatusJob(Subsystem::Http)),
-        Box::new(limit_req::SharedStores::default()),
         Box::new(otel::SpanExport::default()),
         Box::new(caching::CacheKeeper::default()),
     ]

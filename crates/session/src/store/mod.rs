@@ -21,10 +21,11 @@ mod status;
 
 use std::sync::Arc;
 
+use upstream::ResolverPolicy;
 use wire::resp::{RespCommands, RespReply};
 
 pub use address::StoreAddress;
-pub use job::{StoreBook, StoreExchanges};
+pub use job::{StoreBook, StoreJob};
 pub use status::{StoreStatus, show};
 
 /// The most commands that one member adds to a pipeline.
@@ -65,7 +66,10 @@ pub struct StoreTurn<'a> {
 }
 
 /// A store with the members that a configuration has there.
-pub(crate) struct StorePlan {
-    pub(crate) address: StoreAddress,
-    pub(crate) members: Vec<Arc<dyn StoreMember>>,
+#[derive(Clone)]
+struct StorePlan {
+    address: StoreAddress,
+    /// Looks up the store's name.
+    names: ResolverPolicy,
+    members: Vec<Arc<dyn StoreMember>>,
 }

@@ -24,7 +24,7 @@ impl HasCertificateSlot for StreamSession {
 /// Completes the issuers, after the whole configuration was read. `main` are the settings of
 /// `stream {}`.
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
-    let names = resolver::policy_of_main(&main.resolver, load);
+    let names = resolver::policy_of_main(main, load);
     ::acme::build_issuers(&names, load)
 }
 

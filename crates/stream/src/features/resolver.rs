@@ -6,6 +6,7 @@ use ::upstream::resolver::NameServers;
 use ::upstream::{LineResolver, ResolverPolicy};
 use conf::{Layered, Load, Milliseconds, Result};
 
+use super::Layers;
 use crate::site::ServerBuilder;
 
 conf::directives! {
@@ -54,6 +55,6 @@ impl Conf {
 }
 
 /// The policy of `stream {}`, for names that belong to no server.
-pub(crate) fn policy_of_main(main: &Layer, load: &mut Load<'_>) -> ResolverPolicy {
-    main.resolve_outermost(load).policy()
+pub(crate) fn policy_of_main(main: &Layers, load: &mut Load<'_>) -> ResolverPolicy {
+    main.resolver.resolve_outermost(load).policy()
 }

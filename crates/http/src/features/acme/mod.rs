@@ -37,7 +37,7 @@ impl HasCertificateSlot for Exchange {
 /// Completes the issuers, after the whole configuration was read. `main` are the settings of
 /// `http {}`.
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
-    let names = resolver::policy_of_main(&main.resolver, load);
+    let names = resolver::policy_of_main(main, load);
     ::acme::build_issuers(&names, load)
 }
 

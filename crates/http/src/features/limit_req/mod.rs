@@ -19,13 +19,11 @@ use std::sync::Arc;
 use conf::{Bounded, Directive, Load, Result, Value, Word, units};
 use session::store::{StoreAddress, StoreBook};
 
-use super::Layers;
 use crate::keyed::{LogLevel, missing_zone};
 use crate::site::LocationBuilder;
 use crate::variables::{BuiltIn, VariableTable};
 use limiter::{RateLimit, RateLimited, RateLimiter};
 use rates::REQUEST;
-pub(crate) use shared::SharedStores;
 use shared::SharedZone;
 use terms::{RateTerms, RateZone};
 
@@ -173,12 +171,6 @@ fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
         StoreBook::join(store, Arc::new(SharedZone(zone.clone())), load);
     }
     Ok(())
-}
-
-/// Hands the stores of zones to the site, after the whole configuration was read.
-pub(crate) fn build(main: &Layers, load: &mut Load<'_>) {
-    let names = super::resolver::policy_of_main(&main.resolver, load);
-    shared::build(names, load);
 }
 
 pub(crate) const VARIABLES: VariableTable = VariableTable::new(

@@ -8,16 +8,11 @@
 
 use std::sync::Arc;
 
-use session::store::{
-    MEMBER_COMMANDS_MAX, StoreBook, StoreExchanges, StoreMember, StoreTalk, StoreTurn,
-};
+use session::store::{MEMBER_COMMANDS_MAX, StoreMember, StoreTalk, StoreTurn};
 use wire::resp::{RespCommands, RespReply, RespValue};
-use zones::Zones;
 
 use super::sums::{OutgoingSum, SumPlace};
 use super::terms::RateZone;
-use crate::site::Site;
-use crate::site::policy::OwnSettings;
 
 /// The commands for a key.
 const KEY_COMMANDS: usize = 2;
@@ -134,23 +129,4 @@ fn add(key: &[u8], sum: &OutgoingSum, store_ms: i64, commands: &mut RespCommands
     commands.add(&words);
     let ttl_ms = sum.empty_in_ms.saturating_add(TTL_MS).min(TTL_MS_MAX).to_string();
     commands.add(&[b"PEXPIRE", key, ttl_ms.as_bytes()]);
-}
-
-/// The exchanges of `http {}`.
-#[derive(Default)]
-pub(crate) struct SharedStores(StoreExchanges);
-
-impl session::ControlJob<Arc<Site>> for SharedStores {
-    fn adopt(&mut self, site: &Arc<Site>, _: &Zones) {
-        self.0.adopt(site.own.find::<StoreBook>());
-    }
-
-    /// The last sessions are limited, too.
-    fn leave(&mut self) {}
-}
-
-/// Hands the stores to the site, after the whole configuration was read.
-pub(super) fn build(names: upstream::ResolverPolicy, load: &mut conf::Load<'_>) {
-    let book = StoreBook::take(names, load);
-    load.own.of::<OwnSettings>().add(book);
 }

@@ -163,7 +163,7 @@ conf::directives! {
 /// Builds the exporter, after the whole configuration was read. `main` are the settings of
 /// `http {}`.
 pub(crate) fn build(main: &Layers, load: &mut Load<'_>) -> Result<()> {
-    let names = super::resolver::policy_of_main(&main.resolver, load);
+    let names = super::resolver::policy_of_main(main, load);
     if let Some(exporter) = lines::build(names, load)? {
         load.own.of::<OwnSettings>().add(Arc::new(exporter));
     }

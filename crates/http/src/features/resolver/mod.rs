@@ -11,6 +11,7 @@ use ::upstream::resolver::NameServers;
 use ::upstream::{LineResolver, ResolverPolicy};
 use conf::{Layered, Load, Milliseconds, Result};
 
+use super::Layers;
 use crate::site::LocationBuilder;
 
 conf::directives! {
@@ -54,8 +55,8 @@ impl Conf {
 }
 
 /// The policy of `http {}`, for names that belong to no server.
-pub(crate) fn policy_of_main(main: &Layer, load: &mut Load<'_>) -> ResolverPolicy {
-    main.resolve_outermost(load).policy()
+pub(crate) fn policy_of_main(main: &Layers, load: &mut Load<'_>) -> ResolverPolicy {
+    main.resolver.resolve_outermost(load).policy()
 }
 
 /// The resolver of `http {}`, for names outside servers, such as those in `upstream` blocks.
