@@ -1,12 +1,13 @@
 //! The arguments of `weir ingress`.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use discover::{ApiServerOptions, HttpPlace, SERVER, namespace_of_pod, seed, time};
 
 use crate::controller::ControllerSettings;
 use crate::election::LeaseName;
-use crate::plan::is_network;
+use crate::plan::{GATEWAY_ADDRESSES_MAX, is_network};
 use crate::{ResourceKey, Settings};
 
 /// `weir ingress --help` prints it, too.
@@ -27,6 +28,7 @@ pub(crate) struct IngressArguments {
     controller: String,
     allows_snippets: bool,
     addresses: Vec<String>,
+    gateway_addresses: Vec<IpAddr>,
     trusted_proxies: Vec<String>,
     publish_service: Option<ResourceKey>,
     pub(crate) writes_status: bool,
@@ -47,6 +49,7 @@ impl Default for IngressArguments {
             controller: CONTROLLER.to_owned(),
             allows_snippets: false,
             addresses: Vec::new(),
+            gateway_addresses: Vec::new(),
             trusted_proxies: Vec::new(),
             publish_service: None,
             writes_status: true,
@@ -73,6 +76,7 @@ impl IngressArguments {
                 "--controller" => parsed.controller = value()?,
                 "--allow-snippets" => parsed.allows_snippets = true,
                 "--publish" => parsed.addresses.push(value()?),
+                "--gateway-address" => add_address(&value()?, &mut parsed.gateway_addresses)?,
                 "--trusted-proxy" => parsed.trusted_proxies.push(network(value()?)?),
                 "--publish-service" => parsed.publish_service = Some(key(&value()?)?),
                 "--no-status" => parsed.writes_status = false,
@@ -118,6 +122,7 @@ impl IngressArguments {
                 controller_name: self.controller.clone(),
                 allow_snippets: self.allows_snippets,
                 addresses: self.addresses.clone(),
+                gateway_addresses: self.gateway_addresses.clone(),
                 trusted_proxies: self.trusted_proxies.clone(),
                 folder: self.folder.clone(),
                 control_socket: self.server.clone(),
@@ -157,6 +162,19 @@ fn key(text: &str) -> Result<ResourceKey, String> {
     let parts = parts.filter(|(namespace, name)| is_name(namespace) && is_name(name));
     let (namespace, name) = parts.ok_or_else(|| format!("\"{text}\" is not NAMESPACE/NAME"))?;
     Ok(ResourceKey { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+/// Adds an address that Gateways may have.
+pub(crate) fn add_address(text: &str, addresses: &mut Vec<IpAddr>) -> Result<(), String> {
+    let address: IpAddr = text.parse().map_err(|_| format!("\"{text}\" is not an address"))?;
+    if address.is_unspecified() || addresses.contains(&address) {
+        return Err(format!("\"{text}\" cannot be the address of one Gateway"));
+    }
+    if addresses.len() == GATEWAY_ADDRESSES_MAX {
+        return Err(format!("there are more than {GATEWAY_ADDRESSES_MAX} addresses for Gateways"));
+    }
+    addresses.push(address);
+    Ok(())
 }
 
 pub(crate) fn network(text: String) -> Result<String, String> {

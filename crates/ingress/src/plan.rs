@@ -16,6 +16,7 @@ mod status;
 
 pub use dry_run::dry_run;
 pub(crate) use names::is_network;
+pub(crate) use nginx_conf::GATEWAY_ADDRESSES_MAX;
 pub use outcome::{Plan, PlannedFiles, Settings, StatusUpdate};
 
 use crate::Objects;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::object::{key, list, text};
 use super::{Plan, Settings, plan};
-use crate::arguments::network;
+use crate::arguments::{add_address, network};
 use crate::{Objects, ResourceKind};
 
 const USAGE: &str = "\
@@ -20,7 +20,9 @@ would be written.
 
   --out FOLDER         writes the files, and groups.json and statuses.json, instead of printing them
   --folder FOLDER      the folder that nginx.conf names (the one of --out, or /etc/weir/ingress)
-  --address ADDRESS    where clients reach the servers; may be repeated
+  --publish ADDRESS    where clients reach the servers; may be repeated
+  --gateway-address ADDRESS
+                       an address for a Gateway of its own, as for the controller; may be repeated
   --trusted-proxy NETWORK
                        a proxy in front, as for the controller; may be repeated
   --controller NAME    the name of the controller in classes (weir.dev/ingress)
@@ -69,6 +71,7 @@ fn options(arguments: &[String]) -> Result<DryRunOptions, String> {
         controller_name: CONTROLLER.to_owned(),
         allow_snippets: false,
         addresses: Vec::new(),
+        gateway_addresses: Vec::new(),
         trusted_proxies: Vec::new(),
         folder: String::new(),
         control_socket: String::new(),
@@ -81,7 +84,8 @@ fn options(arguments: &[String]) -> Result<DryRunOptions, String> {
         match argument.as_str() {
             "--out" => out = Some(PathBuf::from(value()?)),
             "--folder" => settings.folder = value()?,
-            "--address" => settings.addresses.push(value()?),
+            "--publish" => settings.addresses.push(value()?),
+            "--gateway-address" => add_address(&value()?, &mut settings.gateway_addresses)?,
             "--trusted-proxy" => settings.trusted_proxies.push(network(value()?)?),
             "--controller" => settings.controller_name = value()?,
             "--control-socket" => settings.control_socket = value()?,

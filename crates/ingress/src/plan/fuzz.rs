@@ -44,6 +44,7 @@ pub(crate) fn settings() -> Settings {
         controller_name: "weir.dev/ingress".to_owned(),
         allow_snippets: false,
         addresses: vec!["192.0.2.1".to_owned()],
+        gateway_addresses: Vec::new(),
         trusted_proxies: Vec::new(),
         folder: FOLDER.to_owned(),
         control_socket: "unix:/plan/control.sock".to_owned(),

@@ -1,6 +1,7 @@
 //! The settings of a plan, and its result.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde_json::Value;
 
@@ -16,6 +17,8 @@ pub struct Settings {
     pub allow_snippets: bool,
     /// Where clients reach the servers; written into `status` (addresses or host names).
     pub addresses: Vec<String>,
+    /// Addresses of the machine that Gateways have for themselves; without any, they share all.
+    pub gateway_addresses: Vec<IpAddr>,
     /// Networks of proxies in front, which tell the client's address and scheme.
     pub trusted_proxies: Vec<String>,
     /// The folder of the files, as the server sees it: names in nginx.conf begin with it.

@@ -1,5 +1,6 @@
 //! Objects in, lines and statuses out.
 
+mod addresses;
 mod gateway;
 mod hostile;
 mod ingress;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::dry_run::insert;
 use super::fuzz::{check, settings};
-use super::{Plan, StatusUpdate};
+use super::{Plan, Settings, StatusUpdate};
 use crate::{Objects, ResourceKind};
 
 /// The objects with what most tests need: a class of each kind, a Gateway at port 80 for all

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::listeners::{GatewayListener, ListenerProtocol, Listeners};
+use super::listeners::{GatewayListener, Listeners, ServedHost};
 use crate::plan::names::{self, GATEWAY_GROUP};
 use crate::plan::object::{self, key, list, text, texts};
 use crate::plan::planner::Planner;
@@ -140,19 +140,13 @@ fn selects(selector: &Value, object: &Value) -> bool {
         })
 }
 
-/// The pairs of listener and host that a route is served for.
-pub(super) fn served(listeners: &Listeners, parents: &[Parent<'_>]) -> Vec<(usize, String)> {
-    let mut served = Vec::new();
-    for (index, hosts) in parents.iter().flat_map(|parent| &parent.attached) {
-        let listener = &listeners.all[*index];
-        let is_own = |host: &&String| {
-            listener.protocol == Some(ListenerProtocol::Tcp)
-                || listeners.owner(listener.port, listener.protocol, host) == listener.hostname
-        };
-        if listener.is_programmed() {
-            served.extend(hosts.iter().filter(is_own).map(|host| (*index, host.clone())));
-        }
-    }
+/// The hosts that a route is served for.
+pub(super) fn served(listeners: &Listeners, parents: &[Parent<'_>]) -> Vec<ServedHost> {
+    let attached = parents.iter().flat_map(|parent| &parent.attached);
+    let served = attached.flat_map(|(listener, hosts)| {
+        hosts.iter().flat_map(|host| listeners.served(*listener, host))
+    });
+    let mut served: Vec<_> = served.collect();
     served.sort();
     served.dedup();
     served

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::attach::{self, RouteFaults, RouteKind};
 use super::backends;
 use super::filters::{Filters, PathChange};
-use super::listeners::{self, Listeners};
+use super::listeners::{self, Listeners, ServedHost};
 use super::policies;
 use super::rules::RouteRule;
 use super::targets::BackendUser;
@@ -52,7 +52,7 @@ pub(super) fn plan(planner: &mut Planner<'_>, listeners: &mut Listeners) {
 pub(super) fn add_entries(
     planner: &mut Planner<'_>,
     listeners: &Listeners,
-    served: &[(usize, String)],
+    served: &[ServedHost],
     kind: RouteKind,
     own: &ResourceKey,
     (files, entries): (RouteFiles, Vec<Entry>),
@@ -63,8 +63,9 @@ pub(super) fn add_entries(
     let locations = files.locations_file();
     debug_assert!(files.id.starts_with(kind.id) && files.id.ends_with(&own.name));
     files.write(false, planner);
-    for (index, host) in served {
-        let site = listeners::site(planner, &listeners.all[*index], host);
+    for one in served {
+        let listener = &listeners.all[one.listener];
+        let site = listeners::site(planner, listener, one.listen, &one.host);
         site.includes.extend(locations.clone());
         for entry in &entries {
             if !site.entries.contains(entry) {

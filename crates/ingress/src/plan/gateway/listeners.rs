@@ -1,14 +1,16 @@
-//! The listeners of all our Gateways, what is wrong with them, and the status of the Gateways.
+//! The listeners of all our Gateways, and what is wrong with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::addresses::{self, GatewayAddresses};
+use super::gateway_status::{gateway_status, refusal};
 use crate::plan::names::{self, GATEWAY_GROUP};
-use crate::plan::nginx_conf::PlannedSite;
+use crate::plan::nginx_conf::{PlannedListen, PlannedSite};
 use crate::plan::object::{self, key, list, text};
 use crate::plan::planner::{Planner, Referrer};
-use crate::plan::status::{self, StatusCondition};
+use crate::plan::status;
 use crate::{ResourceKey, ResourceKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub(super) struct GatewayListener {
     pub(super) gateway: ResourceKey,
     pub(super) name: String,
     pub(super) port: u16,
+    /// Its port at each address of the Gateway.
+    listens: Vec<PlannedListen>,
     /// `None`: none that we know.
     pub(super) protocol: Option<ListenerProtocol>,
     /// Empty: any.
@@ -43,10 +47,10 @@ pub(super) struct GatewayListener {
     /// The kinds of routes that it takes.
     pub(super) kinds: Vec<&'static str>,
     pub(super) certificates: Vec<(String, String)>,
-    accepted: Option<(&'static str, String)>,
-    conflict: Option<(&'static str, String)>,
-    unresolved: Option<(&'static str, String)>,
-    attached: BTreeSet<(ResourceKind, ResourceKey)>,
+    pub(super) accepted: Option<(&'static str, String)>,
+    pub(super) conflict: Option<(&'static str, String)>,
+    pub(super) unresolved: Option<(&'static str, String)>,
+    pub(super) attached: BTreeSet<(ResourceKind, ResourceKey)>,
 }
 
 impl GatewayListener {
@@ -58,53 +62,95 @@ impl GatewayListener {
         })
     }
 
-    fn is_accepted(&self) -> bool {
+    pub(super) fn is_accepted(&self) -> bool {
         self.accepted.is_none() && self.conflict.is_none()
+    }
+
+    /// Whether it could serve its routes if its Gateway has an address.
+    pub(super) fn is_valid(&self) -> bool {
+        let is_usable =
+            |(reason, _): &(&str, String)| *reason == "InvalidRouteKinds" && !self.kinds.is_empty();
+        self.is_accepted() && self.unresolved.as_ref().is_none_or(is_usable)
     }
 
     /// Whether it serves its routes.
     pub(super) fn is_programmed(&self) -> bool {
-        let is_usable =
-            |(reason, _): &(&str, String)| *reason == "InvalidRouteKinds" && !self.kinds.is_empty();
-        self.is_accepted() && self.unresolved.as_ref().is_none_or(is_usable)
+        self.is_valid() && !self.listens.is_empty()
+    }
+
+    fn shares_port(&self, other: &Self) -> bool {
+        self.listens.iter().any(|listen| other.listens.contains(listen))
     }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     pub(super) all: Vec<GatewayListener>,
-    gateways: Vec<ResourceKey>,
+    gateways: BTreeMap<ResourceKey, GatewayAddresses>,
+}
+
+/// A host at one port of an address that a route is served for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ServedHost {
+    /// The index of the listener.
+    pub(super) listener: usize,
+    pub(super) listen: PlannedListen,
+    /// Empty: any.
+    pub(super) host: String,
 }
 
 impl Listeners {
     pub(super) fn read(planner: &mut Planner<'_>, classes: &BTreeSet<String>) -> Self {
-        let mut listeners = Self::default();
-        for (key, gateway) in planner.by_age(ResourceKind::Gateway) {
-            let class = text(gateway, "/spec/gatewayClassName").unwrap_or_default();
-            if !classes.contains(class) {
-                continue;
-            }
-            listeners.gateways.push(key.clone());
-            let own: Vec<_> = list(gateway, "/spec/listeners")
-                .iter()
-                .filter_map(|one| read_listener(planner, key, one))
-                .collect();
+        let is_ours = |gateway: &Value| {
+            classes.contains(text(gateway, "/spec/gatewayClassName").unwrap_or_default())
+        };
+        let mut gateways = planner.by_age(ResourceKind::Gateway);
+        gateways.retain(|(_, gateway)| is_ours(gateway));
+        let assigned = addresses::assign(&gateways, planner.settings);
+        let mut listeners = Self { all: Vec::new(), gateways: assigned };
+        for (key, gateway) in gateways {
             let first = listeners.all.len();
-            listeners.all.extend(own);
+            for value in list(gateway, "/spec/listeners") {
+                let Some(mut listener) = read_listener(planner, key, value) else { continue };
+                if refusal(gateway).is_none() {
+                    let of_port = |address| PlannedListen { address, port: listener.port };
+                    let own = listeners.gateways[key].own.iter();
+                    listener.listens = own.copied().map(of_port).collect();
+                }
+                listeners.all.push(listener);
+            }
             find_conflicts(&mut listeners.all, first);
         }
         listeners
     }
 
     pub(super) fn is_ours(&self, gateway: &ResourceKey) -> bool {
-        self.gateways.contains(gateway)
+        self.gateways.contains_key(gateway)
     }
 
-    /// The host name of the listener that serves a host at a port: the most specific one.
-    pub(super) fn owner(&self, port: u16, protocol: Option<ListenerProtocol>, host: &str) -> &str {
+    /// Where a listener serves a host: everywhere but where a more precise listener has it.
+    pub(super) fn served(&self, listener: usize, host: &str) -> Vec<ServedHost> {
+        let one = &self.all[listener];
+        let is_own = |listen: &&PlannedListen| {
+            one.protocol == Some(ListenerProtocol::Tcp)
+                || self.owner(**listen, one.protocol, host) == one.hostname
+        };
+        let listens = one.listens.iter().filter(|_| one.is_programmed()).filter(is_own);
+        let served = |listen: &PlannedListen| ServedHost {
+            listener,
+            listen: *listen,
+            host: host.to_owned(),
+        };
+        listens.map(served).collect()
+    }
+
+    /// The host name of the listener that serves a host: the most precise one.
+    fn owner(&self, at: PlannedListen, protocol: Option<ListenerProtocol>, host: &str) -> &str {
         let is_tls = |one: Option<ListenerProtocol>| !matches!(one, Some(ListenerProtocol::Http));
         let same_port = self.all.iter().filter(|one| {
-            one.port == port && one.is_programmed() && is_tls(one.protocol) == is_tls(protocol)
+            one.listens.contains(&at)
+                && one.is_programmed()
+                && is_tls(one.protocol) == is_tls(protocol)
         });
         let covering = same_port.filter(|one| names::covers(&one.hostname, host));
         let precision = |one: &&GatewayListener| {
@@ -121,27 +167,28 @@ impl Listeners {
     /// Every listener answers, also without routes.
     pub(super) fn declare_sites(&self, planner: &mut Planner<'_>) {
         for listener in self.all.iter().filter(|one| one.is_programmed()) {
-            match listener.protocol {
-                Some(ListenerProtocol::Http | ListenerProtocol::Https) => {
-                    site(planner, listener, &listener.hostname);
+            for listen in &listener.listens {
+                match listener.protocol {
+                    Some(ListenerProtocol::Http | ListenerProtocol::Https) => {
+                        site(planner, listener, *listen, &listener.hostname);
+                    }
+                    Some(ListenerProtocol::Tls { .. }) => {
+                        planner.sites.stream.entry(*listen).or_default().is_tls = true;
+                    }
+                    Some(ListenerProtocol::Tcp) => {
+                        planner.sites.stream.entry(*listen).or_default();
+                    }
+                    None => {}
                 }
-                Some(ListenerProtocol::Tls { .. }) => {
-                    let port = planner.sites.stream.entry(listener.port).or_default();
-                    port.is_tls = true;
-                }
-                Some(ListenerProtocol::Tcp) => {
-                    planner.sites.stream.entry(listener.port).or_default();
-                }
-                None => {}
             }
         }
     }
 
     pub(super) fn write_statuses(&self, planner: &mut Planner<'_>) {
-        for key in &self.gateways {
+        for (key, addresses) in &self.gateways {
             let Some(gateway) = planner.objects.get(ResourceKind::Gateway, key) else { continue };
             let own: Vec<_> = self.all.iter().filter(|one| one.gateway == *key).collect();
-            let fields = gateway_status(planner, gateway, &own);
+            let fields = gateway_status(planner, gateway, addresses, &own);
             planner.statuses.extend(status::update(ResourceKind::Gateway, key, gateway, fields));
         }
     }
@@ -151,11 +198,12 @@ impl Listeners {
 pub(super) fn site<'p>(
     planner: &'p mut Planner<'_>,
     listener: &GatewayListener,
+    listen: PlannedListen,
     host: &str,
 ) -> &'p mut PlannedSite {
     let is_tls = listener.protocol == Some(ListenerProtocol::Https);
-    planner.sites.http_ports.entry(listener.port).or_insert(is_tls);
-    let site = planner.sites.http.entry((listener.port, host.to_owned())).or_default();
+    planner.sites.http_ports.entry(listen).or_insert(is_tls);
+    let site = planner.sites.http.entry((listen, host.to_owned())).or_default();
     if is_tls && site.certificates.is_empty() {
         site.certificates.clone_from(&listener.certificates);
     }
@@ -184,6 +232,7 @@ fn read_listener(
         gateway: gateway.clone(),
         name: name.to_owned(),
         port,
+        listens: Vec::new(),
         protocol,
         hostname: hostname.to_ascii_lowercase(),
         allowed: value.get("allowedRoutes").cloned().unwrap_or(Value::Null),
@@ -300,7 +349,7 @@ fn find_conflicts(all: &mut [GatewayListener], first: usize) {
     for one in own.iter_mut().filter(|one| one.is_accepted()) {
         let class = one.class();
         let is_other = |older: &&GatewayListener| {
-            older.port == one.port && older.is_programmed() && older.class() != class
+            older.shares_port(one) && older.is_programmed() && older.class() != class
         };
         if let Some(other) = older.iter().find(is_other) {
             let ResourceKey { namespace, name } = &other.gateway;
@@ -309,124 +358,4 @@ fn find_conflicts(all: &mut [GatewayListener], first: usize) {
             one.accepted = Some(("PortUnavailable", message));
         }
     }
-}
-
-fn gateway_status(
-    planner: &Planner<'_>,
-    gateway: &Value,
-    listeners: &[&GatewayListener],
-) -> Vec<(&'static str, Value)> {
-    let generation = object::generation(gateway);
-    let now = planner.settings.now.as_str();
-    let old = list(gateway, "/status/listeners");
-    let states: Vec<_> = listeners
-        .iter()
-        .map(|listener| {
-            let of = |one: &&Value| text(one, "/name") == Some(&listener.name);
-            let old = old.iter().find(of).map_or(&[][..], |one| list(one, "/conditions"));
-            let verdicts = listener_verdicts(listener);
-            let conditions = status::conditions(old, &verdicts, generation, now);
-            let kinds: Vec<_> = listener
-                .kinds
-                .iter()
-                .map(|kind| json!({"group": GATEWAY_GROUP, "kind": kind}))
-                .collect();
-            json!({
-                "name": listener.name,
-                "supportedKinds": kinds,
-                "attachedRoutes": listener.attached.len(),
-                "conditions": conditions,
-            })
-        })
-        .collect();
-    let (addresses, verdicts) = gateway_verdicts(planner, gateway, listeners);
-    let old = list(gateway, "/status/conditions");
-    let conditions = status::conditions(old, &verdicts, generation, now);
-    vec![
-        ("addresses", json!(addresses)),
-        ("conditions", json!(conditions)),
-        ("listeners", json!(states)),
-    ]
-}
-
-fn gateway_verdicts(
-    planner: &Planner<'_>,
-    gateway: &Value,
-    listeners: &[&GatewayListener],
-) -> (Vec<Value>, Vec<StatusCondition>) {
-    let kind = |address: &str| {
-        if address.parse::<std::net::IpAddr>().is_ok() { "IPAddress" } else { "Hostname" }
-    };
-    if gateway.pointer("/spec/infrastructure/parametersRef").is_some() {
-        let message = "there are no parameters for a Gateway";
-        let verdicts = vec![
-            StatusCondition::fails("Accepted", "InvalidParameters", message),
-            StatusCondition::fails("Programmed", "Invalid", message),
-        ];
-        return (Vec::new(), verdicts);
-    }
-    let wanted = list(gateway, "/spec/addresses");
-    let ours = &planner.settings.addresses;
-    let is_known = |one: &&Value| {
-        matches!(text(one, "/type").unwrap_or("IPAddress"), "IPAddress" | "Hostname")
-    };
-    if let Some(other) = wanted.iter().find(|one| !is_known(one)) {
-        let kind = text(other, "/type").unwrap_or_default();
-        let message = format!("addresses of the type {kind} are not supported");
-        let verdicts = vec![
-            StatusCondition::fails("Accepted", "UnsupportedAddress", message.clone()),
-            StatusCondition::fails("Programmed", "Invalid", message),
-        ];
-        return (Vec::new(), verdicts);
-    }
-    let wanted: Vec<_> = wanted.iter().filter_map(|one| text(one, "/value")).collect();
-    let used = ours.iter().filter(|one| wanted.is_empty() || wanted.contains(&one.as_str()));
-    let addresses: Vec<_> = used.map(|one| json!({"type": kind(one), "value": one})).collect();
-    let mut verdicts = vec![match listeners.iter().find(|one| !one.is_accepted()) {
-        None => StatusCondition::holds("Accepted", "Accepted"),
-        Some(bad) => {
-            let message = format!("the listener {} is not valid", bad.name);
-            let is_any = listeners.iter().any(|one| one.is_accepted());
-            StatusCondition {
-                is_true: is_any,
-                ..StatusCondition::fails("Accepted", "ListenersNotValid", message)
-            }
-        }
-    }];
-    let missing = wanted.iter().find(|one| !ours.iter().any(|our| our == *one));
-    verdicts.push(if let Some(missing) = missing {
-        let message = format!("the servers do not have the address {missing}");
-        StatusCondition::fails("Programmed", "AddressNotUsable", message)
-    } else if listeners.iter().any(|one| one.is_programmed()) {
-        StatusCondition::holds("Programmed", "Programmed")
-    } else {
-        StatusCondition::fails("Programmed", "Invalid", "no listener is valid")
-    });
-    (addresses, verdicts)
-}
-
-fn listener_verdicts(listener: &GatewayListener) -> [StatusCondition; 4] {
-    let refused = listener.accepted.as_ref().or(listener.conflict.as_ref());
-    [
-        match refused {
-            Some((reason, message)) => StatusCondition::fails("Accepted", reason, message),
-            None => StatusCondition::holds("Accepted", "Accepted"),
-        },
-        match &listener.conflict {
-            Some((reason, message)) => StatusCondition {
-                is_true: true,
-                ..StatusCondition::fails("Conflicted", reason, message)
-            },
-            None => StatusCondition::fails("Conflicted", "NoConflicts", ""),
-        },
-        match &listener.unresolved {
-            Some((reason, message)) => StatusCondition::fails("ResolvedRefs", reason, message),
-            None => StatusCondition::holds("ResolvedRefs", "ResolvedRefs"),
-        },
-        if listener.is_programmed() {
-            StatusCondition::holds("Programmed", "Programmed")
-        } else {
-            StatusCondition::fails("Programmed", "Invalid", "the listener is not valid")
-        },
-    ]
 }

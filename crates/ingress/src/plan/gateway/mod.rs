@@ -1,12 +1,15 @@
 //! Gateway API: from GatewayClass to the routes.
 //!
-//! All Gateways share the servers: a port of two of them is one port, and a listener of one is
-//! told from that of another by its host name alone, as it is within one Gateway.
+//! A Gateway has addresses of its own, or shares those of the servers. Where two of them share an
+//! address, a port of both is one port: a listener of one is told from that of another by its host
+//! name alone, as it is within one Gateway.
 
+mod addresses;
 mod attach;
 mod backends;
 mod classes;
 mod filters;
+mod gateway_status;
 mod grpc_route;
 mod http_route;
 mod listeners;

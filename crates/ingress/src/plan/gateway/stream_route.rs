@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::attach::{self, RouteFaults, RouteKind};
 use super::backends::{self, Backend};
-use super::listeners::{ListenerProtocol, Listeners};
+use super::listeners::{ListenerProtocol, Listeners, ServedHost};
 use super::targets::BackendUser;
 use crate::plan::names;
 use crate::plan::nginx_conf::{StreamTarget, split};
@@ -38,7 +38,7 @@ fn route_targets(
     kind: RouteKind,
     own: &ResourceKey,
     route: &Value,
-    served: &[(usize, String)],
+    served: &[ServedHost],
     faults: &mut RouteFaults,
 ) {
     let user = BackendUser { kind: kind.name, own, is_stream: true };
@@ -56,16 +56,16 @@ fn route_targets(
     let mut files = RouteFiles::new(names::object_id(kind.id, own));
     let proxy_pass = proxy_pass(&names::variable(kind.id, own, "backend"), first, &mut files);
     files.write(true, planner);
-    for (index, host) in served {
-        let listener = &listeners.all[*index];
+    for one in served {
+        let listener = &listeners.all[one.listener];
         let title = format!("{} {}/{}", kind.name, own.namespace, own.name);
         let certificates = match listener.protocol {
             Some(ListenerProtocol::Tls { is_terminated: true }) => listener.certificates.clone(),
             _ => Vec::new(),
         };
-        let port = planner.sites.stream.entry(listener.port).or_default();
+        let port = planner.sites.stream.entry(one.listen).or_default();
         // The oldest route wins.
-        port.targets.entry(host.clone()).or_insert(StreamTarget {
+        port.targets.entry(one.host.clone()).or_insert(StreamTarget {
             title,
             proxy_pass: proxy_pass.clone(),
             certificates,

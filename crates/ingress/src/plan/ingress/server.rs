@@ -9,12 +9,12 @@ use super::annotations::{Annotations, is_whole};
 use super::target::ServiceReference;
 use crate::ResourceKey;
 use crate::plan::names;
-use crate::plan::nginx_conf::{Entry, StreamTarget, quoted};
+use crate::plan::nginx_conf::{Entry, PlannedListen, StreamTarget, quoted};
 use crate::plan::object::{key, list, text};
 use crate::plan::planner::Planner;
 
-const HTTP_PORT: u16 = 80;
-const HTTPS_PORT: u16 = 443;
+const HTTP: PlannedListen = PlannedListen { address: None, port: 80 };
+const HTTPS: PlannedListen = PlannedListen { address: None, port: 443 };
 
 /// The files of certificate and key.
 type CertificateFiles = (String, String);
@@ -151,19 +151,20 @@ impl ServerSettings {
             }
         }
         for (host, entries) in all {
-            for port in [HTTP_PORT, HTTPS_PORT] {
-                let is_tls = port == HTTPS_PORT;
+            for listen in [HTTP, HTTPS] {
+                let is_tls = listen == HTTPS;
                 let certificate = self.certificate(host).cloned().flatten();
                 if is_tls && certificate.is_none() {
                     continue;
                 }
-                if *planner.sites.http_ports.entry(port).or_insert(is_tls) != is_tls {
-                    let message = format!("a Gateway has the port {port} for another protocol");
+                if *planner.sites.http_ports.entry(listen).or_insert(is_tls) != is_tls {
+                    let message =
+                        format!("a Gateway has the port {} for another protocol", listen.port);
                     annotations.warnings.push(message);
                     continue;
                 }
-                self.site(planner, own, (port, host), certificate.filter(|_| is_tls), &entries);
-                let site = planner.sites.http.entry((port, host.to_owned())).or_default();
+                self.site(planner, own, (listen, host), certificate.filter(|_| is_tls), &entries);
+                let site = planner.sites.http.entry((listen, host.to_owned())).or_default();
                 site.includes.extend(locations.clone());
             }
             if self.redirects_www && !host.is_empty() && !host.starts_with('*') {
@@ -176,12 +177,12 @@ impl ServerSettings {
         &self,
         planner: &mut Planner<'_>,
         own: &ResourceKey,
-        (port, host): (u16, &str),
+        (listen, host): (PlannedListen, &str),
         certificate: Option<CertificateFiles>,
         entries: &[&Entry],
     ) {
-        let is_tls = port == HTTPS_PORT;
-        let site = planner.sites.http.entry((port, host.to_owned())).or_default();
+        let is_tls = listen == HTTPS;
+        let site = planner.sites.http.entry((listen, host.to_owned())).or_default();
         if site.certificates.is_empty() {
             site.certificates.extend(certificate);
         }
@@ -212,12 +213,12 @@ impl ServerSettings {
             Some(rest) => rest.to_owned(),
             None => format!("www.{host}"),
         };
-        for port in [HTTP_PORT, HTTPS_PORT] {
-            let is_tls = port == HTTPS_PORT;
+        for listen in [HTTP, HTTPS] {
+            let is_tls = listen == HTTPS;
             let certificate = self.certificate(host).cloned().flatten();
-            let site = (port, other.clone());
+            let site = (listen, other.clone());
             let is_free = names::is_host(&other) && !planner.sites.http.contains_key(&site);
-            let is_served = planner.sites.http.contains_key(&(port, host.to_owned()));
+            let is_served = planner.sites.http.contains_key(&(listen, host.to_owned()));
             if !is_free || !is_served {
                 continue;
             }
@@ -270,7 +271,7 @@ pub(super) fn pass_through(planner: &mut Planner<'_>, own: &ResourceKey, ingress
             planner.warn(format!("Ingress {namespace}/{name}: ssl-passthrough needs a host"));
             continue;
         };
-        if planner.sites.http_ports.get(&HTTPS_PORT) == Some(&false) {
+        if planner.sites.http_ports.get(&HTTPS) == Some(&false) {
             planner.warn(format!("Ingress {namespace}/{name}: the port 443 is not for TLS"));
             continue;
         }
@@ -282,7 +283,7 @@ pub(super) fn pass_through(planner: &mut Planner<'_>, own: &ResourceKey, ingress
             }
         };
         let group = planner.group(&port, true, "", &[]);
-        let stream = planner.sites.stream.entry(HTTPS_PORT).or_default();
+        let stream = planner.sites.stream.entry(HTTPS).or_default();
         stream.is_tls = true;
         stream.targets.entry(host).or_insert(StreamTarget {
             title: format!("Ingress {namespace}/{name}"),

@@ -6,7 +6,7 @@ use super::conditions::ConditionVariables;
 use super::forwarding::forwarded_fields;
 use super::groups::NO_SERVERS;
 use super::http_server::{Listening, ServerWriter};
-use super::stream_server::http_address;
+use super::listen::{InnerServer, PlannedListen};
 use super::{ConfText, PlannedFiles, PlannedSite, ServiceGroups, StreamPort, quoted};
 use crate::plan::outcome::Settings;
 
@@ -14,10 +14,10 @@ use crate::plan::outcome::Settings;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlannedSites {
     /// The ports of `http {}`, and whether connections speak TLS there.
-    pub(crate) http_ports: BTreeMap<u16, bool>,
+    pub(crate) http_ports: BTreeMap<PlannedListen, bool>,
     /// By port and host; the empty host is for all hosts that no other one is for.
-    pub(crate) http: BTreeMap<(u16, String), PlannedSite>,
-    pub(crate) stream: BTreeMap<u16, StreamPort>,
+    pub(crate) http: BTreeMap<(PlannedListen, String), PlannedSite>,
+    pub(crate) stream: BTreeMap<PlannedListen, StreamPort>,
     pub(crate) groups: ServiceGroups,
     /// Files of routes with maps and the like, for `http {}` and `stream {}`.
     pub(crate) http_includes: BTreeSet<String>,
@@ -111,22 +111,23 @@ fn http_servers(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     let nothing = PlannedSite::default();
-    for (&port, &is_tls) in &sites.http_ports {
-        let default = (port, String::new());
-        let own = sites.http.range(default.clone()..).take_while(|((own, _), _)| *own == port);
+    for (&listen, &is_tls) in &sites.http_ports {
+        let default = (listen, String::new());
+        let own = sites.http.range(default.clone()..).take_while(|((own, _), _)| *own == listen);
         let others = own.filter(|((_, host), _)| !host.is_empty());
         let default = sites.http.get(&default).unwrap_or(&nothing);
         let all = std::iter::once(("", default)).chain(others.map(|(key, site)| (&*key.1, site)));
         for (host, site) in all {
-            let has_stream = sites.stream.contains_key(&port);
+            let has_stream = sites.stream.contains_key(&listen);
             let addresses = if has_stream {
-                vec![format!("{} server_port={port}", http_address(port))]
+                let inner = listen.inner(InnerServer::Http, settings);
+                vec![format!("{inner} server_port={}", listen.port)]
             } else {
-                listens(port, settings)
+                listen.words(settings)
             };
             let listening = Listening { addresses, is_tls, is_default: host.is_empty() };
             let text = writer.server(host, site, &listening);
-            let file = format!("servers/{port}.{}.conf", file_name(host));
+            let file = format!("servers/{}.{}.conf", listen.file_name(), file_name(host));
             lines.push(include(&settings.folder, &file));
             files.insert(file, text.into_bytes());
         }
@@ -149,23 +150,14 @@ fn stream_block(
     let routes: Vec<_> =
         sites.stream_includes.iter().map(|file| include(&settings.folder, file)).collect();
     includes(&routes, out);
-    for (&port, stream) in &sites.stream {
-        let has_http = sites.http_ports.contains_key(&port);
+    for (&listen, stream) in &sites.stream {
+        let has_http = sites.http_ports.contains_key(&listen);
         let mut text = ConfText::default();
-        stream.write(port, &listens(port, settings), has_http, &settings.folder, &mut text);
-        let file = format!("servers/stream-{port}.conf");
+        stream.write(listen, has_http, settings, &mut text);
+        let file = format!("servers/stream-{}.conf", listen.file_name());
         out.line(include(&settings.folder, &file));
         files.insert(file, text.into_bytes());
     }
-}
-
-/// IPv6 as well, if clients reach the servers by it.
-fn listens(port: u16, settings: &Settings) -> Vec<String> {
-    let mut listens = vec![port.to_string()];
-    if settings.addresses.iter().any(|one| one.parse::<std::net::Ipv6Addr>().is_ok()) {
-        listens.push(format!("[::]:{port}"));
-    }
-    listens
 }
 
 const HTTP_SETTINGS: &str = r#"access_log /dev/stdout;

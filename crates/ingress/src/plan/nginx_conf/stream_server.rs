@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::listen::{InnerServer, PlannedListen};
 use super::{ConfText, quoted};
+use crate::plan::outcome::Settings;
 
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,100 +26,86 @@ pub(crate) struct StreamPort {
     pub(crate) targets: BTreeMap<String, StreamTarget>,
 }
 
-/// Where `http {}` listens for connections of a port that `stream {}` has: an address of its own
-/// for each port, which only this machine reaches.
-pub(super) fn http_address(port: u16) -> String {
-    own_address(69, port)
-}
-
-fn terminating_address(port: u16) -> String {
-    own_address(70, port)
-}
-
-/// Ports at which nobody else listens, and which need no rights.
-fn own_address(network: u8, port: u16) -> String {
-    const PORTS: u16 = 20_000;
-    format!("127.87.{network}.{}:{}", 74 + port / PORTS, 40_000 + port % PORTS)
-}
-
 impl StreamPort {
     /// `has_http`: connections for other hosts belong to `http {}`.
     pub(super) fn write(
         &self,
-        port: u16,
-        listens: &[String],
+        listen: PlannedListen,
         has_http: bool,
-        folder: &str,
+        settings: &Settings,
         out: &mut ConfText,
     ) {
+        let listens = listen.words(settings);
         if !self.is_tls {
             for target in self.targets.values() {
                 out.blank();
                 out.comment(&target.title);
                 out.block("server", |out| {
-                    listen_lines(listens, "", out);
+                    listen_lines(&listens, "", out);
                     pass(target, out);
                 });
             }
             return;
         }
         for (host, target) in &self.targets {
-            self.tls_server(port, listens, host, target, folder, out);
+            let inner = listen.inner(InnerServer::Terminating, settings);
+            target.tls_server(host, &listens, &inner, &settings.folder, out);
         }
         if !self.targets.contains_key("") {
-            other_hosts(port, listens, has_http, out);
+            let http = has_http.then(|| listen.inner(InnerServer::Http, settings));
+            other_hosts(&listens, http.as_deref(), out);
         }
     }
+}
 
+impl StreamTarget {
+    /// `inner` is where TLS is terminated, if it is.
     fn tls_server(
         &self,
-        port: u16,
-        listens: &[String],
         host: &str,
-        target: &StreamTarget,
+        listens: &[String],
+        inner: &str,
         folder: &str,
         out: &mut ConfText,
     ) {
-        let address = terminating_address(port);
         let name = if host.is_empty() { "_" } else { host };
         let default = if host.is_empty() { " default_server" } else { "" };
         out.blank();
-        out.comment(&target.title);
+        out.comment(&self.title);
         out.block("server", |out| {
             listen_lines(listens, default, out);
             out.line(format!("server_name {name}"));
             out.line("ssl_preread on");
-            if target.certificates.is_empty() {
-                pass(target, out);
+            if self.certificates.is_empty() {
+                pass(self, out);
             } else {
-                out.line(format!("pass {address}"));
+                out.line(format!("pass {inner}"));
             }
         });
-        if target.certificates.is_empty() {
+        if self.certificates.is_empty() {
             return;
         }
         out.block("server", |out| {
-            out.line(format!("listen {address} ssl{default}"));
+            out.line(format!("listen {inner} ssl{default}"));
             out.line(format!("server_name {name}"));
-            for (certificate, key) in &target.certificates {
+            for (certificate, key) in &self.certificates {
                 out.line(format!("ssl_certificate {}", quoted(&format!("{folder}/{certificate}"))));
                 out.line(format!("ssl_certificate_key {}", quoted(&format!("{folder}/{key}"))));
             }
-            pass(target, out);
+            pass(self, out);
         });
     }
 }
 
-fn other_hosts(port: u16, listens: &[String], has_http: bool, out: &mut ConfText) {
+fn other_hosts(listens: &[String], http: Option<&str>, out: &mut ConfText) {
     out.blank();
     out.comment("All other names.");
     out.block("server", |out| {
         listen_lines(listens, " default_server", out);
         out.line("ssl_preread on");
-        if has_http {
-            out.line(format!("pass {}", http_address(port)));
-        } else {
-            out.line("return \"\"");
+        match http {
+            Some(http) => out.line(format!("pass {http}")),
+            None => out.line("return \"\""),
         }
     });
 }
