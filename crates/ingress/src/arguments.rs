@@ -8,7 +8,7 @@ use discover::{ApiServerOptions, HttpPlace, SERVER, namespace_of_pod, seed, time
 use crate::controller::ControllerSettings;
 use crate::election::LeaseName;
 use crate::plan::{GATEWAY_ADDRESSES_MAX, is_network};
-use crate::{ResourceKey, Settings};
+use crate::{PlanFaults, ResourceKey, Settings};
 
 /// `weir ingress --help` prints it, too.
 pub const HELP: &str = include_str!("help.txt");
@@ -28,7 +28,7 @@ pub(crate) struct IngressArguments {
     controller: String,
     allows_snippets: bool,
     addresses: Vec<String>,
-    gateway_addresses: Vec<IpAddr>,
+    pub(crate) gateway_addresses: Vec<IpAddr>,
     trusted_proxies: Vec<String>,
     publish_service: Option<ResourceKey>,
     pub(crate) writes_status: bool,
@@ -126,6 +126,7 @@ impl IngressArguments {
                 trusted_proxies: self.trusted_proxies.clone(),
                 folder: self.folder.clone(),
                 control_socket: self.server.clone(),
+                faults: PlanFaults::default(),
                 now: String::new(),
             },
             publish_service: self.publish_service.clone(),

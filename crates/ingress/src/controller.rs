@@ -178,7 +178,7 @@ impl Controller {
     }
 
     fn hand_out(&mut self, planned: Plan) {
-        let Plan { files, groups, statuses } = planned;
+        let Plan { files, groups, statuses, .. } = planned;
         self.groups = wanted(&groups, &self.groups);
         // The servers of new groups are written with the files, before the server knows them.
         self.installs.put(Install { files, groups });

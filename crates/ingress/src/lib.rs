@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! API server --objects--> plan (pure) --+-- files that changed: written, then a reload
+//!                                       |      `-- what it says of objects: the leader writes it
 //!                                       +-- servers that changed: one PUT per group
-//!                                       +-- status of objects: the leader writes it
 //! ```
 //!
 //! Everything blocks, with deadlines, on threads: one watches each kind of object, one plans, one
@@ -34,8 +34,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{HELP, IngressArguments};
-pub use objects::{Objects, ResourceKey, ResourceKind};
-pub use plan::{Plan, PlannedFiles, Settings, StatusUpdate, WARNINGS_FILE, dry_run, plan};
+pub use objects::{Objects, ResourceKey, ResourceKind, ResourceRef};
+pub use plan::{
+    Plan, PlanFaults, PlannedFiles, Settings, StatusUpdate, WARNINGS_FILE, dry_run, plan,
+};
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub use plan::fuzz;

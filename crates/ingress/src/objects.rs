@@ -30,6 +30,9 @@ pub struct ResourceKey {
     pub name: String,
 }
 
+/// An object of any kind.
+pub type ResourceRef = (ResourceKind, ResourceKey);
+
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     by_kind: BTreeMap<ResourceKind, BTreeMap<ResourceKey, Value>>,

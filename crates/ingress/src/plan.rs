@@ -5,6 +5,7 @@ mod dry_run;
 pub mod fuzz;
 mod gateway;
 mod ingress;
+mod left_out;
 mod names;
 mod nginx_conf;
 mod object;
@@ -15,9 +16,11 @@ mod route_files;
 mod status;
 
 pub use dry_run::dry_run;
+pub(crate) use left_out::{leave_out, owner, unbound};
 pub(crate) use names::is_network;
 pub(crate) use nginx_conf::GATEWAY_ADDRESSES_MAX;
-pub use outcome::{Plan, PlannedFiles, Settings, StatusUpdate};
+pub(crate) use outcome::PlannedListen;
+pub use outcome::{Plan, PlanFaults, PlannedFiles, Settings, StatusUpdate};
 
 use crate::Objects;
 use planner::Planner;
@@ -29,14 +32,19 @@ pub fn plan(objects: &Objects, settings: &Settings) -> Plan {
     let mut planner = Planner::new(objects, settings);
     gateway::plan(&mut planner);
     ingress::plan(&mut planner);
-    let Planner { sites, mut files, statuses, warnings, .. } = planner;
+    for ((kind, key), why) in &settings.faults.refused {
+        let what = format!("{kind:?} {}/{}", key.namespace, key.name);
+        planner.warn(format!("{what} is left out, since the server refuses it: {why}"));
+    }
+    let Planner { sites, mut files, statuses, listens, warnings, .. } = planner;
     nginx_conf::write_files(&sites, settings, &mut files);
+    leave_out(&mut files, |object| settings.faults.refused.contains_key(object));
     if !warnings.is_empty() {
         let mut text = warnings.into_iter().collect::<Vec<_>>().join("\n");
         text.push('\n');
         files.insert(WARNINGS_FILE.to_owned(), text.into_bytes());
     }
-    Plan { files, groups: sites.groups.servers(), statuses }
+    Plan { files, groups: sites.groups.servers(), statuses, listens }
 }
 
 #[cfg(test)]

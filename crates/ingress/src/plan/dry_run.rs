@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::object::{key, list, text};
-use super::{Plan, Settings, plan};
+use super::{Plan, PlanFaults, Settings, plan};
 use crate::arguments::{add_address, network};
 use crate::{Objects, ResourceKind};
 
@@ -75,6 +75,7 @@ fn options(arguments: &[String]) -> Result<DryRunOptions, String> {
         trusted_proxies: Vec::new(),
         folder: String::new(),
         control_socket: String::new(),
+        faults: PlanFaults::default(),
         now: "1970-01-01T00:00:00Z".to_owned(),
     };
     let (mut out, mut inputs) = (None, Vec::new());

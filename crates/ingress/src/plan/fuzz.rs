@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use conf::{Directive, MemoryFiles};
 use serde_json::Value;
 
-use super::{Plan, Settings, dry_run, plan};
+use super::{Plan, PlanFaults, Settings, dry_run, plan};
 use crate::Objects;
 
 const FOLDER: &str = "/plan";
@@ -48,6 +48,7 @@ pub(crate) fn settings() -> Settings {
         trusted_proxies: Vec::new(),
         folder: FOLDER.to_owned(),
         control_socket: "unix:/plan/control.sock".to_owned(),
+        faults: PlanFaults::default(),
         now: "2026-01-01T00:00:00Z".to_owned(),
     }
 }

@@ -1,11 +1,11 @@
 //! The settings of a plan, and its result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::{ResourceKey, ResourceKind};
+use crate::{ResourceKey, ResourceKind, ResourceRef};
 
 /// The options that affect the plan.
 #[derive(Clone, Debug)]
@@ -25,8 +25,25 @@ pub struct Settings {
     pub folder: String,
     /// The control socket that nginx.conf declares, and the lists of servers are sent to.
     pub control_socket: String,
+    pub faults: PlanFaults,
     /// What statuses give as the time of a transition (RFC 3339).
     pub now: String,
+}
+
+/// What the server made of earlier plans.
+#[derive(Clone, Debug, Default)]
+pub struct PlanFaults {
+    /// The objects to leave out, and why the server refuses them.
+    pub refused: BTreeMap<ResourceRef, String>,
+    /// Why the server does not use the last plan.
+    pub last: Option<String>,
+}
+
+/// A port of one address, or of all addresses that no other server of that port names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PlannedListen {
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) port: u16,
 }
 
 /// The new `status` of an object, which differs from the one it has.
@@ -49,4 +66,6 @@ pub struct Plan {
     /// of `server`: `10.0.0.1:8080 weight=2`. A change needs no reload.
     pub groups: BTreeMap<String, Vec<String>>,
     pub statuses: Vec<StatusUpdate>,
+    /// Where the listeners of Gateways listen.
+    pub(crate) listens: BTreeSet<(PlannedListen, ResourceKey)>,
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::names;
 use super::nginx_conf::{PlannedSites, ServiceGroupName};
 use super::object::{self, key, list, text};
-use crate::plan::outcome::{PlannedFiles, Settings, StatusUpdate};
+use crate::plan::outcome::{PlannedFiles, PlannedListen, Settings, StatusUpdate};
 use crate::{Objects, ResourceKey, ResourceKind};
 
 pub(crate) struct Planner<'o> {
@@ -19,6 +19,8 @@ pub(crate) struct Planner<'o> {
     pub(crate) sites: PlannedSites,
     pub(crate) files: PlannedFiles,
     pub(crate) statuses: Vec<StatusUpdate>,
+    /// Where the listeners of Gateways listen.
+    pub(crate) listens: BTreeSet<(PlannedListen, ResourceKey)>,
     /// What was left out, for people.
     pub(crate) warnings: BTreeSet<String>,
     /// By Service.
@@ -74,6 +76,7 @@ impl<'o> Planner<'o> {
             sites: PlannedSites::default(),
             files: PlannedFiles::new(),
             statuses: Vec::new(),
+            listens: BTreeSet::new(),
             warnings: BTreeSet::new(),
             slices,
         }
@@ -93,6 +96,11 @@ impl<'o> Planner<'o> {
 
     pub(crate) fn warn(&mut self, what: impl Into<String>) {
         self.warnings.insert(what.into().replace(char::is_control, " "));
+    }
+
+    /// Why an object is left out, if it is.
+    pub(crate) fn refusal(&self, kind: ResourceKind, key: &ResourceKey) -> Option<&'o str> {
+        self.settings.faults.refused.get(&(kind, key.clone())).map(String::as_str)
     }
 
     /// Whether a ReferenceGrant of the other namespace allows it.

@@ -11,6 +11,8 @@ pub(crate) struct RouteFiles {
     pub(crate) maps: ConfText,
     /// Locations that bodies refer to.
     pub(crate) locations: ConfText,
+    /// Directives of the servers.
+    pub(crate) server: ConfText,
     bodies: Vec<(String, ConfText)>,
 }
 
@@ -31,13 +33,16 @@ impl RouteFiles {
         file
     }
 
-    /// The file with the locations, if there are any.
-    pub(crate) fn locations_file(&self) -> Option<String> {
-        (!self.locations.is_empty()).then(|| self.path("locations"))
+    /// The files that the servers include.
+    pub(crate) fn of_servers(&self) -> Vec<String> {
+        let parts = [("locations", &self.locations), ("server", &self.server)];
+        let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+        parts.map(|(name, _)| self.path(name)).collect()
     }
 
     pub(crate) fn write(self, is_stream: bool, planner: &mut Planner<'_>) {
         let (maps, locations) = (self.path("maps"), self.path("locations"));
+        let server = self.path("server");
         if !self.maps.is_empty() {
             let includes = if is_stream {
                 &mut planner.sites.stream_includes
@@ -49,6 +54,9 @@ impl RouteFiles {
         }
         if !self.locations.is_empty() {
             planner.files.insert(locations, self.locations.into_bytes());
+        }
+        if !self.server.is_empty() {
+            planner.files.insert(server, self.server.into_bytes());
         }
         for (file, text) in self.bodies {
             planner.files.insert(file, text.into_bytes());

@@ -163,11 +163,16 @@ pub(super) struct RouteFaults {
 }
 
 impl RouteFaults {
-    fn verdicts(&self, parent: &Parent<'_>) -> Vec<StatusCondition> {
+    /// `refusal`: why the server refuses the route.
+    fn verdicts(&self, parent: &Parent<'_>, refusal: Option<&str>) -> Vec<StatusCondition> {
         let mut verdicts = Vec::new();
-        verdicts.push(match (&parent.refused, self.dropped.first()) {
-            (Some((reason, message)), _) => StatusCondition::fails("Accepted", reason, message),
-            (None, Some(why)) if !self.has_valid_rule => {
+        verdicts.push(match (&parent.refused, refusal, self.dropped.first()) {
+            (Some((reason, message)), _, _) => StatusCondition::fails("Accepted", reason, message),
+            (None, Some(why), _) => {
+                let message = format!("the server refuses what the route becomes: {why}");
+                StatusCondition::fails("Accepted", "UnsupportedValue", message)
+            }
+            (None, None, Some(why)) if !self.has_valid_rule => {
                 StatusCondition::fails("Accepted", "UnsupportedValue", why)
             }
             _ => StatusCondition::holds("Accepted", "Accepted"),
@@ -201,16 +206,17 @@ pub(super) fn finish(
     if parents.is_empty() && !old.iter().any(|one| is_ours(&one)) {
         return;
     }
+    let refusal = planner.refusal(kind.kind, own);
     let mut all: Vec<Value> = old.iter().filter(|one| !is_ours(one)).cloned().collect();
     for parent in parents {
-        if faults.has_valid_rule || faults.dropped.is_empty() {
+        if refusal.is_none() && (faults.has_valid_rule || faults.dropped.is_empty()) {
             for (index, _) in &parent.attached {
                 listeners.attach(*index, kind.kind, own);
             }
         }
         let before = old.iter().filter(is_ours).find(|one| one["parentRef"] == *parent.value);
         let before = before.map_or(&[][..], |one| list(one, "/conditions"));
-        let verdicts = faults.verdicts(parent);
+        let verdicts = faults.verdicts(parent, refusal);
         let kept: Vec<_> = before
             .iter()
             .filter(|one| text(one, "/type") != Some("PartiallyInvalid"))

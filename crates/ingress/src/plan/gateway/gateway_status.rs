@@ -1,28 +1,46 @@
-//! The status of a Gateway and of its listeners.
+//! The statuses of Gateways and of their listeners.
 
 use serde_json::{Value, json};
 
 use super::addresses::GatewayAddresses;
-use super::listeners::GatewayListener;
+use super::listeners::{GatewayListener, Listeners, refusal};
+use crate::ResourceKind;
 use crate::plan::names::GATEWAY_GROUP;
-use crate::plan::object::{self, list, text};
+use crate::plan::object::{self, list, number, text};
 use crate::plan::planner::Planner;
 use crate::plan::status::{self, StatusCondition};
 
+pub(super) fn write_all(planner: &mut Planner<'_>, listeners: &Listeners) {
+    for (key, addresses) in &listeners.gateways {
+        let Some(gateway) = planner.objects.get(ResourceKind::Gateway, key) else { continue };
+        let own: Vec<_> = listeners.all.iter().filter(|one| one.gateway == *key).collect();
+        let fields = gateway_status(planner, gateway, addresses, &own);
+        planner.statuses.extend(status::update(ResourceKind::Gateway, key, gateway, fields));
+    }
+}
+
 /// The fields of the status.
-pub(super) fn gateway_status(
+fn gateway_status(
     planner: &Planner<'_>,
     gateway: &Value,
     addresses: &GatewayAddresses,
     listeners: &[&GatewayListener],
 ) -> Vec<(&'static str, Value)> {
     let old = list(gateway, "/status/conditions");
-    let verdicts = gateway_verdicts(gateway, addresses, listeners);
     let (generation, now) = (object::generation(gateway), planner.settings.now.as_str());
+    let programmed = programmed(old, generation, planner.settings.faults.last.as_deref());
+    let verdicts = gateway_verdicts(gateway, addresses, listeners, programmed.clone());
     let conditions = status::conditions(old, &verdicts, generation, now);
     let old = list(gateway, "/status/listeners");
-    let listeners = listeners.iter().map(|one| listener_status(one, old, generation, now));
-    let listeners: Vec<_> = listeners.collect();
+    let listeners: Vec<_> = listeners
+        .iter()
+        .map(|listener| {
+            let of = |one: &&Value| text(one, "/name") == Some(&listener.name);
+            let old = old.iter().find(of).map_or(&[][..], |one| list(one, "/conditions"));
+            let verdicts = listener_verdicts(listener, programmed.clone());
+            listener_status(listener, status::conditions(old, &verdicts, generation, now))
+        })
+        .collect();
     vec![
         ("addresses", json!(addresses.shown)),
         ("conditions", json!(conditions)),
@@ -30,21 +48,11 @@ pub(super) fn gateway_status(
     ]
 }
 
-/// Why a Gateway is not accepted, whatever its listeners are: reason and message.
-pub(super) fn refusal(gateway: &Value) -> Option<(&'static str, String)> {
-    if gateway.pointer("/spec/infrastructure/parametersRef").is_some() {
-        return Some(("InvalidParameters", "there are no parameters for a Gateway".to_owned()));
-    }
-    let kinds = list(gateway, "/spec/addresses").iter();
-    let mut kinds = kinds.map(|one| text(one, "/type").unwrap_or("IPAddress"));
-    let other = kinds.find(|kind| !matches!(*kind, "IPAddress" | "Hostname"))?;
-    Some(("UnsupportedAddress", format!("addresses of the type {other} are not supported")))
-}
-
 fn gateway_verdicts(
     gateway: &Value,
     addresses: &GatewayAddresses,
     listeners: &[&GatewayListener],
+    programmed: StatusCondition,
 ) -> [StatusCondition; 2] {
     if let Some((reason, message)) = refusal(gateway) {
         return [
@@ -63,30 +71,46 @@ fn gateway_verdicts(
             }
         }
     };
+    let is_any = listeners.iter().any(|one| one.is_programmed());
     let programmed = if let Some((reason, message)) = &addresses.fault {
         StatusCondition::fails("Programmed", reason, message)
-    } else if listeners.iter().any(|one| one.is_programmed()) {
-        StatusCondition::holds("Programmed", "Programmed")
+    } else if is_any {
+        programmed
     } else {
         StatusCondition::fails("Programmed", "Invalid", "no listener is valid")
     };
     [accepted, programmed]
 }
 
-fn listener_status(listener: &GatewayListener, old: &[Value], generation: i64, now: &str) -> Value {
-    let of = |one: &&Value| text(one, "/name") == Some(&listener.name);
-    let old = old.iter().find(of).map_or(&[][..], |one| list(one, "/conditions"));
+/// Whether what is sound is in use: `fault` is why the last plan is not. What was programmed
+/// before, and has not changed, still is.
+fn programmed(old: &[Value], generation: i64, fault: Option<&str>) -> StatusCondition {
+    let is_old = old.iter().any(|one| {
+        text(one, "/type") == Some("Programmed")
+            && text(one, "/status") == Some("True")
+            && number(one, "/observedGeneration") == Some(generation)
+    });
+    match fault.filter(|_| !is_old) {
+        None => StatusCondition::holds("Programmed", "Programmed"),
+        Some(why) => StatusCondition::fails("Programmed", "Pending", why),
+    }
+}
+
+fn listener_status(listener: &GatewayListener, conditions: Vec<Value>) -> Value {
     let kinds = listener.kinds.iter().map(|kind| json!({"group": GATEWAY_GROUP, "kind": kind}));
     let kinds: Vec<_> = kinds.collect();
     json!({
         "name": listener.name,
         "supportedKinds": kinds,
         "attachedRoutes": listener.attached.len(),
-        "conditions": status::conditions(old, &listener_verdicts(listener), generation, now),
+        "conditions": conditions,
     })
 }
 
-fn listener_verdicts(listener: &GatewayListener) -> [StatusCondition; 4] {
+fn listener_verdicts(
+    listener: &GatewayListener,
+    programmed: StatusCondition,
+) -> [StatusCondition; 4] {
     let refused = listener.accepted.as_ref().or(listener.conflict.as_ref());
     [
         match refused {
@@ -105,7 +129,7 @@ fn listener_verdicts(listener: &GatewayListener) -> [StatusCondition; 4] {
             None => StatusCondition::holds("ResolvedRefs", "ResolvedRefs"),
         },
         if listener.is_programmed() {
-            StatusCondition::holds("Programmed", "Programmed")
+            programmed
         } else if listener.is_valid() {
             StatusCondition::fails("Programmed", "Pending", "the Gateway has no address")
         } else {

@@ -60,13 +60,13 @@ pub(super) fn add_entries(
     if served.is_empty() {
         return;
     }
-    let locations = files.locations_file();
+    let includes = files.of_servers();
     debug_assert!(files.id.starts_with(kind.id) && files.id.ends_with(&own.name));
     files.write(false, planner);
     for one in served {
         let listener = &listeners.all[one.listener];
         let site = listeners::site(planner, listener, one.listen, &one.host);
-        site.includes.extend(locations.clone());
+        site.includes.extend(includes.iter().cloned());
         for entry in &entries {
             if !site.entries.contains(entry) {
                 site.entries.push(entry.clone());

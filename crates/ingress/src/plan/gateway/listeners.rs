@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::addresses::{self, GatewayAddresses};
-use super::gateway_status::{gateway_status, refusal};
+use crate::plan::left_out::unbound;
 use crate::plan::names::{self, GATEWAY_GROUP};
-use crate::plan::nginx_conf::{PlannedListen, PlannedSite};
+use crate::plan::nginx_conf::PlannedSite;
 use crate::plan::object::{self, key, list, text};
+use crate::plan::outcome::PlannedListen;
 use crate::plan::planner::{Planner, Referrer};
-use crate::plan::status;
 use crate::{ResourceKey, ResourceKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl GatewayListener {
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     pub(super) all: Vec<GatewayListener>,
-    gateways: BTreeMap<ResourceKey, GatewayAddresses>,
+    pub(super) gateways: BTreeMap<ResourceKey, GatewayAddresses>,
 }
 
 /// A host at one port of an address that a route is served for.
@@ -116,6 +116,11 @@ impl Listeners {
                     let of_port = |address| PlannedListen { address, port: listener.port };
                     let own = listeners.gateways[key].own.iter();
                     listener.listens = own.copied().map(of_port).collect();
+                }
+                let why = planner.refusal(ResourceKind::Gateway, key).unwrap_or_default();
+                let unbound = unbound(why);
+                if listener.listens.iter().any(|listen| unbound.contains(listen)) {
+                    listener.accepted = Some(("PortUnavailable", why.to_owned()));
                 }
                 listeners.all.push(listener);
             }
@@ -168,6 +173,7 @@ impl Listeners {
     pub(super) fn declare_sites(&self, planner: &mut Planner<'_>) {
         for listener in self.all.iter().filter(|one| one.is_programmed()) {
             for listen in &listener.listens {
+                planner.listens.insert((*listen, listener.gateway.clone()));
                 match listener.protocol {
                     Some(ListenerProtocol::Http | ListenerProtocol::Https) => {
                         site(planner, listener, *listen, &listener.hostname);
@@ -183,15 +189,17 @@ impl Listeners {
             }
         }
     }
+}
 
-    pub(super) fn write_statuses(&self, planner: &mut Planner<'_>) {
-        for (key, addresses) in &self.gateways {
-            let Some(gateway) = planner.objects.get(ResourceKind::Gateway, key) else { continue };
-            let own: Vec<_> = self.all.iter().filter(|one| one.gateway == *key).collect();
-            let fields = gateway_status(planner, gateway, addresses, &own);
-            planner.statuses.extend(status::update(ResourceKind::Gateway, key, gateway, fields));
-        }
+/// Why a Gateway is not accepted, whatever its listeners are: reason and message.
+pub(super) fn refusal(gateway: &Value) -> Option<(&'static str, String)> {
+    if gateway.pointer("/spec/infrastructure/parametersRef").is_some() {
+        return Some(("InvalidParameters", "there are no parameters for a Gateway".to_owned()));
     }
+    let kinds = list(gateway, "/spec/addresses").iter();
+    let mut kinds = kinds.map(|one| text(one, "/type").unwrap_or("IPAddress"));
+    let other = kinds.find(|kind| !matches!(*kind, "IPAddress" | "Hostname"))?;
+    Some(("UnsupportedAddress", format!("addresses of the type {other} are not supported")))
 }
 
 /// The server of a listener for a host, which is made if there is none yet.

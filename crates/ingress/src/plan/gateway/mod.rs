@@ -28,5 +28,5 @@ pub(super) fn plan(planner: &mut Planner<'_>) {
     http_route::plan(planner, &mut listeners);
     grpc_route::plan(planner, &mut listeners);
     stream_route::plan(planner, &mut listeners);
-    listeners.write_statuses(planner);
+    gateway_status::write_all(planner, &listeners);
 }

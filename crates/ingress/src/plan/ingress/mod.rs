@@ -47,7 +47,11 @@ pub(super) fn plan(planner: &mut Planner<'_>) {
             let ResourceKey { namespace, name } = own;
             planner.warn(format!("Ingress {namespace}/{name}: {warning}"));
         }
-        let addresses: Vec<_> = planner.settings.addresses.iter().map(|one| address(one)).collect();
+        let addresses = match planner.refusal(ResourceKind::Ingress, own) {
+            None => planner.settings.addresses.as_slice(),
+            Some(_) => &[],
+        };
+        let addresses: Vec<_> = addresses.iter().map(|one| address(one)).collect();
         // The API server does not keep an empty list: it would differ for ever.
         let (is_empty, balancer) = match addresses.as_slice() {
             [] => (true, json!({})),
@@ -138,7 +142,10 @@ impl<'p> IngressPlan<'p> {
         }
         self.default_backend(planner, &settings, &server, annotations);
         self.app_root(&settings, &server);
-        server.add(planner, self.own, &self.entries, self.files.locations_file(), annotations);
+        if let Some(snippet) = &server.snippet {
+            self.files.server.raw(snippet);
+        }
+        server.add(planner, self.own, &self.entries, &self.files.of_servers(), annotations);
         self.files.write(false, planner);
     }
 

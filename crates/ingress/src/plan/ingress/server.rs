@@ -9,8 +9,9 @@ use super::annotations::{Annotations, is_whole};
 use super::target::ServiceReference;
 use crate::ResourceKey;
 use crate::plan::names;
-use crate::plan::nginx_conf::{Entry, PlannedListen, StreamTarget, quoted};
+use crate::plan::nginx_conf::{Entry, StreamTarget, quoted};
 use crate::plan::object::{key, list, text};
+use crate::plan::outcome::PlannedListen;
 use crate::plan::planner::Planner;
 
 const HTTP: PlannedListen = PlannedListen { address: None, port: 80 };
@@ -30,7 +31,7 @@ pub(super) struct ServerSettings {
     aliases: Vec<String>,
     redirects_www: bool,
     client_certificates: BTreeMap<&'static str, String>,
-    snippet: Option<String>,
+    pub(super) snippet: Option<String>,
     pub(super) is_passthrough: bool,
 }
 
@@ -140,7 +141,7 @@ impl ServerSettings {
         planner: &mut Planner<'_>,
         own: &ResourceKey,
         entries: &BTreeMap<String, Vec<Entry>>,
-        locations: Option<String>,
+        includes: &[String],
         annotations: &mut Annotations<'_>,
     ) {
         let mut all: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
@@ -165,7 +166,7 @@ impl ServerSettings {
                 }
                 self.site(planner, own, (listen, host), certificate.filter(|_| is_tls), &entries);
                 let site = planner.sites.http.entry((listen, host.to_owned())).or_default();
-                site.includes.extend(locations.clone());
+                site.includes.extend(includes.iter().cloned());
             }
             if self.redirects_www && !host.is_empty() && !host.starts_with('*') {
                 self.redirect_www(planner, host);
@@ -191,7 +192,6 @@ impl ServerSettings {
             site.settings.remove("return");
         }
         site.entries.extend(entries.iter().map(|entry| (*entry).clone()));
-        site.snippets.extend(self.snippet.clone());
         if !is_tls || self.client_certificates.is_empty() {
             return;
         }

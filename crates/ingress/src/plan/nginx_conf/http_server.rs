@@ -71,9 +71,6 @@ impl ServerWriter<'_> {
         for (name, value) in &site.settings {
             out.line(format!("{name} {value}"));
         }
-        for snippet in &site.snippets {
-            out.raw(snippet);
-        }
         for file in &site.includes {
             out.line(format!("include {}", self.path(file)));
         }

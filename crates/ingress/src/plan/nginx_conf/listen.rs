@@ -2,14 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::plan::outcome::Settings;
-
-/// A port of one address, or of all addresses that no other server of that port names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PlannedListen {
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) port: u16,
-}
+use crate::plan::outcome::{PlannedListen, Settings};
 
 /// Each has a network of its own within 127.87.0.0/16.
 pub(crate) const GATEWAY_ADDRESSES_MAX: usize = 64;

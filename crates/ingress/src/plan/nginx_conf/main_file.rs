@@ -6,9 +6,9 @@ use super::conditions::ConditionVariables;
 use super::forwarding::forwarded_fields;
 use super::groups::NO_SERVERS;
 use super::http_server::{Listening, ServerWriter};
-use super::listen::{InnerServer, PlannedListen};
+use super::listen::InnerServer;
 use super::{ConfText, PlannedFiles, PlannedSite, ServiceGroups, StreamPort, quoted};
-use crate::plan::outcome::Settings;
+use crate::plan::outcome::{PlannedListen, Settings};
 
 /// Everything that the configuration serves.
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@ pub(crate) use conditions::RequestCondition;
 pub(crate) use cors::{CrossOrigin, is_origin};
 pub(crate) use forwarding::{client_fields, forwarded_fields};
 pub(crate) use groups::{ServiceGroupName, ServiceGroups};
-pub(crate) use listen::{GATEWAY_ADDRESSES_MAX, PlannedListen};
+pub(crate) use listen::GATEWAY_ADDRESSES_MAX;
 pub(crate) use main_file::{PlannedSites, write_files};
 pub(crate) use matching::{Entry, Order, PathMatch};
 pub(crate) use stream_server::{StreamPort, StreamTarget};
@@ -35,9 +35,7 @@ pub(crate) struct PlannedSite {
     pub(crate) certificates: Vec<(String, String)>,
     /// Further directives of the server, each once.
     pub(crate) settings: BTreeMap<&'static str, String>,
-    /// Directives of the server that the operator has allowed annotations to have.
-    pub(crate) snippets: BTreeSet<String>,
-    /// Files with locations that its entries refer to.
+    /// Files with locations that its entries refer to, and with directives of annotations.
     pub(crate) includes: BTreeSet<String>,
     pub(crate) entries: Vec<Entry>,
 }

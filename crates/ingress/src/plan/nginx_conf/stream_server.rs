@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::listen::{InnerServer, PlannedListen};
+use super::listen::InnerServer;
 use super::{ConfText, quoted};
-use crate::plan::outcome::Settings;
+use crate::plan::outcome::{PlannedListen, Settings};
 
 /// Where a connection goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -104,6 +104,20 @@ fn a_gateway_gets_what_it_asks_for_or_a_reason() {
 }
 
 #[test]
+fn a_listener_that_the_server_cannot_have_is_left_out_alone() {
+    let two = json!([http_listener(), {"name": "x", "port": 83, "protocol": "HTTP"}]);
+    let mut settings = settings();
+    let own = (ResourceKind::Gateway, crate::plan::object::key("infra", "gw"));
+    settings.faults.refused.insert(own, "bind() to 0.0.0.0:83 failed".to_owned());
+    let plan = crate::plan(&objects(&[gateway(&two)]), &settings);
+    assert_eq!(servers(&plan), ["80._.conf"]);
+    let listeners = &status(&plan, ResourceKind::Gateway).status["listeners"];
+    let accepted = |number: usize| conditions(&listeners[number]["conditions"])[0].clone();
+    assert_eq!(accepted(0), "Accepted=True Accepted");
+    assert_eq!(accepted(1), "Accepted=False PortUnavailable");
+}
+
+#[test]
 fn ports_of_different_addresses_do_not_conflict() {
     let none = json!(null);
     let mut tcp = site("tcp", "2026-01-02T00:00:00Z", &none, &none);

@@ -1,6 +1,7 @@
 //! Gateway API.
 
 use super::*;
+use crate::plan::PlanFaults;
 
 fn http(matching: &Value, more: &Value) -> Value {
     let mut rule = json!({"matches": [matching], "backendRefs": [backend("a")]});
@@ -619,4 +620,46 @@ fn of_two_policies_for_one_target_the_younger_is_refused() {
     assert_eq!(verdict("a"), "Accepted=False Conflicted");
     assert_eq!(verdict("b"), "Accepted=True Accepted");
     assert_eq!(verdict("c"), "Accepted=True Accepted");
+}
+
+#[test]
+fn a_route_that_the_server_refuses_is_not_accepted() {
+    let objects = objects(&[http(&prefix("/"), &json!({}))]);
+    let mut settings = settings();
+    let own = (ResourceKind::HttpRoute, crate::plan::object::key("shop", "r"));
+    settings.faults.refused.insert(own, "unknown directive".to_owned());
+    let plan = crate::plan(&objects, &settings);
+    assert_eq!(file(&plan, "routes/httproute.shop.r/rule-1.conf"), "return 503;\n");
+    let parent = &status(&plan, ResourceKind::HttpRoute).status["parents"][0];
+    let accepted = &parent["conditions"][0];
+    assert_eq!(
+        (&accepted["status"], &accepted["reason"]),
+        (&json!("False"), &json!("UnsupportedValue"))
+    );
+    assert!(accepted["message"].as_str().unwrap().contains("unknown directive"));
+    let gateway = &status(&plan, ResourceKind::Gateway).status;
+    assert_eq!(gateway["listeners"][0]["attachedRoutes"], 0);
+}
+
+#[test]
+fn a_gateway_is_programmed_when_its_plan_is_in_use() {
+    let objects = objects(&[]);
+    let faults = PlanFaults { last: Some("the disk is full".to_owned()), ..PlanFaults::default() };
+    let settings = Settings { faults, ..settings() };
+    let programmed = |objects: &Objects| {
+        let plan = crate::plan(objects, &settings);
+        let update = plan.statuses.into_iter().find(|one| one.kind == ResourceKind::Gateway)?;
+        Some(update.status["conditions"][1].clone())
+    };
+    let said = programmed(&objects).unwrap();
+    assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("Pending")));
+    assert_eq!(said["message"], "the disk is full");
+    let used = crate::plan(&objects, &super::settings());
+    let mut objects = objects;
+    for update in used.statuses {
+        let mut object = objects.get(update.kind, &update.key).unwrap().clone();
+        object["status"] = update.status;
+        objects.insert(update.kind, update.key, object);
+    }
+    assert_eq!(programmed(&objects), None, "what has not changed is still in use");
 }

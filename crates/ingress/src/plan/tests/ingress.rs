@@ -140,11 +140,35 @@ fn snippets_are_written_where_they_are_allowed() {
         "configuration-snippet": "more_set_headers \"X: 1\";",
         "server-snippet": "}",
     }))]);
-    let settings = crate::Settings { allow_snippets: true, ..settings() };
+    let settings = Settings { allow_snippets: true, ..settings() };
     let plan = crate::plan(&objects, &settings);
     let body = lines(&plan, "routes/ingress.shop.i/path-1.conf");
     assert_eq!(body.last(), Some(&"more_set_headers \"X: 1\";"));
     assert!(file(&plan, "warnings.txt").contains("its braces or quotes do not match"));
+}
+
+#[test]
+fn an_ingress_that_the_server_refuses_is_left_out_alone() {
+    let snippets = json!({"configuration-snippet": "wrong;", "server-snippet": "wrong;",
+                          "limit-rps": "5"});
+    let objects = objects(&[ingress(&snippets), named("j", "h.test", "/j", "b", &json!({}))]);
+    let mut settings = Settings { allow_snippets: true, ..settings() };
+    let plan = crate::plan(&objects, &settings);
+    let server = "include /plan/routes/ingress.shop.i/server.conf;";
+    assert!(lines(&plan, "servers/80.h.test.conf").contains(&server));
+    assert_eq!(lines(&plan, "routes/ingress.shop.i/server.conf"), ["wrong;"]);
+    let refused = (ResourceKind::Ingress, crate::plan::object::key("shop", "i"));
+    settings.faults.refused.insert(refused, "unknown directive".to_owned());
+    let without = crate::plan(&objects, &settings);
+    assert_eq!(file(&without, "routes/ingress.shop.i/path-1.conf"), "return 503;\n");
+    assert_eq!(file(&without, "routes/ingress.shop.i/maps.conf"), "");
+    assert_eq!(file(&without, "routes/ingress.shop.i/server.conf"), "");
+    assert!(file(&without, "warnings.txt").contains("Ingress shop/i is left out"));
+    for same in ["routes/ingress.shop.j/path-1.conf", "servers/80.h.test.conf", "nginx.conf"] {
+        assert_eq!(file(&plan, same), file(&without, same));
+    }
+    let updates: Vec<_> = without.statuses.iter().map(|one| one.key.name.as_str()).collect();
+    assert!(updates.contains(&"j") && !updates.contains(&"i"), "it gets no address: {updates:?}");
 }
 
 #[test]
