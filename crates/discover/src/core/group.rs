@@ -68,9 +68,10 @@ impl SteeredList {
         self.list.as_ref().is_some_and(|list| list.count == 0)
     }
 
-    /// The server may not have the list any more.
+    /// The server may not have the list any more. One that is due already keeps its turn.
     pub(super) fn tell_again(&mut self, now_ms: u64) {
-        self.due_ms = self.list.is_some().then_some(now_ms);
+        let due = self.due_ms.map_or(now_ms, |due| due.min(now_ms));
+        self.due_ms = self.list.is_some().then_some(due);
         self.answer = None;
     }
 

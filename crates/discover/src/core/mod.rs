@@ -171,6 +171,8 @@ impl Core {
             return CoreStep::Probe;
         }
         let mut until = self.probe_due_ms;
+        // What has waited longest: lists that change all the time must not starve others.
+        let mut first: Option<(u64, &GroupKey, &SteeredList)> = None;
         let is_good = |part: &ReportedPart| part.told_ms.is_some() && part.error.is_none();
         let is_whole = self.parts.iter().all(is_good);
         for (group, known) in &mut self.groups {
@@ -190,13 +192,18 @@ impl Core {
                 Some(end) => until = until.min(end),
                 None => {}
             }
-            match known.due_ms.filter(|_| !self.is_server_gone) {
-                Some(due) if due <= now_ms => return step(group, known, &self.settings.run),
-                Some(due) => until = until.min(due),
-                None => {}
+            let due = known.due_ms.filter(|_| !self.is_server_gone);
+            if let Some(due) = due
+                && first.is_none_or(|(earliest, ..)| due < earliest)
+            {
+                first = Some((due, group, known));
             }
         }
-        CoreStep::Wait(until)
+        match first {
+            Some((due, group, known)) if due <= now_ms => step(group, known, &self.settings.run),
+            Some((due, ..)) => CoreStep::Wait(until.min(due)),
+            None => CoreStep::Wait(until),
+        }
     }
 
     /// The server has told which one it is, or did not.

@@ -103,6 +103,23 @@ fn only_groups_that_change_are_sent() {
 }
 
 #[test]
+fn a_list_is_sent_although_others_change_faster_than_the_server_takes_them() {
+    let mut core =
+        Core::new(CoreSettings { empty_after_ms: None, run: "r".to_owned(), seed: 1, parts: 1 });
+    core.server_told(Ok(AnsweringServer { server: "one".to_owned(), owned: Vec::new() }), 0);
+    let mut sent = Vec::new();
+    for round in 1..=6 {
+        let last = [u8::from(round > 2)];
+        let groups: &[(&str, &[u8])] = &[("a", &[round]), ("b", &[round]), ("z", &last)];
+        core.source_told(0, Ok(wanted(groups)), round.into());
+        let CoreStep::Put(put) = core.next(round.into()) else { panic!("a list") };
+        core.answered(&put.group, ServerAnswer::Made, round.into());
+        sent.push(put.group.to_string());
+    }
+    assert_eq!(sent, ["a", "b", "z", "a", "b", "a"]);
+}
+
+#[test]
 fn every_list_has_a_version_of_its_own() {
     let mut core =
         Core::new(CoreSettings { empty_after_ms: None, run: "r".to_owned(), seed: 1, parts: 1 });
