@@ -33,7 +33,10 @@ pub(crate) enum Told {
 }
 
 /// Starts to watch all kinds.
-pub(crate) fn watch(place: &ApiServerPlace, heard: &SyncSender<Heard>) {
+pub(crate) fn watch<N>(place: &ApiServerPlace, heard: &SyncSender<N>)
+where
+    N: From<Heard> + Send + 'static,
+{
     for kind in KINDS {
         let (place, heard) = (place.clone(), heard.clone());
         thread::spawn(move || watch_kind(kind, &place, &heard));
@@ -41,7 +44,10 @@ pub(crate) fn watch(place: &ApiServerPlace, heard: &SyncSender<Heard>) {
 }
 
 /// Runs until nobody listens.
-fn watch_kind(kind: ResourceKind, place: &ApiServerPlace, heard: &SyncSender<Heard>) {
+fn watch_kind<N>(kind: ResourceKind, place: &ApiServerPlace, heard: &SyncSender<N>)
+where
+    N: From<Heard>,
+{
     let (first, most) = BACKOFF_MS;
     let mut backoff = Backoff::new(first, most, seed());
     let known = kind.place();
@@ -50,7 +56,7 @@ fn watch_kind(kind: ResourceKind, place: &ApiServerPlace, heard: &SyncSender<Hea
         .iter()
         .map(|version| (*version, Collection::new(place.clone(), known.list_path(version))))
         .collect();
-    let tell = |told| heard.send(Heard { kind, told }).is_ok();
+    let tell = |told| heard.send(Heard { kind, told }.into()).is_ok();
     loop {
         let mut end = WatchEnd::Absent;
         for (version, collection) in &mut collections {

@@ -2,7 +2,7 @@
 //! those who carry them out.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,12 +15,17 @@ use discover::{GroupKey, Report, ServerEntry, ServerList, Source, WantedGroups};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, Heard};
-use crate::installer::Install;
+use crate::installer::{Install, InstallOutcome, InstallReport};
 use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
+use crate::plan::owner;
+use crate::refusals::Refusals;
 use crate::settle::Settle;
 use crate::statuses::StatusChange;
-use crate::{Objects, Plan, ResourceKey, ResourceKind, Settings, clock, tell};
+use crate::{
+    Objects, Plan, PlanFaults, PlannedFiles, ResourceKey, ResourceKind, ResourceRef, Settings,
+    clock, tell,
+};
 
 /// How often metrics are renewed.
 const LOOK_MS: u64 = 1000;
@@ -36,6 +41,18 @@ pub(crate) fn is_planning() -> bool {
     IS_PLANNING.get()
 }
 
+/// What the controller hears of.
+pub(crate) enum ControllerNews {
+    Cluster(Heard),
+    Install(InstallReport),
+}
+
+impl From<Heard> for ControllerNews {
+    fn from(heard: Heard) -> Self {
+        Self::Cluster(heard)
+    }
+}
+
 /// The options of the controller.
 #[derive(Clone, Debug)]
 pub(crate) struct ControllerSettings {
@@ -46,15 +63,22 @@ pub(crate) struct ControllerSettings {
 
 pub(crate) struct Controller {
     settings: ControllerSettings,
-    heard: Receiver<Heard>,
+    heard: Receiver<ControllerNews>,
     cluster: Cluster,
     settle: Settle,
     groups: WantedGroups,
+    /// The groups of the configuration that the server uses: it knows no others.
+    used_groups: BTreeSet<GroupKey>,
+    refusals: Refusals,
+    /// Why the server does not use the last plan.
+    fault: Option<String>,
+    /// The last plan.
+    newest: Arc<Install>,
     plan: fn(&Objects, &Settings) -> Plan,
     failing_since_ms: Option<u64>,
     start: Instant,
     pub(crate) lists: LatestValue<WantedGroups>,
-    pub(crate) installs: LatestValue<Install>,
+    pub(crate) installs: LatestValue<Arc<Install>>,
     pub(crate) statuses: LatestValue<Vec<StatusChange>>,
     pub(crate) metrics: Arc<IngressMetrics>,
 }
@@ -63,7 +87,7 @@ impl Controller {
     pub(crate) fn new(
         settings: ControllerSettings,
         plan: fn(&Objects, &Settings) -> Plan,
-        heard: Receiver<Heard>,
+        heard: Receiver<ControllerNews>,
         metrics: Arc<IngressMetrics>,
     ) -> Self {
         Self {
@@ -72,6 +96,10 @@ impl Controller {
             cluster: Cluster::default(),
             settle: Settle::default(),
             groups: WantedGroups::new(),
+            used_groups: BTreeSet::new(),
+            refusals: Refusals::default(),
+            fault: None,
+            newest: Arc::default(),
             plan,
             failing_since_ms: None,
             start: Instant::now(),
@@ -94,7 +122,7 @@ impl Controller {
     }
 
     /// Waits until all kinds were told, and plans once. `None`: the time is over.
-    pub(crate) fn first_plan(&mut self, until: Instant) -> Option<Install> {
+    pub(crate) fn first_plan(&mut self, until: Instant) -> Option<Arc<Install>> {
         while Instant::now() < until {
             self.step();
             if let Some(install) = self.installs.take(Duration::ZERO) {
@@ -104,11 +132,25 @@ impl Controller {
         None
     }
 
+    /// Takes why the server refuses the last plan, and plans without the objects that are at fault.
+    /// `None`: that is not enough.
+    pub(crate) fn next_plan(&mut self, report: InstallReport) -> Option<Arc<Install>> {
+        self.installed(report);
+        if self.fault.is_some() {
+            return None;
+        }
+        self.plan();
+        self.installs.take(Duration::ZERO)
+    }
+
     fn step(&mut self) {
         self.hear();
         self.cluster.lines().iter().for_each(|line| tell(line));
         self.show();
         let now_ms = self.now_ms();
+        if self.refusals.forget(&self.cluster.objects, Instant::now()) {
+            self.settle.changed(now_ms);
+        }
         if self.cluster.is_complete() && self.settle.take(now_ms) {
             self.plan();
         }
@@ -126,20 +168,59 @@ impl Controller {
                 return std::thread::sleep(Duration::from_millis(wait));
             }
         };
-        let now_ms = self.now_ms();
-        let mut next = Some(first);
-        for _ in 0..MESSAGES_MAX {
-            let Some(heard) = next.take() else { break };
-            if self.cluster.take(heard, now_ms) {
-                self.settle.changed(now_ms);
-            }
-            next = self.heard.try_recv().ok();
+        self.take(first);
+        for _ in 1..MESSAGES_MAX {
+            let Ok(news) = self.heard.try_recv() else { break };
+            self.take(news);
         }
-        if let Some(heard) = next
-            && self.cluster.take(heard, now_ms)
-        {
+    }
+
+    fn take(&mut self, news: ControllerNews) {
+        let now_ms = self.now_ms();
+        let is_change = match news {
+            ControllerNews::Cluster(heard) => self.cluster.take(heard, now_ms),
+            ControllerNews::Install(report) => self.installed(report),
+        };
+        if is_change {
             self.settle.changed(now_ms);
         }
+    }
+
+    /// Takes what became of a plan. Returns whether that is a reason for another one.
+    fn installed(&mut self, InstallReport { install, outcome }: InstallReport) -> bool {
+        let fault = match outcome {
+            InstallOutcome::Used => {
+                self.used_groups = keys(install.groups.keys()).collect();
+                self.send_lists();
+                if self.fault.is_none() {
+                    self.statuses.put(install.statuses.clone());
+                }
+                None
+            }
+            InstallOutcome::Refused(why, mut objects) => {
+                let is_of_objects = !objects.is_empty();
+                objects
+                    .retain(|object, _| is_unchanged(object, &install.files, &self.newest.files));
+                if is_of_objects && objects.is_empty() {
+                    // The newest plan has them as they are now.
+                    return false;
+                }
+                if self.refusals.add(&objects, &self.cluster.objects) {
+                    for ((kind, ResourceKey { namespace, name }), why) in &objects {
+                        tell(&format!("{kind:?} {namespace}/{name} IS LEFT OUT: {why}"));
+                    }
+                    return true;
+                }
+                Some(format!("the server refuses it: {why}"))
+            }
+            InstallOutcome::Failed(why) => Some(why),
+        };
+        let is_new = self.fault != fault;
+        self.fault = fault;
+        if let Some(fault) = self.fault.as_ref().filter(|_| is_new) {
+            tell(&format!("THE CONFIGURATION IS NOT IN USE, an older one stays: {fault}"));
+        }
+        is_new
     }
 
     fn show(&mut self) {
@@ -154,10 +235,13 @@ impl Controller {
     }
 
     fn plan(&mut self) {
+        let refused = self.refusals.all();
+        self.metrics.left_out.store(refused.len() as u64, Ordering::Relaxed);
         let began = Instant::now();
         let settings = Settings {
             now: clock::time(),
             addresses: self.addresses(),
+            faults: PlanFaults { refused, last: self.fault.clone() },
             ..self.settings.plan.clone()
         };
         let objects = &self.cluster.objects;
@@ -178,13 +262,35 @@ impl Controller {
     }
 
     fn hand_out(&mut self, planned: Plan) {
-        let Plan { files, groups, statuses, .. } = planned;
-        self.groups = wanted(&groups, &self.groups);
+        let Plan { files, groups, statuses, listens } = planned;
+        let mut wanted = wanted(&groups, &self.groups);
+        // The server uses them until it has read what is planned.
+        let left = std::mem::take(&mut self.groups).into_iter();
+        let left = left.filter(|(key, _)| self.used_groups.contains(key));
+        left.for_each(|(key, list)| _ = wanted.entry(key).or_insert(list));
+        self.groups = wanted;
+        let change = |one| StatusChange::new(one, &self.cluster);
+        if self.fault.is_some() {
+            // Nothing else has become true.
+            let gateways = statuses.iter().filter(|one| one.kind == ResourceKind::Gateway);
+            self.statuses.put(gateways.filter_map(change).collect());
+        }
+        let statuses = statuses.iter().filter_map(change).collect();
         // The servers of new groups are written with the files, before the server knows them.
-        self.installs.put(Install { files, groups });
-        self.lists.put(self.groups.clone());
-        let changes = statuses.iter().filter_map(|one| StatusChange::new(one, &self.cluster));
-        self.statuses.put(changes.collect());
+        self.newest = Arc::new(Install { files, groups, listens, statuses });
+        self.installs.put(self.newest.clone());
+        self.send_lists();
+    }
+
+    /// The groups of the configuration that the server has begun with.
+    pub(crate) fn set_used_groups(&mut self, names: impl Iterator<Item = String>) {
+        let names: Vec<_> = names.collect();
+        self.used_groups = keys(names.iter()).collect();
+    }
+
+    fn send_lists(&self) {
+        let used = self.groups.iter().filter(|(key, _)| self.used_groups.contains(key));
+        self.lists.put(used.map(|(key, list)| (key.clone(), list.clone())).collect());
     }
 
     fn addresses(&self) -> Vec<String> {
@@ -194,6 +300,17 @@ impl Controller {
         }
         addresses
     }
+}
+
+/// Whether an object becomes the same in two plans.
+fn is_unchanged(object: &ResourceRef, one: &PlannedFiles, other: &PlannedFiles) -> bool {
+    let is_own = |file: &&String| owner(file).as_ref() == Some(object);
+    let own = one.keys().chain(other.keys()).filter(is_own);
+    own.into_iter().all(|file| one.get(file) == other.get(file))
+}
+
+fn keys<'n>(names: impl Iterator<Item = &'n String>) -> impl Iterator<Item = GroupKey> {
+    names.filter_map(|name| GroupKey::parse(name).ok())
 }
 
 /// The lists of all groups. A list that is wrong leaves the last one in use.

@@ -65,6 +65,20 @@ impl ConfigFolder {
         self.files.contains_key(MAIN)
     }
 
+    /// The content of a file.
+    pub(crate) fn file(&self, name: &str) -> Option<&Vec<u8>> {
+        self.files.get(name)
+    }
+
+    /// The groups of the configuration, as the API names them.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = String> {
+        self.files.keys().filter_map(|file| {
+            let (subsystem, group) = file.strip_prefix("groups/")?.split_once('/')?;
+            let group = group.strip_suffix(".conf")?;
+            Some(if subsystem == "http" { group.to_owned() } else { format!("stream/{group}") })
+        })
+    }
+
     /// Whether all these files are there.
     pub(crate) fn has(&self, files: &PlannedFiles) -> bool {
         files.iter().all(|(name, content)| self.files.get(name) == Some(content))
@@ -158,10 +172,13 @@ impl ConfigFolder {
         let told = |error: io::Error| format!("{}: {error}", copy.display());
         remove_folder(&copy).map_err(told)?;
         create_folder(&copy).map_err(told)?;
-        let to = format!("{folder}/.check/");
+        let (from, to) = (format!("{folder}/"), format!("{folder}/.check/"));
         for (name, content) in files.iter().filter(|(name, _)| is_inside(name)) {
-            let text = replace_all(content, format!("{folder}/").as_bytes(), to.as_bytes());
-            write_file(&copy.join(name), &text).map_err(told)?;
+            let written = match std::str::from_utf8(content) {
+                Ok(text) => write_file(&copy.join(name), text.replace(&from, &to).as_bytes()),
+                Err(_) => write_file(&copy.join(name), content),
+            };
+            written.map_err(told)?;
         }
         Ok(copy)
     }
@@ -242,18 +259,6 @@ pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-fn replace_all(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.windows(from.len()).position(|part| part == from) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(to);
-        rest = &rest[at + from.len()..];
-    }
-    out.extend_from_slice(rest);
-    out
 }
 
 #[cfg(test)]

@@ -6,8 +6,11 @@
 //!     good | written --reload--> refused: the old files are written back
 //!                                no answer: asked again until there is one
 //! ```
+//!
+//! What became of a plan is reported to the controller: what the plan says of objects is not true
+//! before, and the next plan leaves out those that are at fault.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,17 +18,21 @@ use std::time::{Duration, Instant};
 
 use discover::{Backoff, seed};
 
-use crate::PlannedFiles;
+use crate::blame;
 use crate::folder::{ConfigFolder, Replaced, remove_folder};
 use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
+use crate::plan::{PlannedListen, leave_out, unbound};
 use crate::server::{ConfigVerdict, ServerControl};
-use crate::tell;
+use crate::statuses::StatusChange;
+use crate::{PlannedFiles, ResourceKey, ResourceKind, ResourceRef, tell};
 
 /// The first and the longest wait after the server did not answer, or the disk is full.
 const BACKOFF_MS: (u64, u64) = (200, 5000);
 /// When a refused configuration is tried again: names may resolve then, ports may be free.
 const REFUSED_AGAIN: Duration = Duration::from_secs(30);
+/// Of so many objects that are refused at once, each is told its own error.
+const EXPLAINED_MAX: usize = 8;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The configuration to install.
@@ -34,16 +41,42 @@ pub(crate) struct Install {
     pub(crate) files: PlannedFiles,
     /// The servers that new groups begin with.
     pub(crate) groups: BTreeMap<String, Vec<String>>,
+    /// Where the listeners of Gateways listen.
+    pub(crate) listens: BTreeSet<(PlannedListen, ResourceKey)>,
+    /// What becomes true of objects.
+    pub(crate) statuses: Vec<StatusChange>,
+}
+
+/// What became of a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct InstallReport {
+    pub(crate) install: Arc<Install>,
+    pub(crate) outcome: InstallOutcome,
+}
+
+/// Why each object is refused.
+pub(crate) type RefusedObjects = BTreeMap<ResourceRef, String>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum InstallOutcome {
+    /// The server uses it.
+    Used,
+    /// The server refuses it, because of these objects if there are any, and why.
+    Refused(String, RefusedObjects),
+    /// The server does not have it yet; that is tried again.
+    Failed(String),
 }
 
 pub(crate) struct Installer {
-    pub(crate) installs: LatestValue<Install>,
+    pub(crate) installs: LatestValue<Arc<Install>>,
+    /// Who is told what becomes of them.
+    pub(crate) reports: Box<dyn Fn(InstallReport) + Send>,
     pub(crate) metrics: Arc<IngressMetrics>,
     /// The name of the folder as the files have it.
     name: String,
     folder: ConfigFolder,
     server: ServerControl,
-    wanted: Option<Install>,
+    wanted: Option<Arc<Install>>,
     /// The files that were refused last.
     refused: Option<PlannedFiles>,
     /// What the files in the folder have replaced, while the server has not read them.
@@ -62,6 +95,7 @@ impl Installer {
         let (first, most) = BACKOFF_MS;
         Ok(Self {
             installs: LatestValue::default(),
+            reports: Box::new(drop),
             metrics,
             name: name.to_owned(),
             folder: ConfigFolder::open(&PathBuf::from(name))?,
@@ -80,6 +114,11 @@ impl Installer {
         self.folder.has_configuration()
     }
 
+    /// The groups of the configuration that is there.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = String> {
+        self.folder.groups()
+    }
+
     /// Runs until the process ends.
     pub(crate) fn run(mut self) {
         loop {
@@ -91,7 +130,8 @@ impl Installer {
     fn step(&mut self, wait: Duration) {
         if let Some(newer) = self.installs.take(wait) {
             // Only a change of files is a reason not to wait.
-            if self.wanted.as_ref().is_none_or(|known| known.files != newer.files) {
+            let is_same = self.wanted.as_ref().is_some_and(|known| known.files == newer.files);
+            if !is_same || !self.is_behind() {
                 self.due = Instant::now();
             }
             self.wanted = Some(newer);
@@ -100,9 +140,16 @@ impl Installer {
             self.due = Instant::now() + WAIT_MAX;
             self.install();
         }
-        let is_behind = self.is_reload_due || self.refused.is_some();
-        self.metrics.is_behind.store(is_behind, Ordering::Relaxed);
+        self.metrics.is_behind.store(self.is_behind(), Ordering::Relaxed);
         self.metrics.is_refused.store(self.refused.is_some(), Ordering::Relaxed);
+    }
+
+    fn is_behind(&self) -> bool {
+        self.is_reload_due || self.refused.is_some()
+    }
+
+    fn report(&self, install: &Arc<Install>, outcome: InstallOutcome) {
+        (self.reports)(InstallReport { install: install.clone(), outcome });
     }
 
     fn install(&mut self) {
@@ -110,22 +157,26 @@ impl Installer {
         if self.folder.has(&wanted.files) {
             self.refused = None;
         } else if let Err(why) = self.write(&wanted, false) {
-            return self.failed(&why);
+            return self.failed(&wanted, why);
         }
         if self.is_reload_due && self.refused.is_none() {
             self.reload(&wanted);
         }
+        if !self.is_behind() {
+            self.report(&wanted, InstallOutcome::Used);
+        }
     }
 
     /// Writes the files if they are good.
-    fn write(&mut self, wanted: &Install, is_anew: bool) -> Result<(), String> {
+    fn write(&mut self, wanted: &Arc<Install>, is_anew: bool) -> Result<(), String> {
         match self.check(&wanted.files)? {
             ConfigVerdict::Good => {}
             ConfigVerdict::Unknown(why) => {
                 tell(&format!("the configuration was not checked: {why}"))
             }
             ConfigVerdict::Refused(why) => {
-                self.refuse(&wanted.files, &why);
+                let objects = self.blame(wanted, &why);
+                self.refuse(wanted, &why, objects);
                 return Ok(());
             }
         }
@@ -141,6 +192,46 @@ impl Installer {
         Ok(())
     }
 
+    /// The objects without which the files are good, as far as that can be found out.
+    fn blame(&self, wanted: &Install, why: &str) -> RefusedObjects {
+        let named = self.named(wanted, why);
+        if !named.is_empty() {
+            return named;
+        }
+        let files = &wanted.files;
+        let is_good = |files: &PlannedFiles| matches!(self.check(files), Ok(ConfigVerdict::Good));
+        let found = blame::search(files, |name| self.folder.file(name), is_good);
+        let alone = |object: &ResourceRef| {
+            let mut files = files.clone();
+            leave_out(&mut files, |other| other != object && found.contains(other));
+            match self.check(&files) {
+                Ok(ConfigVerdict::Refused(why)) => why,
+                _ => why.to_owned(),
+            }
+        };
+        let error = |object| match found.len() {
+            ..=EXPLAINED_MAX => alone(object),
+            _ => why.to_owned(),
+        };
+        found.iter().map(|object| (object.clone(), self.readable(&error(object)))).collect()
+    }
+
+    /// The objects whose files an error names, and the Gateways that cannot have an address.
+    fn named(&self, wanted: &Install, why: &str) -> RefusedObjects {
+        let unbound = unbound(why);
+        let gateways = wanted.listens.iter().filter(|(listen, _)| unbound.contains(listen));
+        let gateways = gateways.map(|(_, key)| (ResourceKind::Gateway, key.clone()));
+        let named = blame::named(why, &self.name).into_iter().chain(gateways);
+        named.map(|object| (object, self.readable(why))).collect()
+    }
+
+    /// An error without what is the same in all of them.
+    fn readable(&self, why: &str) -> String {
+        let folders = [format!("{}/.check/", self.name), format!("{}/", self.name)];
+        let parts = folders.iter().map(String::as_str).chain(["weir: ", "[emerg] "]);
+        parts.fold(why.to_owned(), |why, part| why.replace(part, ""))
+    }
+
     fn check(&self, files: &PlannedFiles) -> Result<ConfigVerdict, String> {
         let copy = self.folder.write_copy(&self.name, files)?;
         let verdict = self.server.check(&copy.join("nginx.conf"));
@@ -148,7 +239,7 @@ impl Installer {
         Ok(verdict)
     }
 
-    fn reload(&mut self, wanted: &Install) {
+    fn reload(&mut self, wanted: &Arc<Install>) {
         match self.server.reload() {
             ConfigVerdict::Good => {
                 IngressMetrics::count(&self.metrics.reloads);
@@ -166,43 +257,40 @@ impl Installer {
                 {
                     tell(&format!("the old files cannot be written back: {why}"));
                 }
-                self.refuse(&wanted.files, &why);
+                let objects = self.named(wanted, &why);
+                self.refuse(wanted, &why, objects);
             }
             ConfigVerdict::Unknown(why) => {
-                self.failed(&format!("the server was not reloaded: {why}"))
+                self.failed(wanted, format!("the server was not reloaded: {why}"));
             }
         }
     }
 
-    fn refuse(&mut self, files: &PlannedFiles, why: &str) {
+    fn refuse(&mut self, wanted: &Arc<Install>, why: &str, objects: RefusedObjects) {
         IngressMetrics::count(&self.metrics.reload_failures);
-        if self.refused.as_ref() != Some(files) {
-            tell(&format!("THE CONFIGURATION IS REFUSED, an older one stays in use: {why}"));
-        }
-        self.refused = Some(files.clone());
+        self.refused = Some(wanted.files.clone());
         self.due = Instant::now() + REFUSED_AGAIN;
+        self.report(wanted, InstallOutcome::Refused(self.readable(why), objects));
     }
 
-    fn failed(&mut self, why: &str) {
+    fn failed(&mut self, wanted: &Arc<Install>, why: String) {
         IngressMetrics::count(&self.metrics.reload_failures);
-        tell(why);
         self.due = Instant::now() + Duration::from_millis(self.backoff.failed());
+        self.report(wanted, InstallOutcome::Failed(why));
     }
 
-    /// Writes a configuration for a server that is still to be started.
-    pub(crate) fn prepare(&mut self, wanted: &Install) -> Result<(), String> {
+    /// Writes a configuration for a server that is still to be started. Returns whether it is good.
+    pub(crate) fn prepare(&mut self, wanted: &Arc<Install>) -> Result<bool, String> {
         let is_anew = !self.server.is_running();
         self.write(wanted, is_anew)?;
-        match &self.refused {
-            None => Ok(()),
-            Some(_) => Err("the configuration is refused".to_owned()),
-        }
+        Ok(self.refused.is_none())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
     use std::sync::Mutex;
 
@@ -240,7 +328,7 @@ mod tests {
     impl Played {
         fn install(&mut self, main: &str) {
             let files = PlannedFiles::from([("nginx.conf".to_owned(), main.as_bytes().to_vec())]);
-            self.installer.installs.put(Install { files, groups: BTreeMap::new() });
+            self.installer.installs.put(Arc::new(Install { files, ..Install::default() }));
             self.installer.step(Duration::ZERO);
         }
 
@@ -303,8 +391,39 @@ mod tests {
         assert_eq!((played.main_file(), played.flags()), (String::new(), (true, true)));
         played.peer.expect_unasked();
         assert!(!played.folder.join("w/.check").exists());
-        let refused = Install::default();
-        assert!(played.installer.prepare(&refused).is_err());
+        assert_eq!(played.installer.prepare(&Arc::default()), Ok(false));
+    }
+
+    #[test]
+    fn the_objects_at_fault_are_reported() {
+        let scripts = Folder::new();
+        let script = scripts.write("check", "#!/bin/sh\n! grep -rq bad \"${4%/*}/routes\"\n");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+        let mut played = played(script.to_str());
+        let (reports, reported) = std::sync::mpsc::channel();
+        played.installer.reports = Box::new(move |report| reports.send(report.outcome).unwrap());
+        let route = |name: &str, text: &str| {
+            (format!("routes/ingress.a.{name}/path-1.conf"), text.as_bytes().to_vec())
+        };
+        let mut files = PlannedFiles::from([("nginx.conf".to_owned(), b"x".to_vec())]);
+        files.extend([route("one", "good"), route("two", "bad"), route("three", "good")]);
+        let install = Arc::new(Install { files: files.clone(), ..Install::default() });
+        played.installer.installs.put(install);
+        played.installer.step(Duration::ZERO);
+        let InstallOutcome::Refused(_, objects) = reported.try_recv().unwrap() else {
+            panic!("it was not refused");
+        };
+        let names: Vec<_> = objects.keys().map(|(_, key)| &*key.name).collect();
+        assert_eq!((names, played.main_file()), (vec!["two"], String::new()));
+        files.extend([route("two", "good")]);
+        let install = Arc::new(Install { files, ..Install::default() });
+        for _ in 0..2 {
+            played.installer.installs.put(install.clone());
+            played.installer.step(Duration::ZERO);
+            assert_eq!(reported.try_recv(), Ok(InstallOutcome::Used));
+        }
+        played.peer.asked();
+        played.peer.expect_unasked();
     }
 
     #[test]
@@ -342,7 +461,8 @@ mod tests {
         let mut played = played(None);
         let files = ["nginx.conf", "groups/http/a.conf"].map(|name| (name.to_owned(), Vec::new()));
         let groups = BTreeMap::from([("a".to_owned(), vec!["10.0.0.1:80".to_owned()])]);
-        played.installer.prepare(&Install { files: files.into(), groups }).unwrap();
+        let install = Install { files: files.into(), groups, ..Install::default() };
+        assert_eq!(played.installer.prepare(&install.into()), Ok(true));
         let servers = fs::read_to_string(played.folder.join("w/groups/http/a.servers"));
         assert_eq!(servers.unwrap(), "server 10.0.0.1:80;\n");
     }

@@ -12,6 +12,7 @@
 //! takes part in the election. Of a value that waits between two of them only the newest counts.
 
 mod arguments;
+mod blame;
 mod clock;
 mod cluster;
 mod collections;
@@ -23,6 +24,7 @@ mod latest;
 mod metrics;
 mod objects;
 mod plan;
+mod refusals;
 mod run;
 mod server;
 mod settle;

@@ -14,6 +14,8 @@ pub(crate) struct IngressMetrics {
     pub(crate) reload_failures: AtomicU64,
     /// Whether the configuration that is wanted was refused.
     pub(crate) is_refused: AtomicBool,
+    /// The objects that are left out, since the server refuses them.
+    pub(crate) left_out: AtomicU64,
     /// Whether the server does not have the configuration in the folder yet.
     pub(crate) is_behind: AtomicBool,
     pub(crate) status_writes: AtomicU64,
@@ -46,6 +48,8 @@ impl IngressMetrics {
         page.one("configuration_refused", "gauge", help, set(&self.is_refused));
         let help = "Whether the server is still to read the configuration.";
         page.one("configuration_behind", "gauge", help, set(&self.is_behind));
+        let help = "Objects that are left out, since the server refuses what they become.";
+        page.one("objects_left_out", "gauge", help, number(&self.left_out));
         page.one("leader", "gauge", "Whether this replica writes statuses.", flag(is_leader));
         let mut total = |name: &str, help, counter| page.one(name, "counter", help, counter);
         total("plans_total", "Plans made.", number(&self.plans));

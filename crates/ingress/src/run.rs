@@ -1,9 +1,10 @@
 //! Starts the threads of the controller, and waits for SIGTERM.
 
+use std::net::{IpAddr, UdpSocket};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use discover::{ApiServerPlace, Drive, HttpPlace, MetricsPage, WeirApi};
 use net::signals::{SIGTERM, note_once};
 
 use crate::arguments::IngressArguments;
-use crate::cluster::{self, Heard};
-use crate::controller::{self, Controller, PlannedLists};
+use crate::cluster;
+use crate::controller::{self, Controller, ControllerNews, PlannedLists};
 use crate::election::take_part;
 use crate::installer::Installer;
 use crate::metrics::IngressMetrics;
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: &IngressArguments) -> Result<ExitCode, String> {
     // The first process of a container would ignore it.
     let ends = note_once(SIGTERM).map_err(|error| error.to_string())?;
     end_with_every_thread();
+    check_addresses(&arguments.gateway_addresses)?;
     let metrics = Arc::<IngressMetrics>::default();
     let parts = ControllerParts {
         arguments,
@@ -71,8 +73,14 @@ pub(crate) fn start(
     parts: ControllerParts<'_>,
     page: Option<MetricsPage>,
 ) -> Result<Arc<AtomicBool>, String> {
-    let (controller, heard) = parts.controller();
+    let (mut controller, heard) = parts.controller();
     let mut installer = parts.installer()?;
+    controller.set_used_groups(installer.groups());
+    let reports = heard.clone();
+    // Without the controller the process ends.
+    installer.reports = Box::new(move |report| {
+        let _ = reports.send(ControllerNews::Install(report));
+    });
     let is_leader = start_statuses(&parts, &controller)?;
     start_lists(&parts, &controller, page);
     cluster::watch(&parts.kube, &heard);
@@ -83,7 +91,7 @@ pub(crate) fn start(
 }
 
 impl ControllerParts<'_> {
-    fn controller(&self) -> (Controller, SyncSender<Heard>) {
+    fn controller(&self) -> (Controller, SyncSender<ControllerNews>) {
         let (heard, hears) = sync_channel(HEARD_MAX);
         let settings = self.arguments.controller_settings();
         (Controller::new(settings, self.plan, hears, self.metrics.clone()), heard)
@@ -110,15 +118,34 @@ fn end_with_every_thread() {
 fn prepare(parts: &ControllerParts<'_>) -> Result<ExitCode, String> {
     let (mut controller, heard) = parts.controller();
     let mut installer = parts.installer()?;
+    let (reports, reported) = channel();
+    installer.reports = Box::new(move |report| drop(reports.send(report)));
     cluster::watch(&parts.kube, &heard);
     let has_one = installer.has_configuration();
     let most = if has_one { PREPARED_MAX } else { PREPARE_MAX };
-    match controller.first_plan(Instant::now() + most) {
-        Some(install) => installer.prepare(&install)?,
-        None if has_one => tell("the API server did not answer; the last configuration is used"),
+    let mut planned = match controller.first_plan(Instant::now() + most) {
+        Some(planned) => planned,
+        None if has_one => {
+            tell("the API server did not answer; the last configuration is used");
+            return Ok(ExitCode::SUCCESS);
+        }
         None => return Err("the API server did not tell everything in time".to_owned()),
+    };
+    while !installer.prepare(&planned)? {
+        let report = reported.try_recv().map_err(|error| error.to_string())?;
+        planned = controller.next_plan(report).ok_or("the configuration is refused")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the machine has all addresses that Gateways are to have: the server could listen nowhere
+/// else.
+fn check_addresses(addresses: &[IpAddr]) -> Result<(), String> {
+    for address in addresses {
+        UdpSocket::bind((*address, 0))
+            .map_err(|error| format!("--gateway-address {address}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Starts the writer of statuses, and the election of the one who writes.

@@ -78,7 +78,10 @@ fn explanation(body: &Value) -> String {
 fn shortened(lines: &[&str]) -> String {
     let is_severe =
         |line: &&&str| ["[emerg]", "[alert]", "[error]"].iter().any(|level| line.contains(level));
-    let severe: Vec<&str> = lines.iter().filter(is_severe).take(LINES_MAX).copied().collect();
+    let mut severe: Vec<&str> = lines.iter().filter(is_severe).copied().collect();
+    // An address that is in use is tried several times.
+    severe.dedup();
+    severe.truncate(LINES_MAX);
     let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
     if severe.is_empty() { last.join("; ") } else { severe.join("; ") }
 }

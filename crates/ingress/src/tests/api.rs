@@ -48,6 +48,7 @@ pub(super) const GATEWAYS: &str = "/apis/gateway.networking.k8s.io/v1/gateways";
 pub(super) const SERVICES: &str = "/api/v1/services";
 pub(super) const SLICES: &str = "/apis/discovery.k8s.io/v1/endpointslices";
 pub(super) const CONFIG_MAPS: &str = "/api/v1/configmaps";
+pub(super) const INGRESSES: &str = "/apis/networking.k8s.io/v1/ingresses";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 impl FakeApi {

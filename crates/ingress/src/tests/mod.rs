@@ -15,14 +15,16 @@ use testing::{Folder, eventually};
 use crate::arguments::IngressArguments;
 use crate::election::{LeaseName, take_part};
 use crate::metrics::IngressMetrics;
+use crate::plan::leave_out;
 use crate::run::{ControllerParts, start};
 use crate::{Objects, Plan, ResourceKind, Settings, StatusUpdate};
-use api::{CONFIG_MAPS, FakeApi, GATEWAYS, SERVICES, SLICES};
+use api::{CONFIG_MAPS, FakeApi, GATEWAYS, INGRESSES, SERVICES, SLICES};
 use weir::FakeWeir;
 
 /// A group for each Service, with its name; the names of ConfigMaps are in nginx.conf as well; the
-/// status of a Gateway is the number of Services.
-fn toy_plan(objects: &Objects, _: &Settings) -> Plan {
+/// spec of an Ingress is a file, unless it is left out; the status of a Gateway is the number of
+/// Services, and whether the last plan is in use.
+fn toy_plan(objects: &Objects, settings: &Settings) -> Plan {
     let mut plan = Plan::default();
     let mut main_file = String::new();
     for (key, _) in objects.of(ResourceKind::ConfigMap) {
@@ -37,8 +39,14 @@ fn toy_plan(objects: &Objects, _: &Settings) -> Plan {
         main_file.push_str(&format!("{}\n", key.name));
     }
     plan.files.insert("nginx.conf".to_owned(), main_file.into_bytes());
+    for (key, ingress) in objects.of(ResourceKind::Ingress) {
+        let text = ingress["spec"].to_string().into_bytes();
+        plan.files.insert(format!("routes/ingress.a.{}/path-1.conf", key.name), text);
+    }
+    leave_out(&mut plan.files, |object| settings.faults.refused.contains_key(object));
     for (key, object) in objects.of(ResourceKind::Gateway) {
-        let status = json!({"services": plan.groups.len()});
+        let is_used = settings.faults.last.is_none();
+        let status = json!({"services": plan.groups.len(), "used": is_used});
         if object["status"] != status {
             plan.statuses.push(StatusUpdate {
                 kind: ResourceKind::Gateway,
@@ -109,6 +117,7 @@ fn endpoints_reach_the_server_without_a_reload() {
     played.endpoints("api", &["10.0.0.3:80"]);
     played.expect("api", "10.0.0.3:80");
     assert!(played.weir.generation() > generation);
+    assert_eq!(played.weir.unknown(), 0, "the server is told of a group when it knows it");
 }
 
 #[test]
@@ -177,6 +186,39 @@ fn a_refused_configuration_leaves_the_old_one_and_says_so() {
 }
 
 #[test]
+fn an_object_that_the_server_refuses_holds_nothing_else_back() {
+    let played = Played::new();
+    let route = |name: &str| {
+        let file = played.folder.join(format!("w/routes/ingress.a.{name}/path-1.conf"));
+        std::fs::read_to_string(file).unwrap_or_default()
+    };
+    played.api.put(INGRESSES, "one", json!({"spec": "bad"}));
+    played.api.put(INGRESSES, "two", json!({"spec": "good"}));
+    played.endpoints("web", &["10.0.0.1:80"]);
+    played.expect("web", "10.0.0.1:80");
+    eventually("route", || (route("two") == "\"good\"").then_some(()));
+    assert_eq!(route("one"), "return 503;\n");
+    let refused = || played.metrics.is_refused.load(Ordering::Relaxed);
+    eventually("acceptance", || (!refused()).then_some(()));
+    played.api.put(INGRESSES, "one", json!({"spec": "better"}));
+    eventually("route", || (route("one") == "\"better\"").then_some(()));
+}
+
+#[test]
+fn statuses_say_what_the_server_uses() {
+    let played = Played::new();
+    let status = || played.api.object(GATEWAYS, "gate")["status"].clone();
+    let expect = |wanted: Value| eventually("status", || (status() == wanted).then_some(()));
+    played.api.put(GATEWAYS, "gate", json!({}));
+    played.endpoints("web", &["10.0.0.1:80"]);
+    expect(json!({"services": 1, "used": true}));
+    played.api.put(CONFIG_MAPS, "bad", json!({}));
+    expect(json!({"services": 1, "used": false}));
+    played.api.delete(CONFIG_MAPS, "bad");
+    expect(json!({"services": 1, "used": true}));
+}
+
+#[test]
 fn another_controller_goes_on_where_one_was_killed() {
     let mut played = Played::new();
     played.endpoints("web", &["10.0.0.1:80"]);
@@ -193,7 +235,8 @@ fn statuses_are_written_over_conflicts() {
     played.api.refuse_statuses(2);
     played.api.put(GATEWAYS, "gate", json!({}));
     played.endpoints("web", &["10.0.0.1:80"]);
-    let is_written = || played.api.object(GATEWAYS, "gate")["status"] == json!({"services": 1});
+    let is_written =
+        || played.api.object(GATEWAYS, "gate")["status"] == json!({"services": 1, "used": true});
     eventually("status", || is_written().then_some(()));
     let conflicts = played.metrics.status_conflicts.load(Ordering::Relaxed);
     assert!(conflicts >= 2, "{conflicts}");

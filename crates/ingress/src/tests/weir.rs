@@ -17,6 +17,8 @@ struct WeirState {
     groups: BTreeMap<String, Value>,
     puts: u64,
     emptied: u64,
+    /// Lists for groups that the configuration does not have.
+    unknown: u64,
 }
 
 pub(super) struct FakeWeir {
@@ -46,7 +48,7 @@ impl FakeWeir {
         let mut state = self.state.lock().unwrap();
         state.process += 1;
         state.groups.clear();
-        reload(&mut state, &self.folder);
+        reload(&mut state, &self.folder).unwrap();
     }
 
     pub(super) fn main_file(&self) -> String {
@@ -65,6 +67,11 @@ impl FakeWeir {
         names.collect::<Vec<_>>().join(" ")
     }
 
+    /// The lists for groups that it did not know.
+    pub(super) fn unknown(&self) -> u64 {
+        self.state.lock().unwrap().unknown
+    }
+
     /// The lists that were taken, and those of them that were empty.
     pub(super) fn puts(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap();
@@ -78,11 +85,14 @@ fn answer(state: &mut WeirState, folder: &Path, request: &str) -> (u16, Value) {
     let path = target.split('?').next().unwrap();
     match (method, path) {
         ("GET", _) => (200, json!({"ppid": state.process, "generation": state.generation})),
-        ("POST", "/reload") if reload(state, folder) => (200, json!({"success": true})),
-        ("POST", _) => (422, json!({"success": false, "log": ["[emerg] bad"]})),
+        ("POST", "/reload") => match reload(state, folder) {
+            Ok(()) => (200, json!({"success": true})),
+            Err(why) => (422, json!({"success": false, "log": [why]})),
+        },
         _ => {
             let group = path.split('/').nth(4).unwrap().to_owned();
             let Some(known) = state.groups.get_mut(&group) else {
+                state.unknown += 1;
                 return (404, json!({"error": {"code": "UpstreamNotFound"}}));
             };
             let body = request.split_once("\n\n").map_or("", |(_, body)| body);
@@ -95,10 +105,15 @@ fn answer(state: &mut WeirState, folder: &Path, request: &str) -> (u16, Value) {
     }
 }
 
-fn reload(state: &mut WeirState, folder: &Path) -> bool {
+/// An error names the file, as that of the real one.
+fn reload(state: &mut WeirState, folder: &Path) -> Result<(), String> {
     let main_file = std::fs::read_to_string(folder.join("nginx.conf")).unwrap_or_default();
-    if main_file.contains("bad") {
-        return false;
+    let routes = std::fs::read_dir(folder.join("routes")).into_iter().flatten();
+    let routes = routes.map(|route| route.unwrap().path().join("path-1.conf"));
+    for file in routes.chain([folder.join("nginx.conf")]) {
+        if std::fs::read_to_string(&file).is_ok_and(|text| text.contains("bad")) {
+            return Err(format!("[emerg] bad in {}:1", file.display()));
+        }
     }
     let names: Vec<String> = main_file.lines().map(str::to_owned).collect();
     state.groups.retain(|name, _| names.contains(name));
@@ -107,5 +122,5 @@ fn reload(state: &mut WeirState, folder: &Path) -> bool {
     }
     state.main_file = main_file;
     state.generation += 1;
-    true
+    Ok(())
 }
