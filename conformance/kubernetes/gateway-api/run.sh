@@ -51,7 +51,8 @@ within kubectl apply -f ../../../deploy/classes.yaml
 
 options=(--folder "$run" -s "unix:$run/control.sock" --kube https://10.77.0.1:16443
     --token "$folder/token" --ca "$server/certs/apiserver.crt"
-    --publish 10.77.0.2 --lease default/weir-ingress)
+    --lease default/weir-ingress)
+for last in $(seq 3 40); do options+=(--gateway-address "10.77.0.$last"); done
 within "$programs/weir-ingress" --prepare "${options[@]}"
 ip netns exec weirpods "$folder/pods" -node 10.79.0.2 2> "$server/pods.log" &
 ip netns exec weirkube "$programs/weir" -c "$run/nginx.conf" > "$server/weir.log" 2>&1
