@@ -98,7 +98,9 @@ pub struct GrpcStreamCall {
 impl GrpcStreamCall {
     /// Begins a call; `fields` are metadata.
     pub fn open(place: &HttpPlace, path: &str, fields: &[(&str, &str)]) -> Result<Self, String> {
-        let stream = place.connect().map_err(|error| error.to_string())?;
+        let patience = GrpcPatience::default();
+        let now = Instant::now();
+        let stream = place.connect(now + patience.stall_max).map_err(|error| error.to_string())?;
         let config = Http2Config { stream_window: WINDOW, ..Http2Config::default() };
         let mut endpoint = Http2Endpoint::new(Http2Role::Client, config);
         let call = endpoint.open().ok_or("no call can be made")?;
@@ -118,9 +120,8 @@ impl GrpcStreamCall {
             head.field(name.as_bytes(), value.as_bytes());
         }
         head.finish(false);
-        let now = Instant::now();
         Ok(Self {
-            patience: GrpcPatience::default(),
+            patience,
             stream,
             endpoint,
             call,
@@ -281,7 +282,7 @@ impl GrpcStreamCall {
         };
         let output = self.endpoint.output().len();
         if output > 0 {
-            self.stream.set_silence(self.patience.stall_max)?;
+            self.stream.set_deadline(Instant::now() + self.patience.stall_max);
             self.stream.write_all(self.endpoint.output())?;
             self.stream.flush()?;
             self.endpoint.advance_output(output);
@@ -296,8 +297,8 @@ impl GrpcStreamCall {
             self.endpoint.replenish(u32::try_from(seconds).unwrap_or(u32::MAX));
         }
         let mut buffer = vec![0; READ_BYTES];
-        let read = self.stream.set_silence(most).and_then(|()| self.stream.read(&mut buffer));
-        match read {
+        self.stream.set_deadline(Instant::now() + most);
+        match self.stream.read(&mut buffer) {
             Ok(0) => Err("the other side closed the connection".to_owned()),
             Ok(count) => {
                 self.input.extend_from_slice(&buffer[..count]);
@@ -305,8 +306,7 @@ impl GrpcStreamCall {
                 Ok(())
             }
             Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(()),
-                io::ErrorKind::Interrupted => Ok(()),
+                io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(()),
                 io::ErrorKind::UnexpectedEof => {
                     Err("the other side closed the connection".to_owned())
                 }

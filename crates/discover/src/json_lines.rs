@@ -13,25 +13,31 @@ const LINE_BYTES_MAX: usize = 64 << 20;
 pub struct JsonLines {
     body: HttpBody,
     buffer: Vec<u8>,
+    /// Where the next line begins in the buffer.
+    begin: usize,
 }
 
 impl JsonLines {
     pub fn new(body: HttpBody) -> Self {
-        Self { body, buffer: Vec::new() }
+        Self { body, buffer: Vec::new(), begin: 0 }
     }
 
     /// The next value; `None`: the body has ended, at the end of a line.
     pub fn next(&mut self, until: Instant) -> io::Result<Option<Value>> {
-        let mut searched = 0;
+        let mut searched = self.begin;
         loop {
             if let Some(at) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=searched + at).collect();
-                searched = 0;
-                if !line.trim_ascii().is_empty() {
-                    return serde_json::from_slice(&line).map(Some).map_err(io::Error::other);
+                let end = searched + at;
+                let line = self.buffer[self.begin..end].trim_ascii();
+                let value = (!line.is_empty()).then(|| serde_json::from_slice(line));
+                (self.begin, searched) = (end + 1, end + 1);
+                match value {
+                    Some(value) => return value.map(Some).map_err(io::Error::other),
+                    None => continue,
                 }
-                continue;
             }
+            self.buffer.drain(..self.begin);
+            self.begin = 0;
             searched = self.buffer.len();
             if searched > LINE_BYTES_MAX {
                 return Err(io::Error::other("a line is too long"));

@@ -80,7 +80,7 @@ impl HttpClient {
         {
             return Ok(reply);
         }
-        let stream = self.place.connect()?;
+        let stream = self.place.connect(until)?;
         self.ask_on(stream, request, until)
     }
 
@@ -103,7 +103,7 @@ impl HttpClient {
     /// Sends a request whose reply is read as it comes, on a connection of its own.
     pub fn stream(&self, request: &HttpRequest<'_>) -> io::Result<(HttpReply, HttpBody)> {
         let until = Instant::now() + request.reply_max;
-        send(self.place.connect()?, &self.place, request, until)
+        send(self.place.connect(until)?, &self.place, request, until)
     }
 }
 
@@ -121,15 +121,10 @@ fn send(
     if !body.is_empty() || *method != "GET" {
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
-    stream.set_silence(left(until)?)?;
+    stream.set_deadline(until);
     stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
     stream.flush()?;
     read_head(stream, until)
-}
-
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    (!left.is_zero()).then_some(left).ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 fn read_head(mut stream: HttpStream, until: Instant) -> io::Result<(HttpReply, HttpBody)> {
@@ -158,6 +153,9 @@ fn read_head(mut stream: HttpStream, until: Instant) -> io::Result<(HttpReply, H
         let fields =
             fields.map(|field| (text(field.name.of(&input)), text(field.value.of(&input))));
         let reply = HttpReply { status: head.status, fields: fields.collect(), body: Vec::new() };
+        if reply.field("Content-Encoding").is_some_and(|coding| coding != "identity") {
+            return Err(io::Error::other("the reply is compressed, which nobody asked for"));
+        }
         let closes = parser.closes(&head, &input);
         return Ok((reply, HttpBody { stream, input: rest, left: BodyLeft::of(framing), closes }));
     }
@@ -165,16 +163,13 @@ fn read_head(mut stream: HttpStream, until: Instant) -> io::Result<(HttpReply, H
 }
 
 fn read_some(stream: &mut HttpStream, input: &mut Vec<u8>, until: Instant) -> io::Result<()> {
-    stream.set_silence(left(until)?)?;
+    stream.set_deadline(until);
     let mut buffer = vec![0; READ_BYTES];
     match stream.read(&mut buffer) {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(count) => {
             input.extend_from_slice(&buffer[..count]);
             Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(io::ErrorKind::TimedOut.into())
         }
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
         Err(error) => Err(error),

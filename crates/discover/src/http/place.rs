@@ -5,15 +5,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// How long connecting to one address may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long a write may take.
-const WRITE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct HttpPlace {
@@ -102,23 +100,24 @@ impl HttpPlace {
         matches!(self.at, PlaceKind::Unix(_))
     }
 
-    pub fn connect(&self) -> io::Result<HttpStream> {
-        match &self.at {
+    /// Connects, and gives the stream the same deadline. The handshake of TLS comes with the first
+    /// write.
+    pub fn connect(&self, until: Instant) -> io::Result<HttpStream> {
+        let (address, files) = match &self.at {
             PlaceKind::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_write_timeout(Some(WRITE_MAX))?;
-                Ok(HttpStream::Unix(stream))
+                let socket = Socket::Unix(UnixStream::connect(path)?);
+                return Ok(HttpStream::Plain(DeadlineSocket { socket, until }));
             }
-            PlaceKind::Tcp(address) => Ok(HttpStream::Tcp(connect(address)?)),
-            PlaceKind::Tls(address, files) => {
-                let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
-                let host = host.trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(host).map_err(io::Error::other)?;
-                let settings = Arc::new(files.read().map_err(io::Error::other)?);
-                let session = ClientConnection::new(settings, name).map_err(io::Error::other)?;
-                Ok(HttpStream::Tls(Box::new(StreamOwned::new(session, connect(address)?))))
-            }
-        }
+            PlaceKind::Tcp(address) => (address, None),
+            PlaceKind::Tls(address, files) => (address, Some(files)),
+        };
+        let session = files.map(|files| files.begin(address)).transpose()?;
+        let socket = Socket::Tcp(connect(address, until)?);
+        let socket = DeadlineSocket { socket, until };
+        Ok(match session {
+            None => HttpStream::Plain(socket),
+            Some(session) => HttpStream::Tls(Box::new(StreamOwned::new(session, socket))),
+        })
     }
 }
 
@@ -126,13 +125,12 @@ fn invalid(text: &str) -> String {
     format!("\"{text}\" is neither a URL nor a socket (http://HOST:PORT, unix:/PATH)")
 }
 
-fn connect(address: &str) -> io::Result<TcpStream> {
+fn connect(address: &str, until: Instant) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{address} has no address"));
     for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+        match TcpStream::connect_timeout(&address, left(until)?.min(CONNECT_MAX)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(WRITE_MAX))?;
                 return Ok(stream);
             }
             Err(error) => last = error,
@@ -141,7 +139,20 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// The time until a deadline, which is not zero: to a socket that would mean no limit.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    (!left.is_zero()).then_some(left).ok_or_else(|| io::ErrorKind::TimedOut.into())
+}
+
 impl TlsFiles {
+    fn begin(&self, address: &str) -> io::Result<ClientConnection> {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
+        let settings = Arc::new(self.read().map_err(io::Error::other)?);
+        ClientConnection::new(settings, name.map_err(io::Error::other)?).map_err(io::Error::other)
+    }
+
     fn read(&self) -> Result<ClientConfig, String> {
         let settings = ClientConfig::builder().with_root_certificates(read_roots(&self.roots)?);
         let mut settings = match &self.identity {
@@ -184,20 +195,16 @@ fn failed(file: &Path, why: impl std::fmt::Display) -> String {
 
 /// A connection of any kind.
 pub enum HttpStream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(DeadlineSocket),
+    Tls(Box<StreamOwned<ClientConnection, DeadlineSocket>>),
 }
 
 impl HttpStream {
-    /// How long each read may take.
-    pub fn set_silence(&self, most: Duration) -> io::Result<()> {
-        // Zero would mean no limit.
-        let most = Some(most.max(Duration::from_millis(1)));
+    /// When reads and writes end with `TimedOut`. Of TLS, what came before is not lost.
+    pub fn set_deadline(&mut self, until: Instant) {
         match self {
-            Self::Unix(stream) => stream.set_read_timeout(most),
-            Self::Tcp(stream) => stream.set_read_timeout(most),
-            Self::Tls(stream) => stream.sock.set_read_timeout(most),
+            Self::Plain(socket) => socket.until = until,
+            Self::Tls(stream) => stream.sock.until = until,
         }
     }
 }
@@ -205,8 +212,7 @@ impl HttpStream {
 impl Read for HttpStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(stream) => stream.read(out),
-            Self::Tcp(stream) => stream.read(out),
+            Self::Plain(socket) => socket.read(out),
             Self::Tls(stream) => stream.read(out),
         }
     }
@@ -215,18 +221,66 @@ impl Read for HttpStream {
 impl Write for HttpStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Unix(stream) => stream.write(bytes),
-            Self::Tcp(stream) => stream.write(bytes),
+            Self::Plain(socket) => socket.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Unix(stream) => stream.flush(),
-            Self::Tcp(stream) => stream.flush(),
+            Self::Plain(socket) => socket.flush(),
             Self::Tls(stream) => stream.flush(),
         }
+    }
+}
+
+/// A socket with a deadline, below TLS: a handshake or a record may come byte by byte, so a limit
+/// for each read would be none.
+pub struct DeadlineSocket {
+    socket: Socket,
+    until: Instant,
+}
+
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Read for DeadlineSocket {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = Some(left(self.until)?);
+        let read = match &mut self.socket {
+            Socket::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(out)),
+            Socket::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(out)),
+        };
+        read.map_err(timed_out)
+    }
+}
+
+impl Write for DeadlineSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = Some(left(self.until)?);
+        let wrote = match &mut self.socket {
+            Socket::Unix(stream) => {
+                stream.set_write_timeout(left).and_then(|()| stream.write(bytes))
+            }
+            Socket::Tcp(stream) => {
+                stream.set_write_timeout(left).and_then(|()| stream.write(bytes))
+            }
+        };
+        wrote.map_err(timed_out)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What Linux calls a timeout of a socket.
+fn timed_out(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
     }
 }
 

@@ -32,6 +32,7 @@ fn replies_of_all_lengths_are_read() {
         "HTTP/1.1 200 OK\nContent-Length: 4\n\nabc",
         "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\nzz\r\n",
         "HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\na",
+        "HTTP/1.1 200 OK\nContent-Length: 3\nContent-Encoding: gzip\n\nabc",
     ] {
         let peer = Peer::playing(move |mut connection| {
             connection.request();
@@ -63,5 +64,24 @@ fn a_server_that_says_nothing_is_given_up() {
     });
     let request = HttpRequest::get("/x", Duration::from_millis(20));
     let error = client(&peer).ask(&request).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+}
+
+#[test]
+fn a_handshake_that_comes_byte_by_byte_has_a_deadline() {
+    // The head of a record of 16 KB, and then a byte of it now and then.
+    let peer = Peer::playing(|mut connection| {
+        connection.send_raw([22, 3, 3, 64, 0])?;
+        loop {
+            connection.send_raw([0])?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        #[allow(unreachable_code, reason = "the type of the script")]
+        Some(())
+    });
+    let roots = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/testdata/ca.pem");
+    let url = format!("https://{}", peer.address);
+    let mut client = HttpClient::new(HttpPlace::parse(&url, &roots).unwrap());
+    let error = client.ask(&HttpRequest::get("/x", Duration::from_millis(100))).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 }
