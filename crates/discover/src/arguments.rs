@@ -206,16 +206,11 @@ impl DiscoverArguments {
 
     fn consul(&self, client: HttpClient, service: &str) -> Result<Box<dyn Source>, String> {
         let (service, group) = service.split_once('=').unwrap_or((service, service));
-        let token = self.token.as_ref().map(|file| {
-            std::fs::read_to_string(file)
-                .map(|token| token.trim().to_owned())
-                .map_err(|error| format!("{}: {error}", file.display()))
-        });
         Ok(Box::new(ConsulSource {
             client,
             path: ConsulSource::path(service, self.tag.as_deref()),
             group: GroupKey::parse(group)?,
-            token: token.transpose()?,
+            token: self.token.clone(),
         }))
     }
 }

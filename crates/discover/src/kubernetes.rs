@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::http::{HttpClient, HttpPlace, HttpRequest, TlsIdentity};
 use crate::json_lines::JsonLines;
+use crate::secret::read_secret;
 use crate::wanted::percent_encoded;
 
 const REPLY_MAX: Duration = Duration::from_secs(30);
@@ -74,12 +75,8 @@ impl ApiServerPlace {
     }
 
     fn authorization(&self) -> Result<Option<String>, String> {
-        let read = self.token.as_ref().map(|file| {
-            std::fs::read_to_string(file)
-                .map(|token| format!("Bearer {}", token.trim()))
-                .map_err(|error| format!("{}: {error}", file.display()))
-        });
-        read.transpose()
+        let token = self.token.as_deref().map(read_secret).transpose()?;
+        Ok(token.map(|token| format!("Bearer {token}")))
     }
 }
 

@@ -19,6 +19,7 @@ mod http;
 mod json_lines;
 mod kubernetes;
 mod metrics_page;
+mod secret;
 mod server_entry;
 mod sources;
 mod wanted;

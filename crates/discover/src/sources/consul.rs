@@ -1,18 +1,24 @@
 //! Consul: blocking queries for the instances of a service that pass their checks.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{Report, Source, host_port};
 use crate::http::{HttpClient, HttpReply, HttpRequest};
+use crate::secret::read_secret;
 use crate::server_entry::ServerEntry;
 use crate::wanted::{GroupKey, GroupedServers, percent_encoded};
 
 /// How long Consul waits for a change; it adds up to a sixteenth.
 const WAIT: &str = "55s";
-const REPLY_MAX: Duration = Duration::from_secs(75);
+const WAIT_MAX: Duration = Duration::from_secs(75);
+/// How long an answer may take that is not waited for.
+const REPLY_MAX: Duration = Duration::from_secs(20);
+/// How much of Consul's reason for a refusal is told.
+const WHY_CHARS_MAX: usize = 200;
 
 /// Between queries, should they not block.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -22,7 +28,7 @@ pub struct ConsulSource {
     /// After the host: the path of the service, with arguments.
     pub path: String,
     pub group: GroupKey,
-    pub token: Option<String>,
+    pub token: Option<PathBuf>,
 }
 
 impl ConsulSource {
@@ -34,16 +40,26 @@ impl ConsulSource {
     }
 
     fn ask(&mut self, index: u64) -> Result<HttpReply, String> {
-        let blocks = if index > 0 { format!("&index={index}&wait={WAIT}") } else { String::new() };
+        let (blocks, reply_max) = match index {
+            0 => (String::new(), REPLY_MAX),
+            _ => (format!("&index={index}&wait={WAIT}"), WAIT_MAX),
+        };
         let path = format!("{}{blocks}", self.path);
-        let token = self.token.as_deref().map(|token| ("X-Consul-Token", token));
-        let fields: Vec<_> = token.into_iter().collect();
-        let request = HttpRequest { fields: &fields, ..HttpRequest::get(&path, REPLY_MAX) };
+        let token = self.token.as_deref().map(read_secret).transpose()?;
+        let fields: Vec<_> = token.iter().map(|token| ("X-Consul-Token", &**token)).collect();
+        let request = HttpRequest { fields: &fields, ..HttpRequest::get(&path, reply_max) };
         let reply = self.client.ask(&request).map_err(|error| error.to_string())?;
-        match reply.status {
-            200 => Ok(reply),
-            status => Err(format!("Consul answered {status}")),
+        // To a token that may read nothing, everything looks empty. Consul does not say so of
+        // requests without one.
+        if reply.field("X-Consul-Results-Filtered-By-ACLs") == Some("true") {
+            return Err("Consul left out what the token may not read".to_owned());
         }
+        if reply.status == 200 {
+            return Ok(reply);
+        }
+        let why = String::from_utf8_lossy(&reply.body);
+        let why: String = why.trim().chars().take(WHY_CHARS_MAX).collect();
+        Err(format!("Consul answered {} {why}", reply.status).trim_end().to_owned())
     }
 }
 
@@ -52,11 +68,10 @@ impl Source for ConsulSource {
         let mut index = 0;
         loop {
             let reply = self.ask(index)?;
-            let servers = servers(&reply.body)?;
-            let mut grouped = GroupedServers::default();
-            grouped.add(&self.group, servers);
-            report(grouped.into_wanted()?)?;
             index = next_index(index, reply.field("X-Consul-Index"))?;
+            let mut grouped = GroupedServers::default();
+            grouped.add(&self.group, servers(&reply.body)?);
+            report(grouped.into_wanted()?)?;
             std::thread::sleep(PAUSE);
         }
     }
@@ -104,12 +119,12 @@ mod tests {
     use super::*;
     use crate::sources::testing::{lists, place};
 
-    fn source(peer: &Peer) -> ConsulSource {
+    fn source(peer: &Peer, folder: &testing::Folder) -> ConsulSource {
         ConsulSource {
             client: HttpClient::new(place(peer)),
             path: ConsulSource::path("web a", Some("blue")),
             group: GroupKey::parse("app").unwrap(),
-            token: Some("secret".to_owned()),
+            token: Some(folder.write("token", "secret\n")),
         }
     }
 
@@ -140,7 +155,7 @@ mod tests {
                 panic!("{request}")
             }
         });
-        let (lists, error) = lists(&mut source(&peer), 2);
+        let (lists, error) = lists(&mut source(&peer, &testing::Folder::new()), 2);
         assert_eq!(
             lists,
             [r#"app=[{"server":"10.0.0.1:80"}]"#, r#"app=[{"server":"10.0.0.1:81"}]"#]
@@ -151,6 +166,30 @@ mod tests {
         assert!(peer.asked().contains("&index=9&wait=55s HTTP"));
         assert_eq!((next_index(9, Some("3")), next_index(3, Some("4"))), (Ok(0), Ok(4)));
         assert!(next_index(3, Some("0")).is_err() && next_index(3, None).is_err());
+    }
+
+    #[test]
+    fn an_answer_of_a_real_agent_is_read() {
+        let expected = ServerEntry::from_words(&["10.0.0.1:81"]).unwrap();
+        assert_eq!(servers(include_bytes!("testdata/consul-1.13.9.json")), Ok(vec![expected]));
+    }
+
+    #[test]
+    fn refusals_and_filtered_answers_are_errors() {
+        let folder = testing::Folder::new();
+        for (reply, expected) in [
+            ("403 Forbidden\nContent-Length: 13\n\nACL not found", "answered 403 ACL not found"),
+            (
+                "200 OK\nX-Consul-Index: 18\nX-Consul-Results-Filtered-By-Acls: true\n\
+                 Content-Length: 3\n\n[]\n",
+                "what the token may not read",
+            ),
+            ("200 OK\nContent-Length: 2\n\n[]", "has no index"),
+        ] {
+            let peer = Peer::replying(&format!("HTTP/1.1 {reply}"));
+            let (lists, error) = lists(&mut source(&peer, &folder), 1);
+            assert!(lists.is_empty() && error.ends_with(expected), "{error}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use wire::base64;
 use super::{Report, Source};
 use crate::http::{HttpClient, HttpRequest};
 use crate::json_lines::JsonLines;
+use crate::secret::read_secret;
 use crate::server_entry::{ServerEntry, ServerList};
 use crate::wanted::{GROUPS_MAX, GroupKey, WantedGroups};
 
@@ -68,9 +69,7 @@ impl EtcdSource {
     fn authenticate(&mut self) -> Result<(), String> {
         self.token = None;
         let Some(EtcdUser { name, password }) = &self.user else { return Ok(()) };
-        let read = std::fs::read_to_string(password)
-            .map_err(|error| format!("{}: {error}", password.display()))?;
-        let body = json!({"name": name, "password": read.trim_end_matches(['\r', '\n'])});
+        let body = json!({"name": name, "password": read_secret(password)?});
         let value = self.ask("/v3/auth/authenticate", &body)?;
         let token = value["token"].as_str().ok_or("etcd gave no token")?;
         if token.bytes().any(|byte| byte.is_ascii_control()) {

@@ -8,12 +8,12 @@ mod notes;
 mod servers;
 mod state;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use wire::xds::{DELTA_PATH, STREAM_PATH};
@@ -22,6 +22,7 @@ use super::{Report, Source};
 use crate::drive::tell;
 use crate::grpc::{GrpcEvent, GrpcStreamCall};
 use crate::http::HttpPlace;
+use crate::secret::read_secret;
 use crate::wanted::WantedGroups;
 pub use node::encoded_node;
 pub use state::ClusterGroups;
@@ -93,7 +94,8 @@ impl XdsSource {
     }
 
     fn open(&mut self) -> Result<XdsStream, String> {
-        let authorization = self.token.as_deref().map(bearer).transpose()?;
+        let token = self.token.as_deref().map(read_secret).transpose()?;
+        let authorization = token.map(|token| format!("Bearer {token}"));
         let fields: Vec<_> =
             authorization.iter().map(|value| ("authorization", &**value)).collect();
         let path = if self.is_delta { DELTA_PATH } else { STREAM_PATH };
@@ -204,10 +206,4 @@ impl Source for XdsSource {
             }
         }
     }
-}
-
-fn bearer(file: &Path) -> Result<String, String> {
-    std::fs::read_to_string(file)
-        .map(|token| format!("Bearer {}", token.trim()))
-        .map_err(|error| format!("{}: {error}", file.display()))
 }
