@@ -7,6 +7,8 @@ pub mod files;
 pub mod kubernetes;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tls_tests;
 pub mod xds;
 
 use std::convert::Infallible;

@@ -18,13 +18,13 @@ use wire::xds::{ASSIGNMENT, CLUSTER};
 use crate::http::HttpPlace;
 
 /// A control plane on an address of its own, which plays a script for each stream.
-pub(super) struct FakeControlPlane {
-    address: SocketAddr,
+pub(in crate::sources) struct FakeControlPlane {
+    pub(in crate::sources) address: SocketAddr,
     requests: Mutex<Receiver<String>>,
 }
 
 impl FakeControlPlane {
-    pub(super) fn playing(
+    pub(in crate::sources) fn playing(
         script: impl Fn(FakeStream) -> Option<()> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -42,23 +42,23 @@ impl FakeControlPlane {
         Self { address, requests: requests.into() }
     }
 
-    pub(super) fn place(&self) -> HttpPlace {
+    pub(in crate::sources) fn place(&self) -> HttpPlace {
         HttpPlace::parse(&format!("http://{}", self.address), Path::new("")).unwrap()
     }
 
     /// The next request, as [`shown_request`] shows it.
-    pub(super) fn asked(&self) -> String {
+    pub(in crate::sources) fn asked(&self) -> String {
         self.requests.lock().unwrap().recv_timeout(PATIENCE).expect("a request")
     }
 }
 
 /// A stream of a client. Its methods return `None` once the client has gone.
-pub(super) struct FakeStream {
+pub(in crate::sources) struct FakeStream {
     /// How many streams there were before.
-    pub(super) number: usize,
-    pub(super) socket: TcpStream,
-    pub(super) path: String,
-    pub(super) authorization: Option<String>,
+    pub(in crate::sources) number: usize,
+    pub(in crate::sources) socket: TcpStream,
+    pub(in crate::sources) path: String,
+    pub(in crate::sources) authorization: Option<String>,
     endpoint: Http2Endpoint,
     stream: StreamKey,
     received: Vec<u8>,
@@ -104,7 +104,7 @@ impl FakeStream {
     }
 
     /// Waits for the next request, which is shown to the test.
-    pub(super) fn request(&mut self) -> Option<String> {
+    pub(in crate::sources) fn request(&mut self) -> Option<String> {
         loop {
             if let Some(range) = framed(&self.received).unwrap()
                 && range.end <= self.received.len()
@@ -136,7 +136,7 @@ impl FakeStream {
     }
 
     /// Begins the reply.
-    pub(super) fn head(&mut self) -> Option<()> {
+    pub(in crate::sources) fn head(&mut self) -> Option<()> {
         let mut head = self.endpoint.begin_fields(self.stream)?;
         head.status(200);
         head.field(b"content-type", b"application/grpc");
@@ -145,7 +145,7 @@ impl FakeStream {
     }
 
     /// Sends a message as fast as the client takes it.
-    pub(super) fn send(&mut self, message: &[u8]) -> Option<()> {
+    pub(in crate::sources) fn send(&mut self, message: &[u8]) -> Option<()> {
         let mut data = Vec::new();
         write_framed(&mut data, |out| out.extend_from_slice(message));
         while !data.is_empty() {
@@ -162,7 +162,7 @@ impl FakeStream {
     }
 
     /// Refuses the call.
-    pub(super) fn end(&mut self, status: &str, message: &str) -> Option<()> {
+    pub(in crate::sources) fn end(&mut self, status: &str, message: &str) -> Option<()> {
         let mut trailers = self.endpoint.begin_fields(self.stream)?;
         trailers.status(200);
         trailers.field(b"content-type", b"application/grpc");
@@ -173,21 +173,21 @@ impl FakeStream {
         self.hold()
     }
 
-    pub(super) fn go_away(&mut self, code: Http2Code) -> Option<()> {
+    pub(in crate::sources) fn go_away(&mut self, code: Http2Code) -> Option<()> {
         self.endpoint.go_away(code);
         write_out(&mut self.socket, &mut self.endpoint)?;
         self.hold()
     }
 
     /// Waits for the end of the client, without a reply to anything.
-    pub(super) fn hold(&mut self) -> Option<()> {
+    pub(in crate::sources) fn hold(&mut self) -> Option<()> {
         loop {
             read_in(&mut self.socket, &mut Vec::new())?;
         }
     }
 
     /// Waits for the end of the client, and answers its PINGs.
-    pub(super) fn idle(&mut self) -> Option<()> {
+    pub(in crate::sources) fn idle(&mut self) -> Option<()> {
         loop {
             self.turn()?;
         }
@@ -213,7 +213,7 @@ fn read_in(socket: &mut TcpStream, input: &mut Vec<u8>) -> Option<()> {
 }
 
 /// A request in a line: the type, `+names`, `-names`, `known@version`, `v=`, `n=`, `error=`.
-pub(super) fn shown_request(message: &[u8], is_delta: bool) -> String {
+pub(in crate::sources) fn shown_request(message: &[u8], is_delta: bool) -> String {
     let mut words = vec![String::new()];
     for field in ProtobufFields::new(message).map(Result::unwrap) {
         let text = |value: ProtobufFieldValue<'_>| value.text().unwrap().to_owned();
@@ -244,14 +244,14 @@ fn texts(value: ProtobufFieldValue<'_>) -> Vec<String> {
     fields.filter_map(|(_, value)| value.text().ok().map(str::to_owned)).collect()
 }
 
-pub(super) fn message(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub(in crate::sources) fn message(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     write(&mut out);
     out
 }
 
 /// A cluster with endpoints `of-NAME` in the same stream.
-pub(super) fn eds_cluster(name: &str) -> Vec<u8> {
+pub(in crate::sources) fn eds_cluster(name: &str) -> Vec<u8> {
     message(|out| {
         write_bytes(1, name.as_bytes(), out);
         write_number(2, 3, out);
@@ -263,19 +263,19 @@ pub(super) fn eds_cluster(name: &str) -> Vec<u8> {
 }
 
 /// Endpoints in one locality.
-pub(super) fn assignment(name: &str, addresses: &[&str]) -> Vec<u8> {
+pub(in crate::sources) fn assignment(name: &str, addresses: &[&str]) -> Vec<u8> {
     let endpoints: Vec<_> = addresses.iter().map(|address| lb_endpoint(address, 0, 0)).collect();
     localities(name, &[locality(&endpoints, 0, 0)])
 }
 
-pub(super) fn localities(name: &str, localities: &[Vec<u8>]) -> Vec<u8> {
+pub(in crate::sources) fn localities(name: &str, localities: &[Vec<u8>]) -> Vec<u8> {
     message(|out| {
         write_bytes(1, name.as_bytes(), out);
         localities.iter().for_each(|locality| write_bytes(2, locality, out));
     })
 }
 
-pub(super) fn locality(endpoints: &[Vec<u8>], weight: u64, priority: u64) -> Vec<u8> {
+pub(in crate::sources) fn locality(endpoints: &[Vec<u8>], weight: u64, priority: u64) -> Vec<u8> {
     message(|out| {
         endpoints.iter().for_each(|endpoint| write_bytes(2, endpoint, out));
         write_weight(3, weight, out);
@@ -284,7 +284,7 @@ pub(super) fn locality(endpoints: &[Vec<u8>], weight: u64, priority: u64) -> Vec
 }
 
 /// An endpoint at an address or at a path; a weight of 0 is none.
-pub(super) fn lb_endpoint(address: &str, health: u64, weight: u64) -> Vec<u8> {
+pub(in crate::sources) fn lb_endpoint(address: &str, health: u64, weight: u64) -> Vec<u8> {
     let address = message(|out| match address.rsplit_once(':') {
         None => write_message(2, out, |out| write_bytes(1, address.as_bytes(), out)),
         Some((host, port)) => write_message(1, out, |out| {
@@ -306,7 +306,7 @@ fn write_weight(number: u32, weight: u64, out: &mut Vec<u8>) {
 }
 
 /// A response of the state of the world, whose version is its nonce.
-pub(super) fn state_of(kind: &str, nonce: &str, resources: &[Vec<u8>]) -> Vec<u8> {
+pub(in crate::sources) fn state_of(kind: &str, nonce: &str, resources: &[Vec<u8>]) -> Vec<u8> {
     message(|out| {
         write_bytes(1, nonce.as_bytes(), out);
         resources.iter().for_each(|resource| write_any(2, kind, resource, out));
@@ -316,7 +316,7 @@ pub(super) fn state_of(kind: &str, nonce: &str, resources: &[Vec<u8>]) -> Vec<u8
 }
 
 /// A response of changes: names and resources, and which names are gone.
-pub(super) fn changes_of(
+pub(in crate::sources) fn changes_of(
     kind: &str,
     nonce: &str,
     resources: &[(&str, Vec<u8>)],
