@@ -56,6 +56,9 @@ impl Drive {
         let mut metrics_due_ms = 0;
         loop {
             let now_ms = start.elapsed().as_millis() as u64;
+            for SourceReport { part, told } in reported.try_iter() {
+                core.source_told(part, told, now_ms);
+            }
             if now_ms >= metrics_due_ms {
                 metrics_due_ms = now_ms + METRICS_EACH_MS;
                 self.metrics.iter().for_each(|page| page.set("discovery", core.metrics(now_ms)));
@@ -73,7 +76,10 @@ impl Drive {
                         return ended(&core);
                     }
                     let until = until.min(metrics_due_ms);
-                    receive(&mut core, &reported, until.saturating_sub(now_ms), start);
+                    let report = await_report(&reported, until.saturating_sub(now_ms));
+                    if let Some(SourceReport { part, told }) = report {
+                        core.source_told(part, told, start.elapsed().as_millis() as u64);
+                    }
                 }
             }
             if self.is_once && now_ms > ONCE_MAX_MS {
@@ -87,19 +93,16 @@ fn ended(core: &Core) -> Result<(), String> {
     core.is_good().then_some(()).ok_or_else(|| "the server did not take all lists".to_owned())
 }
 
-/// Waits for reports, and takes all that are there.
-fn receive(core: &mut Core, reported: &Receiver<SourceReport>, most_ms: u64, start: Instant) {
-    let first = match reported.recv_timeout(Duration::from_millis(most_ms)) {
-        Ok(report) => report,
-        Err(RecvTimeoutError::Timeout) => return,
+fn await_report(reported: &Receiver<SourceReport>, most_ms: u64) -> Option<SourceReport> {
+    let most = Duration::from_millis(most_ms);
+    match reported.recv_timeout(most) {
+        Ok(report) => Some(report),
+        Err(RecvTimeoutError::Timeout) => None,
         // No source is left; the lists stay.
         Err(RecvTimeoutError::Disconnected) => {
-            return thread::sleep(Duration::from_millis(most_ms));
+            thread::sleep(most);
+            None
         }
-    };
-    let now_ms = start.elapsed().as_millis() as u64;
-    for SourceReport { part, told } in std::iter::once(first).chain(reported.try_iter()) {
-        core.source_told(part, told, now_ms);
     }
 }
 

@@ -171,8 +171,10 @@ impl Core {
             return CoreStep::Probe;
         }
         let mut until = self.probe_due_ms;
-        // What has waited longest: lists that change all the time must not starve others.
-        let mut first: Option<(u64, &GroupKey, &SteeredList)> = None;
+        // Lists that have news come before those that are tried again, and of each kind the one
+        // that has waited longest: neither lists that change all the time nor groups that the
+        // server does not have must hold back others.
+        let mut first: Option<((bool, u64), &GroupKey, &SteeredList)> = None;
         let is_good = |part: &ReportedPart| part.told_ms.is_some() && part.error.is_none();
         let is_whole = self.parts.iter().all(is_good);
         for (group, known) in &mut self.groups {
@@ -192,16 +194,19 @@ impl Core {
                 Some(end) => until = until.min(end),
                 None => {}
             }
-            let due = known.due_ms.filter(|_| !self.is_server_gone);
-            if let Some(due) = due
-                && first.is_none_or(|(earliest, ..)| due < earliest)
-            {
-                first = Some((due, group, known));
+            match known.due_ms.filter(|_| !self.is_server_gone) {
+                Some(due) if due <= now_ms => {
+                    let order = (known.answer.is_some(), due);
+                    if first.is_none_or(|(other, ..)| order < other) {
+                        first = Some((order, group, known));
+                    }
+                }
+                Some(due) => until = until.min(due),
+                None => {}
             }
         }
         match first {
-            Some((due, group, known)) if due <= now_ms => step(group, known, &self.settings.run),
-            Some((due, ..)) => CoreStep::Wait(until.min(due)),
+            Some((_, group, known)) => step(group, known, &self.settings.run),
             None => CoreStep::Wait(until),
         }
     }

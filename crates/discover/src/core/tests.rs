@@ -287,3 +287,26 @@ fn a_group_that_neither_source_nor_server_knows_is_forgotten() {
     played.now_ms += 60_000;
     assert_eq!(played.run(), "app=[1]", "it is asked for no more");
 }
+
+#[test]
+fn a_new_list_does_not_wait_for_groups_that_are_tried_again() {
+    let mut played = Played::new();
+    played.answer = ServerAnswer::Unknown;
+    let groups: Vec<String> = (0..9).map(|number| format!("a{number}")).collect();
+    let lists = |last: u8| {
+        let mut lists: Vec<(&str, &[u8])> = groups.iter().map(|name| (&**name, &[1][..])).collect();
+        lists.push(("z", if last == 1 { &[1] } else { &[2] }));
+        wanted(&lists)
+    };
+    played.core.source_told(0, Ok(lists(1)), played.now_ms);
+    played.run();
+    // All are due again, and one of them has news.
+    played.now_ms += 60_000;
+    while played.core.next(played.now_ms) == CoreStep::Probe {
+        let told = AnsweringServer { server: "one".to_owned(), owned: Vec::new() };
+        played.core.server_told(Ok(told), played.now_ms);
+    }
+    played.core.source_told(0, Ok(lists(2)), played.now_ms);
+    let CoreStep::Put(put) = played.core.next(played.now_ms) else { panic!("a list is due") };
+    assert_eq!(put.group.to_string(), "z");
+}
