@@ -125,16 +125,17 @@ impl Core {
         if state.error.take().is_some() {
             self.told.push("the source is back".to_owned());
         }
-        for (group, known) in self.groups.iter_mut().filter(|(_, known)| known.part == Some(part)) {
-            known.is_gone = !wanted.contains_key(group);
-            if known.is_gone && known.hold(now_ms) {
-                self.counts.held += 1;
-                self.told.push(format!("{group} has gone; its servers are kept for now"));
-            }
-        }
-        for (group, list) in wanted {
-            let known =
-                self.groups.entry(group.clone()).or_insert_with(|| SteeredList::new(Some(part)));
+        self.add_new(&wanted, part);
+        let mut wanted = wanted.into_iter().peekable();
+        for (group, known) in &mut self.groups {
+            let Some((_, list)) = wanted.next_if(|(name, _)| name == group) else {
+                known.is_gone |= known.part == Some(part);
+                if known.part == Some(part) && known.hold(now_ms) {
+                    self.counts.held += 1;
+                    self.told.push(format!("{group} has gone; its servers are kept for now"));
+                }
+                continue;
+            };
             (known.part, known.is_gone) = (Some(part), false);
             if !list.is_known {
                 known.empty_since_ms = None;
@@ -149,6 +150,19 @@ impl Core {
                 known.version = self.versions;
             }
         }
+    }
+
+    /// Adds the groups that are named for the first time. Both maps have the same order, so they
+    /// are walked side by side: looking up a thousand names would cost more than all the rest of a
+    /// change.
+    fn add_new(&mut self, wanted: &WantedGroups, part: usize) {
+        let mut known = self.groups.keys().peekable();
+        let is_new = |group: &&GroupKey| {
+            while known.next_if(|name| name < group).is_some() {}
+            known.next_if_eq(group).is_none()
+        };
+        let new: Vec<GroupKey> = wanted.keys().filter(is_new).cloned().collect();
+        self.groups.extend(new.into_iter().map(|group| (group, SteeredList::new(Some(part)))));
     }
 
     fn source_failed(&mut self, part: usize, why: String) {
