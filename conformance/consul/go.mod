@@ -1,6 +1,6 @@
 module weir.test/consul
 
-go 1.26.8
+go 1.26.0
 
 require (
 	github.com/NYTimes/gziphandler v1.0.1 // indirect
