@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fetch::{FetchLimits, FetchOrigin, FetchRequest, FetchSettings, Fetcher, tls_transport};
+use fetch::{
+    FetchLimits, FetchOrigin, FetchRequest, FetchSettings, Fetcher, tls_transport, trust_in,
+};
 use net::Address;
 use net::accept::Transport;
-use net::tls::{ChainRules, ServerTrust, TrustedCertificates, TrustedRoots};
+use net::tls::ServerTrust;
 use session::identity;
 use upstream::address::{self, Endpoint};
 use wire::Method;
@@ -33,8 +35,6 @@ const LIMITS: FetchLimits = FetchLimits {
 /// Idle connections that are kept, and for how long.
 const IDLE_CONNECTIONS_MAX: usize = 4;
 const IDLE_MS: u64 = 30_000;
-/// The most certificates between a server's and an authority's.
-const CHAIN_DEPTH_MAX: usize = 9;
 /// The most redirects of one request.
 const REDIRECTS_MAX: usize = 5;
 /// The most hosts of one authority.
@@ -221,27 +221,19 @@ impl AcmeClient {
         if let Some(known) = self.transports.borrow().get(&url.host) {
             return Ok(known.clone());
         }
-        let is_name = matches!(url.place, Endpoint::Named { .. });
-        let trust = trust(&self.issuer.trust, is_name)?;
-        let transport = tls_transport(&url.server_name(), trust, None)?;
+        let name = url.server_name();
+        let trust = match &self.issuer.trust {
+            IssuerTrust::Any => ServerTrust::Any,
+            IssuerTrust::Authorities(text) => trust_in(text, &name)
+                .map_err(|error| format!("invalid trusted certificates: {error}"))?,
+        };
+        let transport = tls_transport(&name, trust, None)?;
         let mut known = self.transports.borrow_mut();
         if known.len() < HOSTS_MAX {
             known.insert(url.host.clone(), transport.clone());
         }
         Ok(transport)
     }
-}
-
-/// `is_name`: the server has a name. OpenSSL's rules are for names; those for addresses do not
-/// accept an authority as a server.
-fn trust(trust: &IssuerTrust, is_name: bool) -> Result<ServerTrust, String> {
-    let IssuerTrust::Authorities(text) = trust else { return Ok(ServerTrust::Any) };
-    let invalid = |error| format!("invalid trusted certificates: {error}");
-    if !is_name {
-        return Ok(ServerTrust::Roots(TrustedRoots::read(text).map_err(invalid)?));
-    }
-    let trusted = TrustedCertificates::read(text).map_err(invalid)?;
-    Ok(ServerTrust::Chain(ChainRules { trusted, revoked: None, depth_max: CHAIN_DEPTH_MAX }))
 }
 
 #[cfg(test)]

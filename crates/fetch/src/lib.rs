@@ -32,4 +32,6 @@ pub use grpc::{GrpcCaller, GrpcReply};
 pub use limits::FetchLimits;
 pub use request::{FetchOrigin, FetchRequest};
 pub use response::FetchResponse;
-pub use tls::{SYSTEM_AUTHORITIES, grpc_tls_transport, tls_transport};
+pub use tls::{
+    SYSTEM_AUTHORITIES, bare_tls_transport, grpc_tls_transport, tls_transport, trust_in,
+};

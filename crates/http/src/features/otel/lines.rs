@@ -4,11 +4,10 @@ use std::os::unix::ffi::OsStringExt as _;
 
 use ::session::status::StatusBook;
 use conf::{Directive, Error, Load, Result, Word, units};
-use fetch::{SYSTEM_AUTHORITIES, grpc_tls_transport, tls_transport};
-use net::tls::{ChainRules, ServerTrust, TrustedCertificates, TrustedRoots};
+use fetch::{SYSTEM_AUTHORITIES, grpc_tls_transport, tls_transport, trust_in};
+use net::tls::ServerTrust;
 use session::identity;
 use upstream::ResolverPolicy;
-use upstream::address::Endpoint;
 
 use super::encode::ExportPreamble;
 use super::endpoint::OtelEndpoint;
@@ -17,8 +16,6 @@ use super::totals;
 
 /// The most batches of a worker that may wait.
 const BATCHES_MAX: u64 = 1024;
-/// The most certificates between a collector's and an authority's.
-const CHAIN_DEPTH_MAX: usize = 9;
 const SERVICE_NAME: &[u8] = b"service.name";
 /// Fields that the exporter writes itself.
 const OWN_FIELDS: [&[u8]; 7] = [
@@ -97,10 +94,10 @@ pub(super) fn build(names: ResolverPolicy, load: &mut Load<'_>) -> Result<Option
     let Some(mut exporter) = lines.exporter.take() else { return Ok(None) };
     let Some(mut endpoint) = exporter.endpoint.take() else { return Ok(None) };
     if endpoint.is_secure {
-        let is_name = matches!(endpoint.place, Endpoint::Named { .. });
-        let trust = exporter.trust(is_name, load)?;
+        let name = endpoint.server_name();
+        let trust = exporter.trust(&name, load)?;
         let make = if endpoint.path.is_some() { tls_transport } else { grpc_tls_transport };
-        let transport = make(&endpoint.server_name(), trust, None);
+        let transport = make(&name, trust, None);
         endpoint.transport = Some(transport.map_err(|reason| exporter.from.error(reason))?);
     }
     let preamble = lines.preamble();
@@ -180,9 +177,8 @@ impl ExporterLines {
         Ok(())
     }
 
-    /// `is_name`: the collector has a name. OpenSSL's rules are for names; those for addresses do
-    /// not accept an authority as a server.
-    fn trust(&self, is_name: bool, load: &mut Load<'_>) -> Result<ServerTrust> {
+    /// How the certificate of the collector of that name is verified.
+    fn trust(&self, name: &str, load: &mut Load<'_>) -> Result<ServerTrust> {
         let text = match &self.authorities {
             Some(name) => {
                 let path = load.conf_path(name).into_os_string().into_vec();
@@ -199,13 +195,8 @@ impl ExporterLines {
             let message = "\"otel_exporter\" requires \"trusted_certificate\"";
             return Err(self.from.error(message).help("the system has no certificate authorities"));
         };
-        let invalid = |error| self.from.error(format!("invalid \"trusted_certificate\": {error}"));
-        if is_name {
-            let trusted = TrustedCertificates::read(&text).map_err(invalid)?;
-            let rules = ChainRules { trusted, revoked: None, depth_max: CHAIN_DEPTH_MAX };
-            return Ok(ServerTrust::Chain(rules));
-        }
-        Ok(ServerTrust::Roots(TrustedRoots::read(&text).map_err(invalid)?))
+        trust_in(&text, name)
+            .map_err(|error| self.from.error(format!("invalid \"trusted_certificate\": {error}")))
     }
 }
 
