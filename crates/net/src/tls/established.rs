@@ -27,8 +27,12 @@ const CLOSE_NOTIFY: u8 = 0;
 const UNEXPECTED_MESSAGE: u8 = 10;
 const BAD_RECORD_MAC: u8 = 20;
 const RECORD_OVERFLOW: u8 = 22;
+const BAD_CERTIFICATE: u8 = 42;
+const CERTIFICATE_UNKNOWN: u8 = 46;
+const UNKNOWN_CA: u8 = 48;
 const USER_CANCELED: u8 = 90;
 const NO_RENEGOTIATION: u8 = 100;
+const CERTIFICATE_REQUIRED: u8 = 116;
 
 const HELLO_REQUEST: u8 = 0;
 const CLIENT_HELLO: u8 = 1;
@@ -210,7 +214,17 @@ fn is_end(alert: &[u8]) -> Result<bool, TlsFault> {
     match alert {
         [_, CLOSE_NOTIFY] => Ok(true),
         [_, USER_CANCELED] | [WARNING, NO_RENEGOTIATION] => Ok(false),
+        [_, alert] => Err(TlsFault { alert: CLOSE_NOTIFY, text: alert_text(*alert) }),
         _ => Err(TlsFault { alert: CLOSE_NOTIFY, text: "the peer sent an alert" }),
+    }
+}
+
+/// In TLS 1.3, a client learns after its handshake what the server says to its certificate.
+fn alert_text(alert: u8) -> &'static str {
+    match alert {
+        BAD_CERTIFICATE..=CERTIFICATE_UNKNOWN | UNKNOWN_CA => "the peer refuses the certificate",
+        CERTIFICATE_REQUIRED => "the peer requires a certificate",
+        _ => "the peer sent an alert",
     }
 }
 
