@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use testing::{Peer, PeerConnection, Server, eventually, free_address};
+use testing::{Folder, Peer, PeerConnection, Server, complaint, eventually, free_address};
 
 /// How the store answers.
 const WORKS: u8 = 0;
@@ -276,4 +276,92 @@ fn counts_go_on_in_the_next_process() {
     let before = peer_exchanges(&server);
     eventually("more exchanges", || (peer_exchanges(&server) >= before + 2).then_some(()));
     assert_eq!(passed(&server, 10), 0);
+}
+
+/// Its only name is the common name `first`.
+const FIRST: &str = include_str!("../../net/src/tls/testdata/first.crt");
+const FIRST_KEY: &str = include_str!("../../net/src/tls/testdata/sec1.key");
+const SECOND: &str = include_str!("../../net/src/tls/testdata/second.crt");
+
+#[test]
+fn a_store_with_tls_is_verified() {
+    let (store, peer) = FakeStore::start();
+    let tls = free_address();
+    // TLS ends at the server itself, before the fake store.
+    let globals = format!(
+        "stream {{ server {{
+             listen {tls} ssl; ssl_certificate first.crt; ssl_certificate_key first.key;
+             proxy_pass {};
+         }} }}",
+        peer.address
+    );
+    let address = |parameters: &str| site(&format!("valkeys://{tls}?{parameters}"), 9);
+    let trusted = address("ca_file=ca.crt&name=first");
+    let server = Server::start_with(|folder, address| {
+        for (name, text) in [("first.crt", FIRST), ("first.key", FIRST_KEY), ("ca.crt", FIRST)] {
+            folder.write(name, text);
+        }
+        folder.configure(address, &format!("events {{}}\n{globals}"), &trusted);
+    });
+    server.await_log("is used", 1);
+    assert_eq!(passed(&server, 3), 3);
+    store.await_sum(3);
+    // The next configurations differ, though only by the contents of a file in the first case.
+    server.folder.write("ca.crt", SECOND);
+    for (parameters, words) in [
+        ("ca_file=ca.crt&name=first", "its certificate is not trusted (self-signed certificate)"),
+        ("ca_file=first.crt&name=other.test", "its certificate is not for \"other.test\""),
+        ("ca_file=first.crt", "the TLS handshake failed (invalid peer certificate: "),
+    ] {
+        server.configure(&globals, &address(parameters));
+        server.reload();
+        server.await_log(&format!("cannot be used: {words}"), 1);
+        assert_eq!(passed(&server, 1), 1, "{words}");
+    }
+    server.configure(&globals, &address("verify=off"));
+    server.reload();
+    server.await_log("is used", 2);
+}
+
+#[test]
+fn a_store_without_tls_is_told_apart() {
+    let plain = Peer::playing(|mut peer| peer.send_raw("-ERR Protocol error\r\n"));
+    let silent = Peer::playing(|mut peer| peer.until(b"\n\n\n\n"));
+    for (peer, words) in [
+        (&plain, "the TLS handshake failed (received corrupt message"),
+        (&silent, "no TLS handshake within 100 ms"),
+    ] {
+        let store = format!("rediss://{}?verify=off&timeout=100ms", peer.address);
+        let server = Server::start("", &site(&store, 9));
+        server.await_log(&format!("cannot be used: {words}"), 1);
+    }
+}
+
+#[test]
+fn invalid_parameters_of_tls_are_refused() {
+    for (address, words) in [
+        ("valkey://a?ca_file=first.crt", "parameters of TLS without \"valkeys://\""),
+        ("valkeys://a?ca_file=none.crt", "none.crt\" failed (2: No such file or directory)"),
+        ("valkeys://a?ca_file=first.key", "cannot load certificates of authorities"),
+        ("valkeys://a?ca_file=first.crt&verify=off", "\"ca_file=\" has no use"),
+        ("valkeys://a?verify=maybe", "invalid value of \"verify\""),
+        ("valkeys://a?verify=off&name=", "invalid value of \"name\""),
+        ("valkeys://a?verify=off&name=a_:b", "is no name of a server"),
+        ("valkeys://a?verify=off&certificate=first.crt", "requires \"certificate_key=\""),
+        ("valkeys://a?verify=off&certificate_key=first.key", "requires \"certificate=\""),
+        ("valkeys://unix:/a?verify=off", "TLS at a Unix socket requires \"name=\""),
+        (
+            "valkeys://a?verify=off&certificate=second.crt&certificate_key=first.key",
+            "cannot load the certificate's key",
+        ),
+    ] {
+        let folder = Folder::new();
+        for (name, text) in [("first.crt", FIRST), ("first.key", FIRST_KEY), ("second.crt", SECOND)]
+        {
+            folder.write(name, text);
+        }
+        folder.configure("127.0.0.1:1", "events {}", &site(address, 9));
+        let said = complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
+        assert!(said.contains(words), "{address}: {said}");
+    }
 }

@@ -1,4 +1,5 @@
-//! The address of a store: `valkey://[user:password@]host:port[/db][?parameter=value&...]`.
+//! The address of a store: `valkey://[user:password@]host:port[/db][?parameter=value&...]`, with
+//! TLS `valkeys://`.
 //!
 //! The text may have a password, so neither errors nor pages show it: [`StoreAddress::shown`] is
 //! what they show.
@@ -9,6 +10,11 @@ use std::sync::Arc;
 use conf::{Directive, Error, Load, Result, Word, units};
 use upstream::address::{self, Endpoint};
 
+use super::tls::{StoreTls, StoreTlsParameters};
+
+/// The schemes, and whether they mean TLS.
+const SCHEMES: [(&[u8], bool); 4] =
+    [(b"valkey://", false), (b"redis://", false), (b"valkeys://", true), (b"rediss://", true)];
 const PORT: u16 = 6379;
 const INTERVAL_MS: u64 = 100;
 const INTERVALS_MS: std::ops::RangeInclusive<u64> = 10..=1000;
@@ -26,6 +32,8 @@ const SECRET_BYTES_MAX: usize = 1024;
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreAddress {
     pub(super) place: Endpoint,
+    /// `None`: connections are plain.
+    pub(super) tls: Option<StoreTls>,
     pub(super) user: Option<Vec<u8>>,
     pub(super) password: Option<Vec<u8>>,
     pub(super) database: u64,
@@ -46,15 +54,22 @@ impl StoreAddress {
             from.error_at(word, format!("{reason} in the address of the store of \"{name}\""))
         };
         let (text, parameters) = cut(text, b'?');
-        let mut store = Self::parse(text).map_err(refuse)?;
+        let (mut store, is_secure) = Self::parse(text).map_err(refuse)?;
+        let mut tls = StoreTlsParameters::default();
         for parameter in parameters.into_iter().flat_map(|all| all.split(|byte| *byte == b'&')) {
             let (name, value) = cut(parameter, b'=');
             let value = value.unwrap_or_default();
             if name == b"password_file" && !value.is_empty() {
                 store.read_password(value, word, from, load)?;
             } else {
-                store.set(name, value).map_err(|reason| refuse(&reason))?;
+                let set = tls.set(name, value).unwrap_or_else(|| store.set(name, value));
+                set.map_err(|reason| refuse(&reason))?;
             }
+        }
+        if is_secure {
+            store.tls = Some(tls.read(&store.place, word, from, load)?);
+        } else if tls.are_there() {
+            return Err(refuse("parameters of TLS without \"valkeys://\""));
         }
         Ok(store)
     }
@@ -64,15 +79,12 @@ impl StoreAddress {
         format!("{}/{}", self.place, self.database)
     }
 
-    fn parse(text: &[u8]) -> std::result::Result<Self, &'static str> {
+    /// The address without its parameters, and whether it asks for TLS.
+    fn parse(text: &[u8]) -> std::result::Result<(Self, bool), &'static str> {
         let lower = text.to_ascii_lowercase();
-        let is_secure = |scheme: &&[u8]| lower.starts_with(scheme);
-        if [&b"rediss://"[..], b"valkeys://"].iter().any(is_secure) {
-            return Err("TLS, which is not supported, is wanted");
-        }
-        let scheme =
-            [&b"valkey://"[..], b"redis://"].into_iter().find(|one| lower.starts_with(one));
-        let rest = &text[scheme.ok_or("no \"valkey://\" or \"redis://\"")?.len()..];
+        let scheme = SCHEMES.iter().find(|(scheme, _)| lower.starts_with(scheme));
+        let (scheme, is_secure) = scheme.ok_or("no \"valkey://\" or \"valkeys://\"")?;
+        let rest = &text[scheme.len()..];
         let (secret, rest) = match rest.iter().rposition(|byte| *byte == b'@') {
             Some(at) => (&rest[..at], &rest[at + 1..]),
             None => (&b""[..], rest),
@@ -84,8 +96,9 @@ impl StoreAddress {
         };
         let (place, database) = place(rest)?;
         let some = |text: Vec<u8>| (!text.is_empty()).then_some(text);
-        Ok(Self {
+        let store = Self {
             place,
+            tls: None,
             user: some(user),
             password: some(password),
             database,
@@ -93,7 +106,8 @@ impl StoreAddress {
             timeout_ms: TIMEOUT_MS,
             prefix: PREFIX.into(),
             nodes: 1,
-        })
+        };
+        Ok((store, *is_secure))
     }
 
     fn set(&mut self, name: &[u8], value: &[u8]) -> std::result::Result<(), String> {
@@ -198,7 +212,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> std::result::Result<String, &'static str> {
-        let store = StoreAddress::parse(text.as_bytes())?;
+        let (store, _) = StoreAddress::parse(text.as_bytes())?;
         let text = |part: &Option<Vec<u8>>| {
             part.as_deref().map_or("-".into(), |part| String::from_utf8_lossy(part).into_owned())
         };
@@ -210,6 +224,7 @@ mod tests {
         for (text, expected) in [
             ("valkey://127.0.0.1:6380", "127.0.0.1:6380/0 - -"),
             ("redis://store.test", "store.test:6379/0 - -"),
+            ("rediss://store.test", "store.test:6379/0 - -"),
             ("REDIS://[::1]:7000/3", "[::1]:7000/3 - -"),
             ("valkey://:secret@a:1/", "a:1/0 - secret"),
             ("valkey://user:p%40:s@a:1/2", "a:1/2 user p@:s"),
@@ -223,9 +238,8 @@ mod tests {
     #[test]
     fn invalid_addresses_are_refused() {
         for (text, expected) in [
-            ("127.0.0.1:6379", "no \"valkey://\" or \"redis://\""),
-            ("http://a", "no \"valkey://\" or \"redis://\""),
-            ("rediss://a", "TLS, which is not supported, is wanted"),
+            ("127.0.0.1:6379", "no \"valkey://\" or \"valkeys://\""),
+            ("http://a", "no \"valkey://\" or \"valkeys://\""),
             ("valkey://", "no host"),
             ("valkey://a:0", "invalid port"),
             ("valkey://a/x", "invalid number of a database"),
@@ -240,7 +254,7 @@ mod tests {
 
     #[test]
     fn parameters_have_bounds() {
-        let mut store = StoreAddress::parse(b"valkey://a").unwrap();
+        let mut store = StoreAddress::parse(b"valkey://a").unwrap().0;
         for (name, value) in [
             ("interval", "10ms"),
             ("interval", "1s"),

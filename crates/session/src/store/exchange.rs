@@ -9,8 +9,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use net::clock;
@@ -22,6 +22,10 @@ use super::address::{NODES_MAX, StoreAddress};
 use super::link::{StoreFault, StoreLink};
 use super::status::StoreStatus;
 use super::{StoreTalk, StoreTurn};
+
+/// This process among the nodes. Its exchanges with one store are one node, also while a reload
+/// replaces one by another.
+static NODE: LazyLock<String> = LazyLock::new(|| format!("{:016x}", net::system::random()));
 
 const HEARTBEAT_MS: u64 = 1000;
 /// How long a node without a heartbeat is counted.
@@ -39,8 +43,6 @@ const LASTING_MS: u64 = 5000;
 pub(super) struct StoreExchange {
     pub(super) address: StoreAddress,
     names: ResolverPolicy,
-    /// This process among the nodes.
-    node: String,
     talks: RefCell<Vec<Box<dyn StoreTalk>>>,
     /// The members of a newer configuration, for the next pipeline on.
     next: RefCell<Option<Vec<Box<dyn StoreTalk>>>>,
@@ -75,7 +77,6 @@ impl StoreExchange {
         Rc::new(Self {
             address,
             names,
-            node: format!("{:016x}", net::system::random()),
             talks: RefCell::default(),
             next: RefCell::default(),
             status,
@@ -200,7 +201,7 @@ impl StoreExchange {
         let now_ms = clock.now_ms();
         let gone_ms = now_ms.saturating_sub_unsigned(ALIVE_MS);
         let [now, gone] = [now_ms, gone_ms].map(|time_ms| time_ms.to_string());
-        commands.add(&[b"ZADD", &key, now.as_bytes(), self.node.as_bytes()]);
+        commands.add(&[b"ZADD", &key, now.as_bytes(), NODE.as_bytes()]);
         commands.add(&[b"ZREMRANGEBYSCORE", &key, b"-inf", gone.as_bytes()]);
         commands.add(&[b"ZCARD", &key]);
         commands.add(&[b"PEXPIRE", &key, NODES_TTL_MS]);

@@ -3,11 +3,13 @@
 //! Every wait has a deadline, and whatever the store sends, no more is kept than the limits allow.
 //! A connection that has failed once is not used again.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 
+use net::tls::CertificateFault;
 use net::{Address, Connect, Stream, Timer, buffers};
 use upstream::ResolverPolicy;
 use upstream::address::Endpoint;
@@ -35,6 +37,11 @@ pub(super) enum StoreFault {
     Unresolved(String),
     Connection(io::Error),
     NotConnected(u64),
+    /// The TLS handshake failed.
+    Handshake(io::Error),
+    /// The store's certificate is for another name than this.
+    OtherName(String),
+    NotSecured(u64),
     Silent(u64),
     Closed,
     Answer(RespError),
@@ -47,10 +54,11 @@ impl StoreLink {
         store: &StoreAddress,
         names: &ResolverPolicy,
     ) -> Result<Self, StoreFault> {
+        let opening = StoreOpening { store, names, is_securing: Cell::new(false) };
         let timer = Timer::new();
         timer.set(store.timeout_ms);
-        let opened = timer.limit(connect(&store.place, names)).await;
-        let stream = opened.unwrap_or(Err(StoreFault::NotConnected(store.timeout_ms)))?;
+        let opened = timer.limit(opening.connect()).await;
+        let stream = opened.unwrap_or_else(|| Err(opening.too_late()))?;
         if matches!(&store.place, Endpoint::Named { .. } | Endpoint::At(Address::Ip(_))) {
             stream.set_nodelay();
         }
@@ -78,20 +86,59 @@ impl StoreLink {
     }
 }
 
-async fn connect(place: &Endpoint, names: &ResolverPolicy) -> Result<Stream, StoreFault> {
-    let mut fault = StoreFault::Unresolved(format!("host not found: {place}"));
-    for address in addresses(place, names).await?.into_iter().take(ADDRESSES_MAX) {
-        let begun = Connect::default().begin(&address).map_err(|(_, error)| error);
-        let connected = match begun {
-            Ok(mut connecting) => poll_fn(|cx| connecting.poll(cx)).await,
-            Err(error) => Err(error),
-        };
-        match connected {
-            Ok(stream) => return Ok(stream),
-            Err(error) => fault = StoreFault::Connection(error),
+/// A connection to be opened.
+struct StoreOpening<'a> {
+    store: &'a StoreAddress,
+    names: &'a ResolverPolicy,
+    /// Whether a TLS handshake has begun.
+    is_securing: Cell<bool>,
+}
+
+impl StoreOpening<'_> {
+    /// Connects to the first address that accepts.
+    async fn connect(&self) -> Result<Stream, StoreFault> {
+        let place = &self.store.place;
+        let mut fault = StoreFault::Unresolved(format!("host not found: {place}"));
+        for address in addresses(place, self.names).await?.into_iter().take(ADDRESSES_MAX) {
+            match self.connect_to(&address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => fault = self.fault(error),
+            }
+        }
+        Err(fault)
+    }
+
+    async fn connect_to(&self, address: &Address) -> io::Result<Stream> {
+        self.is_securing.set(false);
+        let transport = self.store.tls.as_ref().map(|tls| tls.transport.clone());
+        let is_secured = transport.is_some();
+        let begun = Connect { transport, ..Connect::default() }.begin(address);
+        let mut connecting = begun.map_err(|(_, error)| error)?;
+        poll_fn(|cx| {
+            let polled = connecting.poll(cx);
+            self.is_securing.set(is_secured && connecting.is_securing());
+            polled
+        })
+        .await
+    }
+
+    fn fault(&self, error: io::Error) -> StoreFault {
+        match &self.store.tls {
+            Some(tls) if CertificateFault::of(&error) == Some(CertificateFault::OtherName) => {
+                StoreFault::OtherName(tls.name().to_owned())
+            }
+            _ if self.is_securing.get() => StoreFault::Handshake(error),
+            _ => StoreFault::Connection(error),
         }
     }
-    Err(fault)
+
+    fn too_late(&self) -> StoreFault {
+        let timeout_ms = self.store.timeout_ms;
+        match self.is_securing.get() {
+            true => StoreFault::NotSecured(timeout_ms),
+            false => StoreFault::NotConnected(timeout_ms),
+        }
+    }
 }
 
 /// Names are looked up by `resolver`, or by the system in another thread, because it may block.
@@ -162,6 +209,12 @@ impl std::fmt::Display for StoreFault {
             Self::Unresolved(reason) => f.write_str(reason),
             Self::Connection(error) => write!(f, "{error}"),
             Self::NotConnected(ms) => write!(f, "no connection within {ms} ms"),
+            Self::Handshake(error) => match CertificateFault::of(error) {
+                Some(fault) => write!(f, "its certificate is not trusted ({fault})"),
+                None => write!(f, "the TLS handshake failed ({error})"),
+            },
+            Self::OtherName(name) => write!(f, "its certificate is not for \"{name}\""),
+            Self::NotSecured(ms) => write!(f, "no TLS handshake within {ms} ms"),
             Self::Silent(ms) => write!(f, "no answer within {ms} ms"),
             Self::Closed => f.write_str("it has closed the connection"),
             Self::Answer(error) => write!(f, "{error}"),

@@ -18,6 +18,7 @@ mod exchange;
 mod job;
 mod link;
 mod status;
+mod tls;
 
 use std::sync::Arc;
 
