@@ -199,6 +199,24 @@ fn certificates_that_clients_refuse_are_warned_of() {
 }
 
 #[test]
+fn what_others_can_read_of_a_store_is_warned_of() {
+    let of_store =
+        |store: &str| of(&format!("limit_req_zone $uri zone=a:1m rate=1r/s sync={store};"));
+    let (code, text) = of_store("redis://:geheim@203.0.113.5");
+    for warning in [
+        "the store's password is in the configuration",
+        "connections to the store 203.0.113.5:6379 are not encrypted",
+    ] {
+        assert!(text.starts_with("Warnings:\n") && text.contains(warning), "{text}");
+    }
+    assert_eq!(code, 0);
+    for store in ["rediss://203.0.113.5?verify=off", "redis://10.0.0.9", "redis://a.test"] {
+        let (_, text) = of_store(store);
+        assert!(!text.contains("Warnings:"), "{store}: {text}");
+    }
+}
+
+#[test]
 fn all_errors_are_reported() {
     let (code, text) = of("lisen 80;
         server { root; location / { tunnel_pass a; proxy_pass ftp://a; } }

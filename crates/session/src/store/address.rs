@@ -4,10 +4,12 @@
 //! The text may have a password, so neither errors nor pages show it: [`StoreAddress::shown`] is
 //! what they show.
 
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 
 use conf::{Directive, Error, Load, Result, Word, units};
+use net::Address;
 use upstream::address::{self, Endpoint};
 
 use super::tls::{StoreTls, StoreTlsParameters};
@@ -55,6 +57,9 @@ impl StoreAddress {
         };
         let (text, parameters) = cut(text, b'?');
         let (mut store, is_secure) = Self::parse(text).map_err(refuse)?;
+        if load.checking {
+            store.warn(is_secure, word, from, load);
+        }
         let mut tls = StoreTlsParameters::default();
         for parameter in parameters.into_iter().flat_map(|all| all.split(|byte| *byte == b'&')) {
             let (name, value) = cut(parameter, b'=');
@@ -108,6 +113,20 @@ impl StoreAddress {
             nodes: 1,
         };
         Ok((store, *is_secure))
+    }
+
+    /// Warns of secrets that others may see. `self` is the address without its parameters.
+    fn warn(&self, is_secure: bool, word: &Word, from: &Directive, load: &mut Load<'_>) {
+        if self.password.is_some() {
+            let error = from.error_at(word, "the store's password is in the configuration");
+            load.warn(error.help("name a file that has it: \"password_file=\""));
+        }
+        if !is_secure && is_public(&self.place) {
+            let place = &self.place;
+            let message = format!("connections to the store {place} are not encrypted");
+            let error = from.error_at(word, message);
+            load.warn(error.help("use \"valkeys://\", or a private network"));
+        }
     }
 
     fn set(&mut self, name: &[u8], value: &[u8]) -> std::result::Result<(), String> {
@@ -180,6 +199,19 @@ fn place(text: &[u8]) -> std::result::Result<(Endpoint, u64), &'static str> {
     Ok((address::parse(host, PORT)?.place, database))
 }
 
+/// Whether it is an address outside this machine and private networks. A name may be either.
+fn is_public(place: &Endpoint) -> bool {
+    let Endpoint::At(Address::Ip(address)) = place else { return false };
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => {
+            // 100.64.0.0/10 (RFC 6598).
+            let is_shared = matches!(ip.octets(), [100, 64..=127, ..]);
+            !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || is_shared)
+        }
+        IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()),
+    }
+}
+
 /// The text before the first such byte, and the text after it.
 fn cut(text: &[u8], at: u8) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(at, text) {
@@ -232,6 +264,28 @@ mod tests {
             ("valkey://:secret@unix:/run/valkey.sock", "unix:/run/valkey.sock/0 - secret"),
         ] {
             assert_eq!(parsed(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_told_apart() {
+        for (text, expected) in [
+            ("127.0.0.1", false),
+            ("10.0.0.9", false),
+            ("192.168.1.1", false),
+            ("169.254.1.1", false),
+            ("100.100.1.1", false),
+            ("203.0.113.5", true),
+            ("172.32.0.1", true),
+            ("[::1]", false),
+            ("[fd00::1]", false),
+            ("[::ffff:10.0.0.9]", false),
+            ("[2001:db8::1]", true),
+            ("store.test", false),
+            ("unix:/run/valkey.sock", false),
+        ] {
+            let store = StoreAddress::parse(format!("valkey://{text}").as_bytes()).unwrap().0;
+            assert_eq!(is_public(&store.place), expected, "{text}");
         }
     }
 
