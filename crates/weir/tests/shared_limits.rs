@@ -4,11 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use testing::{Folder, Peer, PeerConnection, Server, complaint, eventually, free_address};
+use testing::{
+    Folder, Peer, PeerConnection, Server, body, complaint, eventually, free_address, kill,
+};
 
 /// How the store answers.
 const WORKS: u8 = 0;
@@ -152,7 +156,11 @@ fn url(peer: &Peer) -> String {
 
 /// How many of so many requests are let through.
 fn passed(server: &Server, requests: usize) -> usize {
-    (0..requests).filter(|_| server.get("/").starts_with("Active connections")).count()
+    passed_by(|| server.get("/"), requests)
+}
+
+fn passed_by(ask: impl Fn() -> String, requests: usize) -> usize {
+    (0..requests).filter(|_| ask().starts_with("Active connections")).count()
 }
 
 #[test]
@@ -179,7 +187,10 @@ fn servers_count_together() {
 
 /// How many exchanges a server has made, as its page says.
 fn peer_exchanges(server: &Server) -> u64 {
-    let page = server.get("/status");
+    exchanges_of(&server.get("/status"))
+}
+
+fn exchanges_of(page: &str) -> u64 {
     let line = page.lines().find(|line| line.starts_with("weir_store_exchanges_total{"));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
 }
@@ -276,6 +287,92 @@ fn counts_go_on_in_the_next_process() {
     let before = peer_exchanges(&server);
     eventually("more exchanges", || (peer_exchanges(&server) >= before + 2).then_some(()));
     assert_eq!(passed(&server, 10), 0);
+}
+
+/// The old master's pid file during an upgrade.
+const OLD_PID: &str = "nginx.pid.oldbin";
+
+/// A server in the background, which an upgrade needs. It listens on a Unix socket.
+struct DaemonServer(Folder);
+
+impl DaemonServer {
+    fn start(http: &str) -> Self {
+        let server = Self(Folder::new());
+        let folder = &server.0;
+        folder.configure("unix:DIR/a.sock", "events {}", http);
+        let text = folder.read("nginx.conf").replace("daemon off;", "daemon on;");
+        folder.write("nginx.conf", text);
+        let output = folder.run(&["-c", "nginx.conf"]);
+        assert!(output.status.success(), "{}", complaint(&output));
+        server
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = UnixStream::connect(self.0.join("a.sock")).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        body(&reply).to_owned()
+    }
+
+    fn await_log(&self, words: &str, times: usize) {
+        eventually(words, || {
+            (self.0.read("error.log").matches(words).count() >= times).then_some(())
+        });
+    }
+
+    /// Starts an upgrade. Returns the old master's number and the new one's.
+    fn upgrade(&self) -> (i32, i32) {
+        let old = eventually("a pid file", || self.0.pid("nginx.pid"));
+        kill(old, "USR2");
+        let new = eventually("another pid file", || {
+            self.0.pid("nginx.pid").filter(|new| *new != old && self.0.pid(OLD_PID) == Some(old))
+        });
+        (old, new)
+    }
+
+    /// Waits until this is the only master.
+    fn await_one(&self, number: i32) {
+        eventually("one master", || {
+            let is_alone = self.0.pid(OLD_PID).is_none();
+            (is_alone && self.0.pid("nginx.pid") == Some(number)).then_some(())
+        });
+    }
+}
+
+impl Drop for DaemonServer {
+    fn drop(&mut self) {
+        let masters = ["nginx.pid", OLD_PID].map(|name| self.0.pid(name));
+        masters.into_iter().flatten().for_each(|pid| kill(pid, "TERM"));
+    }
+}
+
+#[test]
+fn one_limit_holds_over_an_upgrade_and_the_way_back() {
+    let (store, peer) = FakeStore::start();
+    let server = DaemonServer::start(&site(&url(&peer), 9));
+    let passed = |requests| passed_by(|| server.get("/"), requests);
+    server.await_log("is used", 1);
+    assert_eq!(passed(4), 4);
+    store.await_sum(4);
+    let (old, new) = server.upgrade();
+    server.await_log("is used", 2);
+    server.await_log("2 nodes", 1);
+    kill(new, "TERM");
+    server.await_one(old);
+    assert_eq!(passed(1), 1);
+    store.await_sum(5);
+    let (old, new) = server.upgrade();
+    server.await_log("is used", 3);
+    kill(old, "QUIT");
+    server.await_one(new);
+    // It learns of the others' requests with its first one.
+    assert_eq!(passed(1), 1);
+    store.await_sum(6);
+    let exchanges = || exchanges_of(&server.get("/status"));
+    let before = exchanges();
+    eventually("more exchanges", || (exchanges() >= before + 2).then_some(()));
+    assert_eq!(passed(20), 4);
 }
 
 /// Its only name is the common name `first`.
