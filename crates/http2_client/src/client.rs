@@ -50,12 +50,6 @@ impl Http2Client {
         self.0.shared.resting_state().is_over()
     }
 
-    /// Whether the server accepts a head of this size, as `wire::http2::field_list_size` counts.
-    /// Unknown until it has sent its settings.
-    pub fn accepts_head(&self, list_size: usize) -> bool {
-        self.0.shared.state().accepts_head(list_size)
-    }
-
     /// Opens a stream and queues the head of its request, which `head` writes, pseudo-header fields
     /// first. `head` must not use this connection otherwise. `None` if there is no free stream.
     pub fn open(

@@ -137,11 +137,6 @@ impl Http2ClientState {
         (self.open == 0).then_some(self.idle_since_ms)
     }
 
-    /// Whether the server accepts a head of this size, as `wire::http2::field_list_size` counts.
-    pub(crate) fn accepts_head(&self, list_size: usize) -> bool {
-        list_size <= self.endpoint.peer_settings().max_header_list_size as usize
-    }
-
     pub(crate) fn is_over(&self) -> bool {
         self.end.is_some()
             || self.is_closing

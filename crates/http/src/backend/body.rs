@@ -463,9 +463,7 @@ impl From<CarrierError> for BodyError {
     fn from(error: CarrierError) -> Self {
         match error {
             CarrierError::Call(_, error) => Self::UpstreamRead(error),
-            CarrierError::Refused | CarrierError::Leaving | CarrierError::TooLargeHead => {
-                Self::UpstreamClosed
-            }
+            CarrierError::Refused | CarrierError::Leaving => Self::UpstreamClosed,
             CarrierError::Peer(message) => Self::Upstream(message),
             CarrierError::Client(error) => Self::Request(Box::new(error)),
         }

@@ -38,8 +38,6 @@ pub(crate) enum CallError {
     Refused,
     /// As [`Refused`](Self::Refused), because the server ends the connection in good order.
     Leaving,
-    /// The server accepts no head that large.
-    TooLargeHead,
     /// The server sent an invalid head.
     InvalidHeader,
     /// The server reset the stream before a head, or broke the protocol.
@@ -156,10 +154,6 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             Poll::Ready(Err(error @ (CarrierError::Refused | CarrierError::Leaving))) => {
                 Err(refused(caller, &error))
             }
-            Poll::Ready(Err(CarrierError::TooLargeHead)) => {
-                caller.log(Level::Error, format_args!("upstream accepts no header that large"));
-                Err(CallError::TooLargeHead)
-            }
             Poll::Ready(Err(CarrierError::Peer(message))) => {
                 caller.log(Level::Error, format_args!("{message}"));
                 Err(CallError::Aborted)
@@ -273,10 +267,9 @@ impl<'a, C: BackendCarrier + ?Sized> UpstreamRequest<'a, C> {
             Ok(_) => {
                 caller.log(Level::Error, format_args!("upstream prematurely closed connection"));
             }
-            Err(
-                error
-                @ (CarrierError::Refused | CarrierError::Leaving | CarrierError::TooLargeHead),
-            ) => return refused(caller, &error),
+            Err(error @ (CarrierError::Refused | CarrierError::Leaving)) => {
+                return refused(caller, &error);
+            }
             Err(CarrierError::Peer(message)) => {
                 caller.log(Level::Error, format_args!("{message}"));
                 return CallError::Aborted;

@@ -490,7 +490,6 @@ impl<S: CarrierFactory> Passing<'_, '_, S> {
             CallError::Error | CallError::Refused | CallError::Leaving => {
                 (NextUpstream::ERROR, 502)
             }
-            CallError::TooLargeHead => return Err(Flow::Status(494)),
             CallError::Timeout => (NextUpstream::TIMEOUT, 504),
             CallError::InvalidHeader => (NextUpstream::INVALID_HEADER, 502),
             // The latter for nginx, which calls a stream that is reset an invalid header.

@@ -191,18 +191,6 @@ fn data_without_a_head_fails_its_stream() {
     });
 }
 
-#[test]
-fn settings_say_how_large_a_head_may_be() {
-    run(async {
-        let (client, server) = ScriptedServer::connect(limits()).await;
-        assert!(client.accepts_head(1 << 30));
-        let mut server = server;
-        server.write(&frame(SETTINGS, 0, 0, &[0, 6, 0, 0, 1, 0]));
-        settle().await;
-        assert_eq!([256, 257].map(|size| client.accepts_head(size)), [true, false]);
-    });
-}
-
 /// INITIAL_WINDOW_SIZE becomes 0 after 100 bytes were sent: a debt, which later updates pay off.
 #[test]
 fn a_window_that_shrinks_is_kept() {

@@ -42,10 +42,5 @@ pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The largest flow-control window.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// The size of a field in a list of fields (RFC 9113, section 6.5.2).
-pub const fn field_list_size(name: &[u8], value: &[u8]) -> usize {
-    name.len() + value.len() + 32
-}
-
 /// The size of a window without SETTINGS_INITIAL_WINDOW_SIZE.
 pub const WINDOW_DEFAULT: u32 = 65_535;

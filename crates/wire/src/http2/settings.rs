@@ -34,8 +34,8 @@ pub struct Http2Config {
     /// The longest payload that we accept. Announced only if it differs from the protocol's
     /// default.
     pub max_frame_size: u32,
-    /// The largest head that the peer should send, as [`field_list_size`](super::field_list_size)
-    /// counts; `None`: not announced.
+    /// The largest head that the peer should send, as RFC 9113 section 6.5.2 counts; `None`: not
+    /// announced.
     pub max_header_list_size: Option<u32>,
     /// Limits on what the peer can cause.
     pub limits: Http2Limits,
@@ -64,8 +64,6 @@ pub struct PeerSettings {
     pub max_frame_size: u32,
     /// The size of the table with which the peer decodes.
     pub header_table_size: u32,
-    /// The largest head that the peer wants, as [`field_list_size`](super::field_list_size) counts.
-    pub max_header_list_size: u32,
 }
 
 impl Default for PeerSettings {
@@ -75,13 +73,13 @@ impl Default for PeerSettings {
             initial_window_size: WINDOW_DEFAULT,
             max_frame_size: FRAME_PAYLOAD_DEFAULT,
             header_table_size: TABLE_BYTES_DEFAULT as u32,
-            max_header_list_size: u32::MAX,
         }
     }
 }
 
 impl PeerSettings {
-    /// Applies a parameter. Unknown ones are ignored.
+    /// Applies a parameter. Unknown ones are ignored, and so is the largest head that the peer
+    /// wants, which is only advice: a peer answers a larger one as it likes.
     pub(super) fn apply(&mut self, role: Http2Role, parameter: [u8; 6]) -> Result<(), Http2Error> {
         let [i, d, value @ ..] = parameter;
         let value = u32::from_be_bytes(value);
@@ -103,7 +101,6 @@ impl PeerSettings {
                 return Err(Http2Error::protocol(what));
             }
             MAX_FRAME_SIZE => self.max_frame_size = value,
-            MAX_HEADER_LIST_SIZE => self.max_header_list_size = value,
             _ => {}
         }
         Ok(())

@@ -139,8 +139,6 @@ pub(crate) enum CarrierError {
     Refused,
     /// As [`Refused`](Self::Refused), because the server ends the connection in good order.
     Leaving,
-    /// The server accepts no head that large.
-    TooLargeHead,
     /// The server sent an invalid reply or aborted it: the message for the log.
     Peer(ProtocolError),
     /// The client did not send its body.

@@ -25,13 +25,6 @@ pub(crate) struct MultiplexedConnection {
 struct PooledClient(Http2Client);
 
 impl MultiplexedConnection {
-    /// Whether the server accepts a head of this size, as [`field_list_size`] counts.
-    ///
-    /// [`field_list_size`]: wire::http2::field_list_size
-    pub(super) fn accepts_head(&self, list_size: impl FnOnce() -> usize) -> bool {
-        self.client.0.accepts_head(usize::MAX) || self.client.0.accepts_head(list_size())
-    }
-
     /// Opens a stream, whose head `head` writes; `None`: the connection takes no more streams.
     pub(super) fn open(
         &mut self,

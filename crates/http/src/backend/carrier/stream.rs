@@ -12,7 +12,7 @@ use ::upstream::pool::PooledConnection;
 use http2_client::{ClientHead, ClientStream, StreamFailure};
 use net::buffers;
 use wire::http1::response::{ReplyBody, ResponseHeadParser};
-use wire::http2::{FieldBlock, FieldWriter, Http2Code, field_list_size};
+use wire::http2::{FieldBlock, FieldWriter, Http2Code};
 use wire::reply::ReplyHead;
 
 use super::super::protocol::{
@@ -107,9 +107,6 @@ impl StreamCarrier {
             RequestSource::Streamed(_) => false,
         };
         let ends_with_head = is_empty && self.trailers().is_none();
-        if !self.connection.accepts_head(|| list_size(head)) {
-            return Err(CarrierError::TooLargeHead);
-        }
         let scheme: &[u8] = if self.request.is_secured { b"https" } else { b"http" };
         let mut write = |writer: &mut FieldWriter<'_>| write_head(head, scheme, writer);
         self.stream = self.connection.open(&mut write, ends_with_head);
@@ -339,12 +336,6 @@ fn write_head(head: &[u8], scheme: &[u8], writer: &mut FieldWriter<'_>) {
     for (name, value) in fields.filter(|(name, value)| !is_of_connection(name, value)) {
         writer.field(name, value);
     }
-}
-
-/// At least the size of the fields of a request with this head: see [`write_head`].
-fn list_size(head: &[u8]) -> usize {
-    let lines = head.split(|byte| *byte == b'\n').filter(|line| line.len() > 2);
-    lines.map(|line| field_list_size(line, b"") - b": \r".len()).sum()
 }
 
 /// Whether a field is specific to a connection (RFC 9113, section 8.2.2), or is `Host`.

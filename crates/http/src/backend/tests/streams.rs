@@ -505,21 +505,17 @@ fn a_request_that_needs_another_version_is_told_so() {
     assert!(server.log().iter().any(is_told));
 }
 
-/// SETTINGS_MAX_HEADER_LIST_SIZE. The server is not at fault.
+/// SETTINGS_MAX_HEADER_LIST_SIZE is advice: the server decides what becomes of a larger head.
 #[test]
-fn a_head_that_is_too_large_for_the_server_is_400() {
+fn a_head_that_is_larger_than_advised_is_sent() {
     let backend = TestBackend::playing(|peer| {
-        let config = Http2Config { max_header_list_size: Some(600), ..Http2Config::default() };
+        let config = Http2Config { max_header_list_size: Some(0), ..Http2Config::default() };
         StreamPeer::with(peer, config).echo();
     });
     let server = through(&backend, "proxy_http_version 2;");
-    assert!(ask(&server, "/1").ends_with("abc"));
-    let large = format!("/{}", "x".repeat(600));
-    let reply = ask(&server, &large);
-    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
-    assert!(server.log().iter().any(|line| line.contains("upstream accepts no header that large")));
-    assert!(ask(&server, "/2").ends_with("abc"));
-    assert!(!has_failed(&server));
+    for path in ["/1", "/2"] {
+        assert!(ask(&server, path).ends_with("abc"));
+    }
 }
 
 #[test]
