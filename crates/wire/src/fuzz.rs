@@ -422,6 +422,7 @@ fn http2_in_pieces(role: Http2Role, input: &[u8], ends: &[usize]) -> Http2Seen {
         && let Some(stream) = endpoint.open()
     {
         endpoint.begin_fields(stream).expect("a new stream").finish(true);
+        endpoint.receive(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).expect("SETTINGS without parameters");
     } else {
         endpoint.receive(http2::PREFACE).expect("the preface");
     }

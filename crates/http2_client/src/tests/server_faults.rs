@@ -1,8 +1,8 @@
 //! Servers that reset streams, break the protocol or change their minds.
 
 use net::testing::settle;
-use wire::http2::Http2Code;
 use wire::http2::frame::{DATA, END_STREAM, PADDED, RST_STREAM, SETTINGS, WINDOW_UPDATE};
+use wire::http2::{Http2Code, Http2Config};
 
 use super::scripted::{ScriptedServer, fields, frame};
 use super::*;
@@ -188,6 +188,19 @@ fn data_without_a_head_fails_its_stream() {
         assert!(matches!(of(reply(stream)).await, Err(StreamFailure::Malformed(_))));
         server.write(&fields(3, true, &OK));
         assert_eq!(of(reply(other)).await.unwrap().0, 200);
+    });
+}
+
+#[test]
+fn a_server_that_does_not_begin_with_settings_ends_its_connection() {
+    run(async {
+        let (client, mut server) = ScriptedServer::silent(limits(), Http2Config::default());
+        let stream = get(&client);
+        server.write(&fields(1, true, &OK));
+        let failed = of(reply(stream)).await;
+        let expected = "sent a frame before SETTINGS";
+        assert!(matches!(failed, Err(StreamFailure::Protocol(what)) if what == expected));
+        assert!(client.is_over());
     });
 }
 

@@ -25,6 +25,11 @@ impl Http2Endpoint {
             let what = if is_http1 { "speaks HTTP/1, not HTTP/2" } else { "sent too long frame" };
             return Err(Http2Error::size(what));
         }
+        // RFC 9113, section 3.4. Of clients, nginx does not demand it either.
+        let awaits_settings = self.role == Http2Role::Client && !self.has_peer_settings;
+        if awaits_settings && (kind != SETTINGS || self.frame.has(ACK)) {
+            return Err(Http2Error::protocol("sent a frame before SETTINGS"));
+        }
         match kind {
             DATA => return self.begin_data(),
             HEADERS => return self.begin_headers(),

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::super::WINDOW_MAX;
-use super::super::frame::{CONTINUATION, DATA, SETTINGS};
+use super::super::frame::{CONTINUATION, DATA, GOAWAY, PING, SETTINGS};
 use super::super::settings::MAX_CONCURRENT_STREAMS;
 use super::*;
 
@@ -188,6 +188,27 @@ fn heads_have_a_largest_size() {
     endpoint.advance_output(PREFACE.len());
     let (head, payload) = Script { endpoint }.sent().swap_remove(0);
     assert_eq!((head.kind, &payload[12..]), (frame::SETTINGS, &[0, 6, 0, 0, 0x13, 0x88][..]));
+}
+
+/// RFC 9113, section 3.4.
+#[test]
+fn a_server_must_begin_with_settings() {
+    for first in [
+        frame(PING, 0, 0, &[0; 8]),
+        frame(SETTINGS, ACK, 0, &[]),
+        frame(frame::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+        frame(GOAWAY, 0, 0, &[0; 8]),
+        frame(200, 0, 0, &[]),
+        reply(1, true, &[(":status", "200")]),
+    ] {
+        let mut endpoint = Http2Endpoint::new(Http2Role::Client, Http2Config::default());
+        endpoint.open().unwrap();
+        let error = endpoint.receive(&first).unwrap_err();
+        assert_eq!(
+            (error.code, error.what),
+            (Http2Code::PROTOCOL_ERROR, "sent a frame before SETTINGS")
+        );
+    }
 }
 
 /// A reset in the middle of a header block: the block is decoded and discarded.
