@@ -1,28 +1,34 @@
 //! The HTTP part of a worker: it starts a driver for each connection, parks idle connections, and
 //! ends all of them when it leaves.
 
+use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use ::session::{
     LocalFuture, PassTargets, PassedConnection, SiteShare, SubsystemSite, SubsystemWorker,
 };
-use net::{Accepted, Address, Detached, IdleSet, SocketOptions, SocketProbe, Stream};
+use net::{Accepted, Address, Detached, IdleSet, SocketOptions, SocketProbe, Stream, Task};
 
 use crate::accept::{self, ParkedConnection, UnusedConnection};
 use crate::client::Client;
-use crate::drive::{OF_ANY_GENERATION, WorkerContext};
+use crate::drive::{DRAIN_STEPS, OF_ANY_GENERATION, WorkerContext};
 use crate::h1::ConnectionState;
 use crate::h2::ResumeReason;
 use crate::site::{Generation, Site};
 
 /// The most idle connections to end at once when there is no room for new ones.
 const RECLAIMED_MAX: usize = 32;
+/// The time between two steps in which clients are told to go elsewhere.
+const DRAIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// The HTTP part of a worker.
 pub struct Worker {
     context: Rc<WorkerContext>,
     /// Parked connections; `None` if there was no descriptor for the set.
     idle_set: Option<Rc<IdleSet<ParkedConnection>>>,
+    /// Tells clients to go elsewhere.
+    draining: RefCell<Option<Task>>,
 }
 
 impl Worker {
@@ -32,7 +38,7 @@ impl Worker {
         generation.start();
         let idle_set = IdleSet::new().ok();
         let context = WorkerContext::new(generation, idle_set.is_some());
-        let worker = Rc::new(Self { context, idle_set });
+        let worker = Rc::new(Self { context, idle_set, draining: RefCell::default() });
         if let Some(idle_set) = &worker.idle_set {
             let weak = Rc::downgrade(&worker);
             let weak_too = weak.clone();
@@ -123,6 +129,36 @@ impl Worker {
         self.context.tracker.cut_before(generation);
     }
 
+    /// Has connections of HTTP/2 tell their clients to go elsewhere, one part of them after the
+    /// other. They are served as before. Those of HTTP/1 end with their next reply.
+    pub fn set_draining(self: &Rc<Self>, is_draining: bool) {
+        let mut draining = self.draining.borrow_mut();
+        match (&*draining, is_draining) {
+            (None, true) => *draining = Some(net::spawn(Self::drain(Rc::downgrade(self)))),
+            (Some(task), false) => {
+                task.stop();
+                *draining = None;
+                self.context.set_drain_step(0);
+            }
+            _ => {}
+        }
+    }
+
+    async fn drain(worker: Weak<Self>) {
+        for step in 1..=DRAIN_STEPS {
+            let Some(worker) = worker.upgrade() else { return };
+            worker.context.set_drain_step(step);
+            worker
+                .close_parked(ResumeReason::Drain, |parked| !parked.must_say_end(&worker.context));
+            drop(worker);
+            net::sleep(DRAIN_PAUSE).await;
+        }
+        // Those that were neither parked nor active.
+        if let Some(worker) = worker.upgrade() {
+            worker.context.tracker.wake_all();
+        }
+    }
+
     /// Ends idle connections now, and the others after their current reply. Ready once none is
     /// left.
     pub async fn leave(self: &Rc<Self>) {
@@ -198,6 +234,10 @@ impl SubsystemWorker for Worker {
 
     fn make_room(self: Rc<Self>) {
         Worker::make_room(&self);
+    }
+
+    fn set_draining(self: Rc<Self>, is_draining: bool) {
+        Worker::set_draining(&self, is_draining);
     }
 
     fn leave(self: Rc<Self>) -> LocalFuture {

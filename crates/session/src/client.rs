@@ -14,7 +14,8 @@ use wire::proxy_protocol::Header;
 /// The state kept for a client while its connection is parked; the rest is read from the socket
 /// again.
 pub struct Resting {
-    serial: u64,
+    /// The number of the connection.
+    pub serial: u64,
     peer: Option<SocketAddr>,
     /// The slot of the listening socket.
     pub listen: u32,

@@ -73,6 +73,12 @@ pub trait SubsystemWorker {
     /// Ends a few idle connections, as far as there are any, in favour of new ones.
     fn make_room(self: Rc<Self>) {}
 
+    /// Clients are to go elsewhere, or no longer, while they are served as before. Connections say
+    /// so as far as their protocol can.
+    fn set_draining(self: Rc<Self>, is_draining: bool) {
+        let _ = is_draining;
+    }
+
     /// Ends idle connections now, the others when they are done. Ready once none is left.
     fn leave(self: Rc<Self>) -> LocalFuture;
 }

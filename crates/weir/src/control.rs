@@ -58,7 +58,10 @@ impl Control {
         let build = concat!("weir-", env!("CARGO_PKG_VERSION"));
         ProgramFacts::settle(name().version, build, built_ms());
         ProgramFacts::get().is_draining.store(!is_ready, Relaxed);
-        Self::with_jobs(subsystems::control_jobs(), number, loaded, slots, sockets, events)
+        let jobs = subsystems::control_jobs();
+        let control = Self::with_jobs(jobs, number, loaded, slots, sockets, events)?;
+        control.workers.set_draining(!is_ready);
+        Ok(control)
     }
 
     /// The same with the given jobs.
@@ -168,9 +171,11 @@ impl Control {
         &self.workers
     }
 
-    /// Has `ready` tell load balancers whether to send clients here.
+    /// Has `ready` tell load balancers whether to send clients here, and connections end or stay.
     pub fn turn_readiness(&self, is_on: bool) {
-        ProgramFacts::get().is_draining.store(!is_on || self.is_leaving, Relaxed);
+        let is_draining = !is_on || self.is_leaving;
+        ProgramFacts::get().is_draining.store(is_draining, Relaxed);
+        self.workers.set_draining(is_draining);
     }
 
     /// Lets the workers end gracefully.

@@ -51,6 +51,8 @@ enum WorkerOrder {
     Serve(Share),
     /// Connections accepted before that generation end now.
     Cut(u64),
+    /// Clients are to go elsewhere, or no longer.
+    SetDraining(bool),
     /// Log files were reopened.
     Reopened,
     /// An earlier generation is over.
@@ -157,6 +159,11 @@ impl Workers {
         self.send(|| WorkerOrder::Cut(number));
     }
 
+    /// Makes the workers tell clients to go elsewhere, or no longer.
+    pub fn set_draining(&self, is_draining: bool) {
+        self.send(|| WorkerOrder::SetDraining(is_draining));
+    }
+
     /// Makes the workers use reopened log files.
     pub fn reopened(&self) {
         self.send(|| WorkerOrder::Reopened);
@@ -252,6 +259,9 @@ impl WorkerThread {
                 }
                 WorkerOrder::Cut(number) => {
                     worker.subsystems().for_each(|one| one.cut_before(number));
+                }
+                WorkerOrder::SetDraining(is_draining) => {
+                    worker.subsystems().for_each(|one| one.set_draining(is_draining));
                 }
                 WorkerOrder::Reopened => observe::flush_all(),
                 WorkerOrder::GenerationOver => forget_old(),

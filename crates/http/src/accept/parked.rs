@@ -30,6 +30,14 @@ impl ParkedConnection {
         }
     }
 
+    /// Whether its client is to go elsewhere and can be told so, which it was not.
+    pub(crate) fn must_say_end(&self, context: &WorkerContext) -> bool {
+        match self {
+            Self::Http1(_) => false,
+            Self::Http2(idle, _) => idle.must_say_end(context),
+        }
+    }
+
     /// Whether its client is told before it is closed.
     pub(crate) fn has_last_words(&self) -> bool {
         matches!(self, Self::Http2(..))

@@ -27,6 +27,10 @@ const EXCHANGES_MEMORY_MAX: usize = 8 * 1024 * 1024;
 /// cache, and fewer connections to backends are in use.
 const WAITS_PER_TURN: usize = 64;
 
+/// Clients that are to go elsewhere are told so in this many steps, lest all of them open new
+/// connections at once.
+pub(crate) const DRAIN_STEPS: u64 = 20;
+
 /// The age of a connection that serves no request, or several. Only the end of the worker cuts it.
 pub(crate) const OF_ANY_GENERATION: u64 = u64::MAX - 1;
 
@@ -44,6 +48,9 @@ pub(crate) struct WorkerContext {
     /// Whether idle connections can be parked.
     pub(crate) can_park: bool,
     leaving: Cell<bool>,
+    /// While clients are to go elsewhere: connections that were told so. Those whose number, modulo
+    /// [`DRAIN_STEPS`], is smaller than this.
+    drain_step: Cell<u64>,
     /// The tasks of connections, each as old as the generation of the request it serves, and
     /// background tasks.
     pub(crate) tracker: Rc<ConnectionTracker>,
@@ -63,6 +70,7 @@ impl WorkerContext {
             wait_budget: TurnBudget::new(WAITS_PER_TURN),
             can_park,
             leaving: Cell::new(false),
+            drain_step: Cell::new(0),
             tracker,
             wanted_back: Cell::new(0),
         });
@@ -88,6 +96,16 @@ impl WorkerContext {
     /// Makes every connection end after its current reply.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
+    }
+
+    /// Sets how many of [`DRAIN_STEPS`] parts of all connections are to go elsewhere.
+    pub(crate) fn set_drain_step(&self, step: u64) {
+        self.drain_step.set(step);
+    }
+
+    /// Whether the client of the connection with this number is to go elsewhere.
+    pub(crate) fn sends_away(&self, serial: u64) -> bool {
+        serial % DRAIN_STEPS < self.drain_step.get()
     }
 
     /// The running connection begins a request of the newest generation.

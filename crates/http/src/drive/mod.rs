@@ -29,7 +29,7 @@ mod server;
 mod tests;
 mod tunnel;
 
-pub(crate) use context::{OF_ANY_GENERATION, WorkerContext};
+pub(crate) use context::{DRAIN_STEPS, OF_ANY_GENERATION, WorkerContext};
 pub(crate) use cut::{CutReply, dropped, timed_out};
 pub(crate) use date::with_date;
 pub(crate) use lent::LentExchange;

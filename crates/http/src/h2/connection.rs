@@ -282,11 +282,14 @@ impl<F: Future<Output = ()>> Http2Connection<F> {
         }
     }
 
-    /// Sends GOAWAY if the worker is about to stop or the listening socket is gone; ends streams
-    /// whose generation has had its time.
+    /// Sends GOAWAY if the worker is about to stop, the listening socket is gone, or clients are to
+    /// go elsewhere; ends streams whose generation has had its time.
     fn check_leaving(&mut self) {
         if !self.context.keeps(&self.client) {
             self.go_away(Http2Code::NO_ERROR);
+        } else if self.context.sends_away(self.client.serial) && self.timers.is_used {
+            // A connection without any stream would be useless to its client.
+            self.shared.endpoint.borrow_mut().announce_end();
         }
         let oldest_served = self.context.tracker.least_age();
         if std::mem::replace(&mut self.oldest_served, oldest_served) != oldest_served {

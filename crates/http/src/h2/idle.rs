@@ -5,6 +5,7 @@ use net::Stream;
 use wire::http2::RestingEndpoint;
 
 use crate::client::Resting;
+use crate::drive::WorkerContext;
 
 /// The state of a parked connection, without its socket.
 pub(crate) struct IdleHttp2 {
@@ -23,6 +24,8 @@ pub(crate) enum ResumeReason {
     Input,
     /// Its time is over, or the worker leaves.
     End,
+    /// Its client is to go elsewhere.
+    Drain,
     /// Others need its place.
     GiveWay,
 }
@@ -35,6 +38,11 @@ pub(crate) struct ParkableHttp2 {
 }
 
 impl IdleHttp2 {
+    /// Whether its client is to go elsewhere and was not told so.
+    pub(crate) fn must_say_end(&self, context: &WorkerContext) -> bool {
+        !self.endpoint.has_announced_end() && context.sends_away(self.client.serial)
+    }
+
     /// The slot of the listening socket that accepted it.
     pub(crate) fn listen(&self) -> u32 {
         self.client.listen

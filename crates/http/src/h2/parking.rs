@@ -24,7 +24,7 @@ pub(crate) async fn resume(
     let client = Rc::new(Client::wake(client, SocketProbe::new(&stream)));
     let config = connection::config_of(&context, &client)?;
     let mut endpoint = Http2Endpoint::wake(endpoint, config.limits);
-    if reason != ResumeReason::Input {
+    if matches!(reason, ResumeReason::End | ResumeReason::GiveWay) {
         endpoint.go_away(Http2Code::NO_ERROR);
     }
     let timers = Http2Timers::next(since_ms, replenished_s);

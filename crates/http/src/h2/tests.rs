@@ -1,5 +1,6 @@
 //! Tests of the driver over a socket pair, with `wire::http2` at the client's end.
 
+mod draining;
 mod timing;
 mod turns;
 mod waits;

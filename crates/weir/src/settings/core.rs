@@ -155,10 +155,11 @@ conf::directives! {
     /// worker_shutdown_timeout 30s;
     /// ```
     worker_shutdown_timeout: Milliseconds = "0",
-    /// How long the server still serves after `weir -s quit`, while `ready` answers 503 and HTTP/1
-    /// connections end with their next reply: load balancers and clients go elsewhere before the
-    /// sockets are closed. The delay counts from `weir ctl ready off`, if that came first. A second
-    /// `quit` ends it, and after USR2 there is none.
+    /// How long the server still serves after `weir -s quit`, while `ready` answers 503, HTTP/1
+    /// connections end with their next reply, and HTTP/2 clients get GOAWAY: load balancers and
+    /// clients go elsewhere before the sockets are closed. The delay counts from
+    /// `weir ctl ready off`, if that came first. A second `quit` ends it, and after USR2 there is
+    /// none.
     ///
     /// Differs: nginx does not have it; Caddy has an option of that name.
     ///

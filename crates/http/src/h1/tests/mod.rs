@@ -65,6 +65,7 @@ enum Order {
     /// Reports the contents of the site's `e.log`.
     ReadLog(Sender<String>),
     Drain,
+    SetDraining(bool),
     StartClock,
     /// Advances the clock by milliseconds.
     Advance(u64, Sender<()>),
@@ -111,9 +112,8 @@ impl Server {
                     match order {
                         Order::Serve(fd) => {
                             let arrival = Arrival { fd, peer: None, slot: 0 };
-                            let permit =
-                                balancer.assign(arrival).ok().flatten().expect("room for all");
-                            worker.start(permit, false);
+                            let permit = balancer.assign(arrival).ok().flatten();
+                            worker.start(permit.expect("room for all"), false);
                         }
                         Order::CountParked(answer) => {
                             let _ = answer.send(worker.parked());
@@ -139,6 +139,7 @@ impl Server {
                             worker.replace(Generation::new(site, number));
                         }
                         Order::CutBefore(number) => worker.cut_before(number),
+                        Order::SetDraining(is_draining) => worker.set_draining(is_draining),
                         Order::Drain => {
                             let worker = worker.clone();
                             net::spawn(async move { worker.leave().await });
@@ -203,6 +204,11 @@ impl Server {
     /// Makes the worker leave: idle connections end, active requests continue.
     pub(crate) fn drain(&self) {
         self.orders.send(Order::Drain);
+    }
+
+    /// Has the worker send clients elsewhere, while it serves them as before, or stop that.
+    pub(crate) fn set_draining(&self, is_draining: bool) {
+        self.orders.send(Order::SetDraining(is_draining));
     }
 
     /// Advances the server's clock, after everything received before was handled.

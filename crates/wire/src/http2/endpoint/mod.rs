@@ -136,6 +136,8 @@ pub struct Http2Endpoint {
     pub(super) next_own_stream: u32,
     /// The last stream that is served, as sent in GOAWAY.
     last_served: Option<u32>,
+    /// Whether the peer was asked to open no more streams, although they would be served.
+    has_announced_end: bool,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
     /// Whether the peer has sent settings.
@@ -213,6 +215,7 @@ impl Http2Endpoint {
             last_peer_stream: 0,
             next_own_stream: 1,
             last_served: None,
+            has_announced_end: false,
             has_peer_gone_away: false,
             is_acknowledged: false,
             has_peer_settings: false,

@@ -24,6 +24,7 @@ pub struct RestingEndpoint {
     receive_window: i64,
     last_peer_stream: u32,
     next_own_stream: u32,
+    has_announced_end: bool,
     has_peer_gone_away: bool,
     is_acknowledged: bool,
     awaited_pongs: u32,
@@ -36,6 +37,11 @@ impl RestingEndpoint {
     /// How many streams a client can open.
     pub fn free_streams(&self) -> usize {
         self.peer.max_concurrent_streams as usize
+    }
+
+    /// Whether [`Http2Endpoint::announce_end`] was called.
+    pub fn has_announced_end(&self) -> bool {
+        self.has_announced_end
     }
 }
 
@@ -70,6 +76,7 @@ impl Http2Endpoint {
             receive_window: self.receive_window,
             last_peer_stream: self.last_peer_stream,
             next_own_stream: self.next_own_stream,
+            has_announced_end: self.has_announced_end,
             has_peer_gone_away: self.has_peer_gone_away,
             is_acknowledged: self.is_acknowledged,
             awaited_pongs: self.awaited_pongs,
@@ -105,6 +112,7 @@ impl Http2Endpoint {
             receive_window: resting.receive_window,
             last_peer_stream: resting.last_peer_stream,
             next_own_stream: resting.next_own_stream,
+            has_announced_end: resting.has_announced_end,
             has_peer_gone_away: resting.has_peer_gone_away,
             is_acknowledged: resting.is_acknowledged,
             has_peer_settings: true,

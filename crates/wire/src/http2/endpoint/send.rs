@@ -13,6 +13,9 @@ use super::Http2Endpoint;
 /// connection, for each 4 KB that its handler reads.
 const WINDOW_UPDATE_BYTES_MIN: usize = 1024;
 
+/// The highest number of a stream.
+const LAST_STREAM: u32 = (1 << 31) - 1;
+
 /// Writes the fields of a head or of trailers.
 pub struct FieldWriter<'e> {
     endpoint: &'e mut Http2Endpoint,
@@ -157,6 +160,14 @@ impl Http2Endpoint {
             self.last_served = Some(self.last_peer_stream);
             self.expect_late_streams();
             frame::write_go_away(&mut self.output, self.last_peer_stream, code);
+        }
+    }
+
+    /// Sends GOAWAY that refuses no stream (RFC 9113, section 6.8): the peer is to open no more of
+    /// them, and those that it opens before it learns of that are served.
+    pub fn announce_end(&mut self) {
+        if !self.is_going_away() && !core::mem::replace(&mut self.has_announced_end, true) {
+            frame::write_go_away(&mut self.output, LAST_STREAM, Http2Code::NO_ERROR);
         }
     }
 

@@ -145,3 +145,25 @@ fn a_busy_connection_cannot_rest() {
     server.sent();
     assert!(!server.endpoint.can_rest(), "it ends");
 }
+
+/// The client opens no more streams; one that it has opened meanwhile is served.
+#[test]
+fn an_end_is_announced_once() {
+    let mut pair = Pair::new();
+    let late = pair.client.open().unwrap();
+    pair.client.begin_fields(late).unwrap().finish(true);
+    pair.server.announce_end();
+    pair.exchange();
+    assert!(pair.client.is_used_up() && !pair.server.is_going_away());
+    assert_eq!((pair.client.open_streams(), pair.server.open_streams()), (0, 0));
+    let fresh = Http2Endpoint::new(Http2Role::Server, Http2Config::default());
+    let resting = core::mem::replace(&mut pair.server, fresh).rest();
+    assert!(resting.has_announced_end());
+    pair.server = Http2Endpoint::wake(resting, Http2Limits::default());
+    pair.server.announce_end();
+    assert!(pair.server.output().is_empty());
+    pair.server.go_away(Http2Code::NO_ERROR);
+    let mut script = Script { endpoint: pair.server };
+    let sent = script.sent();
+    assert_eq!((sent.len(), &sent[0].1[..4]), (1, &late.id.to_be_bytes()[..]));
+}
