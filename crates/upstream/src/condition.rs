@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::group::Group;
+use crate::limit::SLOTS_MAX;
 use crate::server::{Server, ServerStatus};
 
 /// A server of a group.
@@ -73,6 +74,12 @@ impl Server {
     /// `max_conns`; 0: any number.
     pub fn max_conns(&self) -> u32 {
         self.terms.max_conns
+    }
+
+    /// How many requests it may have in progress now, whatever limits them; `None`: any number.
+    pub fn limit(&self) -> Option<u32> {
+        let max = self.limited.as_ref()?.slots.max();
+        (max < SLOTS_MAX).then_some(max)
     }
 
     pub fn condition(&self, now_ms: u64) -> ServerCondition {

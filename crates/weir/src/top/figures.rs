@@ -170,7 +170,7 @@ fn server(name: &str, peer: Growth<'_>) -> ServerRow {
         since_ms: float(peer.now, &["since_at"]),
         rate: peer.rate(&["selected", "total"]),
         active: number(peer.now, &["selected", "current"]),
-        max_conns: number(peer.now, &["max_conns"]),
+        limit: number(peer.now, &["limit"]),
         classes: peer.classes(&["responses"]),
         fails: number(peer.now, &["health", "fails"]),
         times: peer.times(&["response_time"]),

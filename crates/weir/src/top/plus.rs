@@ -86,7 +86,7 @@ fn server(peer: &Value) -> Value {
     json!({
         "state": peer.get("state"),
         "selected": { "current": peer.get("active"), "total": peer.get("requests") },
-        "max_conns": peer.get("max_conns"),
+        "limit": peer.get("max_conns"),
         "responses": responses(peer),
         "health": {
             "fails": peer.get("fails"),

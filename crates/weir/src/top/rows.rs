@@ -35,7 +35,7 @@ pub(super) struct ServerRow {
     pub(super) since_ms: Option<f64>,
     pub(super) rate: Option<f64>,
     pub(super) active: f64,
-    pub(super) max_conns: f64,
+    pub(super) limit: f64,
     pub(super) classes: [f64; 6],
     pub(super) fails: f64,
     pub(super) times: TopTimes,

@@ -39,7 +39,7 @@ fn tree(seconds: u64, requests: u64) -> Value {
                 "queue": { "length": 5, "max_length": 5 },
                 "peers": {
                     "10.0.0.1:80": { "state": "up", "selected": { "current": 2, "total": requests },
-                        "max_conns": 4, "health": { "fails": 0 },
+                        "limit": 4, "health": { "fails": 0 },
                         "connections": { "opened": requests / 10, "reused": requests * 9 / 10 } },
                     "10.0.0.2:80": { "state": "unhealthy", "since_at": now - 180_000,
                         "why": "connect() failed", "selected": { "current": 0, "total": 0 } },

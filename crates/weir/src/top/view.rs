@@ -365,7 +365,7 @@ fn cache_line(cache: &CacheRow) -> ViewLine {
 }
 
 fn server_line(group: &GroupRow, server: &ServerRow) -> ViewLine {
-    let active = match server.max_conns {
+    let active = match server.limit {
         most if most > 0.0 => format!("{}/{}", count(Some(server.active)), count(Some(most))),
         _ => count(Some(server.active)),
     };

@@ -213,6 +213,11 @@ pub(super) const FAMILIES: &[Family] = &[
         "/{subsystem}/upstreams/{upstream}/peers/{server}/selected/current",
         "Requests or sessions that a server has now.",
     ),
+    gauge(
+        "weir_upstream_server_limit",
+        "/{subsystem}/upstreams/{upstream}/peers/{server}/limit",
+        "Requests or sessions that a server may have now.",
+    ),
     counter(
         "weir_upstream_server_requests_total",
         "/{subsystem}/upstreams/{upstream}/peers/{server}/selected/total",

@@ -336,6 +336,9 @@ fn peer(out: &mut dyn Visitor, shown: &GroupServer, is_http: bool, shape: Shape)
     if server.max_conns() > 0 {
         out.number(b"max_conns", server.max_conns().into());
     }
+    if let Some(limit) = server.limit().filter(|_| shape.is_extended) {
+        out.number(b"limit", limit.into());
+    }
     if is_http {
         responses(out, all.statuses());
     }

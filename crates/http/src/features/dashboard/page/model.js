@@ -91,7 +91,7 @@ function readPeer({step, window}, group, path, peer) {
   return {
     id, name: path[4], peer, stepRate, state: String(peer.state || '?'),
     why: peer.why ? String(peer.why) : '', since: num(peer.since_at),
-    active: num(at(peer, 'selected', 'current')), max: num(peer.max_conns),
+    active: num(at(peer, 'selected', 'current')), max: num(peer.limit),
     rate: window.rate(...path, 'selected', 'total'),
     classes: classes(window.codes(...path, 'responses')),
     codes: entries(peer.responses),
