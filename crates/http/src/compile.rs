@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
-use ::upstream::named;
+use ::upstream::{NodeCount, named};
 use conf::lacking::EnclosingBlock;
 use conf::{
     Directive, Error, IF_IN_LOCATION, IF_IN_SERVER, Info, LIMIT_EXCEPT, LOCATION, Levels, Load,
@@ -306,6 +306,8 @@ impl HttpPlan {
 
     fn compile_servers(self, load: &mut Load<'_>) -> Result<Site> {
         Zones::of(load).check()?;
+        let counted = NodeCount::check(load);
+        load.tolerate(counted)?;
         upstream::build(&self.main, load)?;
         otel::build(&self.main, load)?;
         StoreBook::finish(&resolver::policy_of_main(&self.main, load), load);

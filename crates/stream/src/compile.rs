@@ -11,7 +11,7 @@ use ::session::server_names::ServerNames;
 use ::session::status::StatusBook;
 use ::session::store::StoreBook;
 use ::session::variables::{self, VariableDoc};
-use ::upstream::Groups;
+use ::upstream::{Groups, NodeCount};
 use conf::lacking::{Class, EnclosingBlock};
 use conf::{
     Directive, Error, FeatureName, Info, Load, MAIN, Registry, Result, SERVER, Span, Subsystem,
@@ -115,6 +115,8 @@ impl StreamPlan {
 
     fn compile_servers(self, load: &mut Load<'_>) -> Result<StreamSite> {
         Zones::of(load).check()?;
+        let counted = NodeCount::check(load);
+        load.tolerate(counted)?;
         upstream::build(&self.main.layers, load)?;
         StoreBook::finish(&resolver::policy_of_main(&self.main.layers, load), load);
         acme::build(&self.main.layers, load)?;

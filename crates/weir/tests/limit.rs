@@ -4,11 +4,10 @@
 
 mod server;
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
 
-use server::counting::Backend;
+use server::counting::{Backend, reply, send};
 use testing::{Server, eventually};
 
 const WORKERS: &str = "worker_processes 2;";
@@ -24,18 +23,6 @@ fn site(backend: &Backend, limit: &str) -> String {
          }}",
         backend.address
     )
-}
-
-fn send(server: &Server, path: &str) -> TcpStream {
-    let mut stream = server.connect();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").unwrap();
-    stream
-}
-
-fn reply(mut stream: TcpStream) -> String {
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply
 }
 
 #[test]

@@ -6,13 +6,13 @@
 mod server;
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use server::counting::Backend;
+use server::counting::{Backend, reply, send};
 use testing::{Folder, PATIENCE, Server, eventually, kill};
 
 const LIMIT: usize = 3;
@@ -32,18 +32,6 @@ fn site(backend: &Backend, word: &str, max: usize, queue: &str) -> String {
 }
 
 const QUEUE: &str = "queue 100 timeout=20s;";
-
-fn send(server: &Server, path: &str) -> TcpStream {
-    let mut stream = server.connect();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").unwrap();
-    stream
-}
-
-fn reply(mut stream: impl Read) -> String {
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    reply
-}
 
 /// Starts a server with so many requests in progress and waiting.
 fn with_a_queue(backend: &Backend, waiting: usize) -> (Server, VecDeque<TcpStream>) {

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod server;
+
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,8 +12,9 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
+use server::counting::{Backend, reply, send};
 use testing::{
-    Folder, Peer, PeerConnection, Server, body, complaint, eventually, free_address, kill,
+    Folder, Peer, PeerConnection, Server, body, complaint, connect, eventually, free_address, kill,
 };
 
 /// How the store answers.
@@ -21,11 +24,15 @@ const SENDS_GARBAGE: u8 = 2;
 const CUTS: u8 = 3;
 const NEVER_ENDS: u8 = 4;
 
+/// A set, and a member of it.
+type SetMember = (Vec<u8>, Vec<u8>);
+
 /// The commands that a server may send, as far as it needs their replies.
 #[derive(Default)]
 struct FakeStore {
     numbers: Mutex<HashMap<Vec<u8>, [i64; 3]>>,
-    nodes: Mutex<HashMap<Vec<u8>, i64>>,
+    /// The members of sorted sets, with their scores.
+    members: Mutex<HashMap<SetMember, i64>>,
     behaviour: AtomicU8,
     /// The replies of one pipeline are sent in pieces of so many bytes; 0: at once.
     is_slow: AtomicU8,
@@ -79,15 +86,20 @@ impl FakeStore {
                 let text = |text: String| format!("${}\r\n{text}\r\n", text.len());
                 format!("*2\r\n{}{}", text(seconds), text(micros))
             }
-            [b"ZADD", b"weir:nodes", score, node] => {
-                self.nodes.lock().unwrap().insert(node.to_vec(), number(score));
-                ":1\r\n".into()
+            [b"ZADD", set, score, member] => {
+                let member = (set.to_vec(), member.to_vec());
+                let known = self.members.lock().unwrap().insert(member, number(score));
+                format!(":{}\r\n", u8::from(known.is_none()))
             }
-            [b"ZREMRANGEBYSCORE", _, b"-inf", most] => {
-                self.nodes.lock().unwrap().retain(|_, score| *score > number(most));
+            [b"ZREMRANGEBYSCORE", set, b"-inf", most] => {
+                let mut members = self.members.lock().unwrap();
+                members.retain(|(of, _), score| of != set || *score > number(most));
                 ":0\r\n".into()
             }
-            [b"ZCARD", _] => format!(":{}\r\n", self.nodes.lock().unwrap().len()),
+            [b"ZCARD", set] => {
+                let members = self.members.lock().unwrap();
+                format!(":{}\r\n", members.keys().filter(|(of, _)| of == set).count())
+            }
             [b"PEXPIRE", _, ttl] => {
                 assert!((60_000..=86_400_000).contains(&number(ttl)));
                 ":1\r\n".into()
@@ -108,6 +120,29 @@ impl FakeStore {
             }
             _ => format!("-ERR unknown command {:?}\r\n", command.len()),
         }
+    }
+
+    /// Other machines use the store from now on.
+    fn join(&self, machines: &[&str]) {
+        let mut members = self.members.lock().unwrap();
+        for machine in machines {
+            for set in ["weir:nodes", "weir:masters"] {
+                members.insert((set.into(), (*machine).into()), i64::MAX);
+            }
+        }
+    }
+
+    /// They are gone, and their last heartbeat is long ago.
+    fn leave(&self) {
+        self.members.lock().unwrap().retain(|_, score| *score < i64::MAX);
+    }
+
+    /// It loses everything, and the nodes come back one after the other.
+    fn forget(&self, others: &[&str]) {
+        let is_empty = || self.members.lock().unwrap().is_empty();
+        self.members.lock().unwrap().clear();
+        eventually("a heartbeat", || (!is_empty()).then_some(()));
+        self.join(others);
     }
 
     /// The sum of the only key, once it is this.
@@ -461,4 +496,145 @@ fn invalid_parameters_of_tls_are_refused() {
         let said = complaint(&folder.run(&["-t", "-c", "nginx.conf"]));
         assert!(said.contains(words), "{address}: {said}");
     }
+}
+
+/// A site whose requests are in progress until the backend may answer. Those to `/counted` are
+/// limited in front of it, the others towards it.
+fn in_parts(store: &str, backend: &Backend) -> String {
+    format!(
+        "nodes {store};
+         limit_conn_zone $request_method zone=counted:1m;
+         limit_upstream_zone z 1m; limit_upstream_log_level notice;
+         upstream backend {{ server {address}; limit_upstream_conn zone=z limit=6/nodes; }}
+         server {{
+             listen ADDRESS;
+             location / {{ proxy_pass http://backend; }}
+             location /counted {{ limit_conn counted 6/nodes; proxy_pass http://{address}; }}
+             location /status {{ prometheus; }}
+         }}",
+        address = backend.address
+    )
+}
+
+#[test]
+fn limits_follow_the_number_of_nodes() {
+    let (store, peer) = FakeStore::start();
+    let backend = Backend::start();
+    store.join(&["second", "third"]);
+    let server = Server::start("", &in_parts(&url(&peer), &backend));
+    server.await_log("3 nodes of 3 masters", 1);
+    let mut sent: Vec<_> = (0..5).map(|_| send(&server, "/")).collect();
+    server.await_log("limit upstream: request is queued at position 3 ", 1);
+    backend.await_in_progress(2);
+    assert!(server.get("/status").contains("weir_upstream_server_limit{"));
+    let limit = |most: u32| {
+        let page = server.get("/status");
+        let line = page.lines().find(|line| line.starts_with("weir_upstream_server_limit{"));
+        line.is_some_and(|line| line.ends_with(&format!(" {most}")))
+    };
+    assert!(limit(2));
+    // The store loses its sets: that is not as if the others were gone.
+    store.forget(&["second", "third"]);
+    let before = peer_exchanges(&server);
+    eventually("more exchanges", || (peer_exchanges(&server) >= before + 2).then_some(()));
+    assert!(!server.log().contains("1 nodes") && limit(2));
+    // The others are gone, and requests that wait are let in.
+    store.leave();
+    server.await_log("1 nodes of 1 masters", 1);
+    backend.await_in_progress(5);
+    // They are back: nobody is interrupted, and nobody let in until enough have ended.
+    store.join(&["second", "third"]);
+    server.await_log("3 nodes of 3 masters", 2);
+    assert!(limit(2));
+    sent.push(send(&server, "/"));
+    server.await_log("limit upstream: request is queued at position 1 ", 2);
+    // The last known number holds while the store is gone.
+    store.behave(CUTS);
+    server.await_log("cannot be used", 1);
+    backend.allow(3);
+    backend.await_in_progress(2);
+    assert!(limit(2));
+    backend.allow(1);
+    eventually("six requests", || backend.counts(|counts| counts.came.len() == 6).then_some(()));
+    backend.await_in_progress(2);
+    backend.allow(2);
+    for stream in sent {
+        assert!(reply(stream).ends_with("\r\n\r\n/"));
+    }
+}
+
+#[test]
+fn counted_requests_follow_the_number_of_nodes() {
+    let (store, peer) = FakeStore::start();
+    let backend = Backend::start();
+    let server = Server::start("", &in_parts(&url(&peer), &backend));
+    server.await_log("is used", 1);
+    store.join(&["second", "third"]);
+    server.await_log("3 nodes of 3 masters", 1);
+    let mut sent: Vec<_> = (0..2).map(|_| send(&server, "/counted")).collect();
+    backend.await_in_progress(2);
+    assert!(reply(send(&server, "/counted")).starts_with("HTTP/1.1 503 "));
+    store.behave(STALLS);
+    server.await_log("cannot be used", 1);
+    assert!(reply(send(&server, "/counted")).starts_with("HTTP/1.1 503 "));
+    store.behave(WORKS);
+    store.leave();
+    server.await_log("1 nodes of 1 masters", 1);
+    sent.extend((0..4).map(|_| send(&server, "/counted")));
+    backend.await_in_progress(6);
+    assert!(reply(send(&server, "/counted")).starts_with("HTTP/1.1 503 "));
+    backend.allow(6);
+    for stream in sent {
+        assert!(reply(stream).ends_with("\r\n\r\n/counted"));
+    }
+}
+
+#[test]
+fn processes_of_one_master_are_one_node_where_they_count_together() {
+    let (_store, peer) = FakeStore::start();
+    let backend = Backend::start();
+    let server = Server::start("", &in_parts(&url(&peer), &backend));
+    server.await_log("is used", 1);
+    let held = send(&server, "/");
+    backend.await_in_progress(1);
+    // Another number of workers needs another process. The old one has a request in progress.
+    server.configure("worker_processes 2;", &in_parts(&url(&peer), &backend));
+    server.signal("HUP");
+    server.await_log("2 nodes of 1 masters", 2);
+    backend.allow(1);
+    assert!(reply(held).ends_with("\r\n\r\n/"));
+}
+
+#[test]
+fn both_subsystems_use_one_connection_and_are_one_node() {
+    let (store, peer) = FakeStore::start();
+    let (backend, stream) = (Backend::start(), free_address());
+    let nodes = url(&peer);
+    let globals = format!(
+        "stream {{
+             nodes {nodes};
+             limit_conn_zone $remote_addr zone=clients:1m;
+             upstream held {{ server {}; }}
+             server {{ listen {stream}; limit_conn clients 4/nodes; proxy_pass held; }}
+         }}",
+        backend.address
+    );
+    let server = Server::start(&globals, &in_parts(&nodes, &backend));
+    server.await_log("is used", 1);
+    assert_eq!(peer.connections(), 1);
+    store.join(&["second"]);
+    server.await_log("2 nodes of 2 masters", 1);
+    let ask = || {
+        let mut connection = connect(&stream);
+        connection.write_all(b"GET /stream HTTP/1.0\r\n\r\n").unwrap();
+        connection
+    };
+    let mut held = [ask(), ask()];
+    backend.await_in_progress(2);
+    assert_eq!(reply(connect(&stream)), "", "the third is closed");
+    backend.allow(2);
+    for connection in &mut held {
+        connection.read_exact(&mut [0]).unwrap();
+    }
+    assert_eq!(peer.connections(), 1);
 }

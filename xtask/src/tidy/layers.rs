@@ -59,6 +59,7 @@ const LAYERED: &[LayeredCrate] = &[
                 "counters",
                 "health::progress",
                 "name",
+                "nodes",
                 "random",
                 "settings::keepalive",
                 "times",

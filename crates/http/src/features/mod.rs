@@ -43,6 +43,7 @@ pub mod log;
 pub mod map;
 pub mod memcached;
 pub mod mirror;
+pub mod nodes;
 pub mod not_modified;
 pub mod open_file_cache;
 pub mod otel;
@@ -107,6 +108,7 @@ conf::features! {
     geo: geo,
     split_clients: split_clients,
     keyval: keyval,
+    nodes: nodes,
     upstream: upstream,
     core: core,
     error_page: error_page,

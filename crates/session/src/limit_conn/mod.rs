@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Load, Result, Value, units};
 use observe::Level;
+use upstream::NodeLimit;
 
 use crate::Session;
 use crate::keyed::{KeyedZone, LogLevel};
@@ -27,7 +28,7 @@ const KEY_MAX: usize = 255;
 
 /// The `limit_conn` lines: each has the name of a zone and a limit.
 #[derive(Clone)]
-pub struct ConnLimits(Vec<(Box<[u8]>, u32)>);
+pub struct ConnLimits(Vec<(Box<[u8]>, NodeLimit)>);
 
 /// Reads `limit_conn_zone`.
 pub fn declare(from: &Directive, load: &mut Load<'_>) -> Result<()> {
@@ -47,17 +48,17 @@ impl Value for ConnLimits {
         if self.0.iter().any(|(known, _)| *known == name.text) {
             return Err(from.refuse("is duplicate"));
         }
-        let refuse = |message: String| from.error_at(most, message);
-        match units::number(&most.text) {
-            None | Some(0) => Err(refuse(format!("invalid number of connections \"{most}\""))),
+        let refuse = |message: String| Err(from.error_at(most, message));
+        let number = |text: &_| match units::number(text) {
+            None | Some(0) => refuse(format!("invalid number of connections \"{most}\"")),
             Some(number) if number > COUNT_MAX => {
-                Err(refuse("connection limit must be less 65536".into()))
+                refuse("connection limit must be less 65536".into())
             }
-            Some(number) => {
-                self.0.push((name.text.clone(), number as u32));
-                Ok(())
-            }
-        }
+            Some(number) => Ok(number as u32),
+        };
+        let limit = NodeLimit::read(&most.text, number, most, from, load)?;
+        self.0.push((name.text.clone(), limit));
+        Ok(())
     }
 }
 
@@ -91,7 +92,7 @@ pub trait ConnLimit: Session {
 
 /// Limits that apply together.
 pub struct ConnLimiter {
-    limits: Box<[(Arc<CountZone>, u32)]>,
+    limits: Box<[(Arc<CountZone>, NodeLimit)]>,
     level: Level,
     dry_run: bool,
 }
@@ -99,7 +100,8 @@ pub struct ConnLimiter {
 impl ConnLimiter {
     /// Finds the zones, once all lines have been read.
     pub fn new(limits: &ConnLimits, level: LogLevel, dry_run: bool, load: &mut Load<'_>) -> Self {
-        let limits = limits.0.iter().map(|(name, most)| (CountZone::find(name, load), *most));
+        let limits =
+            limits.0.iter().map(|(name, limit)| (CountZone::find(name, load), limit.clone()));
         Self { limits: limits.collect(), level: level.level(), dry_run }
     }
 
@@ -109,10 +111,10 @@ impl ConnLimiter {
         if x.limited().said.is_some() {
             return true;
         }
-        for (zone, most) in &self.limits {
+        for (zone, limit) in &self.limits {
             let Some(key) = zone.key(x, KEY_MAX) else { continue };
             x.limited().said = Some("PASSED");
-            let held = CountedKeys::take(&zone.state, &key, *most);
+            let held = CountedKeys::take(&zone.state, &key, limit.of_process());
             x.give_scratch(key);
             match held {
                 Ok(held) => x.limited().held.push(held),

@@ -5,7 +5,9 @@
 //! ```
 //!
 //! The nodes are a sorted set in the store, each with the store's time of its last heartbeat, so
-//! the clocks of the nodes do not matter. A node that has been silent for [`ALIVE_MS`] is gone.
+//! the clocks of the nodes do not matter. A node that has been silent for [`ALIVE_MS`] is gone. A
+//! second set has the masters of the nodes: processes of one master share some counts
+//! ([`upstream::limit::SharedTable`]), and are one where those are limited.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +17,7 @@ use std::time::Duration;
 
 use net::clock;
 use observe::Level;
-use upstream::ResolverPolicy;
+use upstream::{LiveNodes, ResolverPolicy, StateMemory};
 use wire::resp::{RespCommands, RespReply, RespValue};
 
 use super::address::{NODES_MAX, StoreAddress};
@@ -25,15 +27,16 @@ use super::{StoreTalk, StoreTurn};
 
 /// This process among the nodes. Its exchanges with one store are one node, also while a reload
 /// replaces one by another.
-static NODE: LazyLock<String> = LazyLock::new(|| format!("{:016x}", net::system::random()));
+static NODE: LazyLock<u64> = LazyLock::new(net::system::random);
 
 const HEARTBEAT_MS: u64 = 1000;
 /// How long a node without a heartbeat is counted.
 const ALIVE_MS: u64 = 5 * HEARTBEAT_MS;
 /// The set of nodes stays in the store for so long without any node.
 const NODES_TTL_MS: &[u8] = b"60000";
-/// The commands of a heartbeat.
-const HEARTBEAT_COMMANDS: usize = 4;
+/// The commands of a heartbeat, for each of two sets.
+const SET_COMMANDS: usize = 4;
+const HEARTBEAT_COMMANDS: usize = 2 * SET_COMMANDS;
 /// The pause after the first failure; each further pause is twice as long.
 const PAUSE_MS: u64 = 100;
 const PAUSE_MS_MAX: u64 = 2000;
@@ -43,12 +46,16 @@ const LASTING_MS: u64 = 5000;
 pub(super) struct StoreExchange {
     pub(super) address: StoreAddress,
     names: ResolverPolicy,
+    /// This process among the nodes.
+    node: String,
+    /// Its master among those of all nodes: the same for all processes that share counts.
+    master: String,
     talks: RefCell<Vec<Box<dyn StoreTalk>>>,
     /// The members of a newer configuration, for the next pipeline on.
     next: RefCell<Option<Vec<Box<dyn StoreTalk>>>>,
     pub(super) status: Arc<StoreStatus>,
     /// The last known number of nodes.
-    nodes: Cell<u32>,
+    nodes: Cell<LiveNodes>,
     is_up: Cell<bool>,
     has_logged: Cell<bool>,
 }
@@ -64,7 +71,8 @@ struct StoreClock {
 struct StoreSession {
     link: StoreLink,
     clock: StoreClock,
-    connected_ms: u64,
+    /// When the store began to know this node. Others that lost it, too, may still be missing.
+    known_ms: u64,
     /// The last heartbeat.
     beat_ms: Option<u64>,
     commands: RespCommands,
@@ -73,10 +81,14 @@ struct StoreSession {
 impl StoreExchange {
     pub(super) fn new(address: StoreAddress, names: ResolverPolicy) -> Rc<Self> {
         let status = StoreStatus::of(address.shown());
-        let nodes = Cell::new(address.nodes);
+        let nodes = Cell::new(LiveNodes::alone(address.nodes));
+        let node = *NODE;
+        let master = StateMemory::process().table().map_or(node, |table| table.id());
         Rc::new(Self {
             address,
             names,
+            node: format!("{node:016x}"),
+            master: format!("{master:016x}"),
             talks: RefCell::default(),
             next: RefCell::default(),
             status,
@@ -89,7 +101,8 @@ impl StoreExchange {
     /// Continues with other members. They know at once whether the store can be used.
     pub(super) fn serve(&self, mut talks: Vec<Box<dyn StoreTalk>>) {
         for talk in &mut talks {
-            if self.is_up.get() { talk.found() } else { talk.lost(self.nodes.get()) }
+            talk.counted(self.nodes.get());
+            if self.is_up.get() { talk.found() } else { talk.lost(self.nodes.get().processes) }
         }
         self.next.replace(Some(talks));
     }
@@ -127,8 +140,8 @@ impl StoreExchange {
         commands.add(&[b"TIME"]);
         let replies = link.exchange(&commands).await?;
         let clock = StoreClock::read(replies.last())?;
-        let connected_ms = clock::now_ms();
-        Ok(StoreSession { link, clock, connected_ms, beat_ms: None, commands })
+        let known_ms = clock::now_ms();
+        Ok(StoreSession { link, clock, known_ms, beat_ms: None, commands })
     }
 
     async fn exchange_until_fault(&self, session: &mut StoreSession) -> StoreFault {
@@ -191,37 +204,52 @@ impl StoreExchange {
             prefix: &self.address.prefix,
             now_ms: clock::now_ms(),
             store_ms: clock.now_ms(),
-            nodes: self.nodes.get(),
+            nodes: self.nodes.get().processes,
             status: &self.status,
         }
     }
 
     fn add_heartbeat(&self, clock: StoreClock, commands: &mut RespCommands) {
-        let key = [&self.address.prefix, &b"nodes"[..]].concat();
         let now_ms = clock.now_ms();
         let gone_ms = now_ms.saturating_sub_unsigned(ALIVE_MS);
         let [now, gone] = [now_ms, gone_ms].map(|time_ms| time_ms.to_string());
-        commands.add(&[b"ZADD", &key, now.as_bytes(), NODE.as_bytes()]);
-        commands.add(&[b"ZREMRANGEBYSCORE", &key, b"-inf", gone.as_bytes()]);
-        commands.add(&[b"ZCARD", &key]);
-        commands.add(&[b"PEXPIRE", &key, NODES_TTL_MS]);
+        for (set, own) in [(&b"nodes"[..], &self.node), (b"masters", &self.master)] {
+            let key = [&self.address.prefix, set].concat();
+            commands.add(&[b"ZADD", &key, now.as_bytes(), own.as_bytes()]);
+            commands.add(&[b"ZREMRANGEBYSCORE", &key, b"-inf", gone.as_bytes()]);
+            commands.add(&[b"ZCARD", &key]);
+            commands.add(&[b"PEXPIRE", &key, NODES_TTL_MS]);
+        }
     }
 
-    /// Just after a connection, nodes may be missing that have not come back yet.
-    fn count_nodes(&self, replies: &[RespReply], session: &StoreSession) -> Result<(), StoreFault> {
-        let counted = match replies.get(2).map(Vec::as_slice) {
-            Some([value]) => value.as_number(),
-            _ => None,
-        };
-        let counted = counted.ok_or(StoreFault::Unexpected("no number of nodes"))?;
-        let counted = u32::try_from(counted).unwrap_or(1).clamp(1, NODES_MAX);
-        let is_new = clock::now_ms().saturating_sub(session.connected_ms) < ALIVE_MS;
-        let nodes = if is_new { counted.max(self.nodes.get()) } else { counted };
-        if nodes != self.nodes.replace(nodes) {
-            let shown = self.address.shown();
-            observe::log(Level::Notice, format_args!("store {shown}: {nodes} nodes"));
+    /// The number does not fall just after a connection, or after the store has lost its sets:
+    /// nodes may be missing that have not come back yet.
+    fn count_nodes(
+        &self,
+        replies: &[RespReply],
+        session: &mut StoreSession,
+    ) -> Result<(), StoreFault> {
+        let (nodes, masters) = replies.split_at(SET_COMMANDS);
+        let added = nodes.first().and_then(|reply| reply.first()?.as_number());
+        if added == Some(1) {
+            session.known_ms = clock::now_ms();
         }
-        self.status.nodes.store(u64::from(nodes), Relaxed);
+        let mut counted =
+            LiveNodes { processes: cardinality(nodes)?, masters: cardinality(masters)? };
+        let known = self.nodes.get();
+        if clock::now_ms().saturating_sub(session.known_ms) < ALIVE_MS {
+            counted.processes = counted.processes.max(known.processes);
+            counted.masters = counted.masters.max(known.masters);
+        }
+        let LiveNodes { processes, masters } = counted;
+        self.status.nodes.store(u64::from(processes), Relaxed);
+        self.status.masters.store(u64::from(masters), Relaxed);
+        if counted != self.nodes.replace(counted) {
+            let shown = self.address.shown();
+            let text = format_args!("store {shown}: {processes} nodes of {masters} masters");
+            observe::log(Level::Notice, text);
+            self.each_talk(|talk| talk.counted(counted));
+        }
         Ok(())
     }
 
@@ -235,7 +263,7 @@ impl StoreExchange {
     }
 
     fn lose(&self, fault: &StoreFault) {
-        let nodes = self.nodes.get();
+        let nodes = self.nodes.get().processes;
         self.status.failures.fetch_add(1, Relaxed);
         if self.is_up.replace(false) {
             self.status.is_up.store(0, Relaxed);
@@ -253,6 +281,16 @@ impl StoreExchange {
         self.talks.borrow_mut().iter_mut().for_each(&mut call);
         self.next.borrow_mut().iter_mut().flatten().for_each(call);
     }
+}
+
+/// The number of members of a set, from the replies to its part of a heartbeat.
+fn cardinality(replies: &[RespReply]) -> Result<u32, StoreFault> {
+    let counted = match replies.get(2).map(Vec::as_slice) {
+        Some([value]) => value.as_number(),
+        _ => None,
+    };
+    let counted = counted.ok_or(StoreFault::Unexpected("no number of nodes"))?;
+    Ok(u32::try_from(counted).unwrap_or(1).clamp(1, NODES_MAX))
 }
 
 impl StoreSession {

@@ -22,7 +22,7 @@ pub struct StoreBook(Vec<StorePlan>);
 struct StorePlans(Vec<StorePlan>);
 
 impl ZoneState for StorePlans {
-    const DIRECTIVES: &'static [&'static str] = &["limit_req_zone"];
+    const DIRECTIVES: &'static [&'static str] = &["nodes"];
     const TWO_PROCESSES: TwoProcesses = TwoProcesses::Private;
 }
 

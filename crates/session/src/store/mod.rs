@@ -8,7 +8,7 @@
 //! One task of the control thread for each store exchanges what its members want ([`StoreMember`]):
 //! sums of requests, for one. No request ever waits for the store: members leave to the workers
 //! what they know. The heartbeat of the exchange counts the nodes, so that each can enforce its
-//! share while the store is gone.
+//! share: always of a limit of `N/nodes` ([`nodes`]), and of all while the store is gone.
 //!
 //! Deliberately absent: the meaning of what is exchanged, and any state in the store that could not
 //! be lost.
@@ -17,12 +17,13 @@ mod address;
 mod exchange;
 mod job;
 mod link;
+pub mod nodes;
 mod status;
 mod tls;
 
 use std::sync::Arc;
 
-use upstream::ResolverPolicy;
+use upstream::{LiveNodes, ResolverPolicy};
 use wire::resp::{RespCommands, RespReply};
 
 pub use address::StoreAddress;
@@ -45,6 +46,11 @@ pub trait StoreTalk {
 
     /// Takes the replies to the commands that it has added, in their order. The error is a reason.
     fn take(&mut self, turn: &StoreTurn<'_>, replies: &[RespReply]) -> Result<(), &'static str>;
+
+    /// So many nodes are alive: before anything else, and whenever that changes.
+    fn counted(&mut self, nodes: LiveNodes) {
+        let _ = nodes;
+    }
 
     /// The store cannot be used from now on. `nodes` is the last known number of nodes.
     fn lost(&mut self, nodes: u32);

@@ -12,6 +12,7 @@ pub struct StoreStatus {
     shown: String,
     pub(super) is_up: AtomicU64,
     pub(super) nodes: AtomicU64,
+    pub(super) masters: AtomicU64,
     /// The last exchange, in milliseconds since 1970.
     pub(super) exchanged_at_ms: AtomicU64,
     pub(super) exchanges: AtomicU64,
@@ -55,6 +56,7 @@ pub fn show(tree: &mut StatusTree) {
         let source: Arc<dyn TreeSource> = Arc::new(move |out: &mut dyn Visitor| {
             out.number(b"up", status.is_up.load(Relaxed));
             out.number(b"nodes", status.nodes.load(Relaxed));
+            out.number(b"masters", status.masters.load(Relaxed));
             out.number(b"exchanged_at", status.exchanged_at_ms.load(Relaxed));
             out.number(b"exchanges", status.exchanges.load(Relaxed));
             out.number(b"failures", status.failures.load(Relaxed));

@@ -30,9 +30,11 @@ conf::directives! {
 
     in MAIN | SERVER;
 
-    /// The largest number of open connections with the same key. Others are closed.
+    /// The largest number of open connections with the same key. Others are closed. Of
+    /// `NUMBER/nodes`, each node enforces its part (see `nodes`).
     ///
-    /// Syntax: ZONE NUMBER
+    /// Syntax: ZONE NUMBER[/nodes]
+    /// Differs: only Weir has `/nodes`.
     ///
     /// ```nginx
     /// limit_conn_zone $binary_remote_addr zone=clients:10m;

@@ -11,6 +11,7 @@ pub mod limit_conn;
 pub mod listen;
 pub mod log;
 pub mod map;
+pub mod nodes;
 pub mod pass;
 pub mod proxy;
 pub mod realip;
@@ -53,6 +54,7 @@ conf::features! {
     geo: geo,
     split_clients: split_clients,
     keyval: keyval,
+    nodes: nodes,
     upstream: upstream,
     realip: realip with VARIABLES,
     set: set,

@@ -21,6 +21,7 @@ use crate::lease::Lease;
 use crate::lines::{GroupLine, GroupLines, LineLookup};
 use crate::memory::StateMemory;
 use crate::name::GroupName;
+use crate::nodes::FollowsNodes;
 use crate::peers::Peers;
 use crate::pool::GroupPool;
 use crate::resolver::ResolvedPeer;
@@ -334,6 +335,12 @@ impl Group {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Peers> {
         // After a panic between two steps, weights are off by one choice at most.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FollowsNodes for Group {
+    fn follow(&self) {
+        self.apply_limits();
     }
 }
 

@@ -17,6 +17,10 @@ pub(super) const ROWS_MAX: usize = 4096;
 #[cfg(all(weir_loom, test))]
 pub(super) const ROWS_MAX: usize = 1;
 
+/// Identifies the table on all machines. Unlike the others, the word was added without another
+/// [`MAGIC`]: 0 until the first process that knows it asks for it.
+pub(super) const ID: usize = 1;
+
 /// Words of a cache line, so that what is written often shares none with what is read often.
 const LINE: usize = 8;
 

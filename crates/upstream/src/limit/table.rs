@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 
 use super::layout::{
-    self, BEATS, EPOCHS, FIRST_ROW, KEYS, NEXT_EPOCH, PROCESSES_MAX, REGISTERED, ROW_WORDS,
+    self, BEATS, EPOCHS, FIRST_ROW, ID, KEYS, NEXT_EPOCH, PROCESSES_MAX, REGISTERED, ROW_WORDS,
     ROWS_MAX,
 };
 use super::sync::{AtomicU64, SharedWords};
@@ -85,6 +85,12 @@ impl SharedTable {
         }
         let message = format!("{PROCESSES_MAX} worker processes already share limits");
         Err(io::Error::new(io::ErrorKind::QuotaExceeded, message))
+    }
+
+    /// A number that all processes of the table know, and no other table has.
+    pub fn id(&self) -> u64 {
+        let new = net::system::random() | 1;
+        self.words[ID].compare_exchange(0, new, SeqCst, SeqCst).err().unwrap_or(new)
     }
 
     /// Begins to serve. The maxima of the process that began last apply to all.

@@ -18,6 +18,7 @@ use crate::name::GroupName;
 use crate::pool::GroupPool;
 use crate::resolver::WatchedName;
 use crate::roster::LineOwner;
+use crate::waiting::GroupLimit;
 
 /// The default of `resolver_timeout`.
 const RESOLVER_TIMEOUT_MS: u64 = 30_000;
@@ -71,6 +72,10 @@ impl Groups {
         for mut block in std::mem::take(&mut load.own.of::<Self>().blocks) {
             block.layer.inherit(&outermost, false);
             let group = Arc::new(group(&block.layer.resolve(), &block, around, load)?);
+            if let Some(nodes) = group.limit().and_then(GroupLimit::nodes) {
+                let follower = Arc::downgrade(&group);
+                nodes.tell(follower);
+            }
             let name = block.from.arg(0).text.to_ascii_lowercase();
             load.own.of::<Self>().by_name.insert(name.into(), Some(group));
         }

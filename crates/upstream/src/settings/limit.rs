@@ -11,6 +11,7 @@ use zones::{TwoProcesses, ZoneState, Zones};
 
 use crate::limit::{Backlog, SLOTS_MAX, WaitQueue};
 use crate::memory::StateMemory;
+use crate::nodes::NodeLimit;
 use crate::pool::Handoff;
 use crate::waiting::{GroupLimit, LimitRule, LimitZone};
 
@@ -49,7 +50,7 @@ pub(super) fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> 
 #[derive(Clone, Debug)]
 pub struct LimitConn {
     zone: Box<[u8]>,
-    limit: u32,
+    limit: NodeLimit,
     backlog: u32,
     timeout_ms: Option<u64>,
 }
@@ -63,7 +64,10 @@ impl Value for LimitConn {
             let invalid = |what| from.error_at(word, format!("invalid {what} \"{word}\""));
             match name {
                 b"zone=" => zone = Some(Box::from(value)),
-                b"limit=" => limit = Some(number(value).ok_or_else(|| invalid("limit"))?),
+                b"limit=" => {
+                    let number = |text: &_| number(text).ok_or_else(|| invalid("limit"));
+                    limit = Some(NodeLimit::read(value, number, word, from, load)?);
+                }
                 b"backlog=" => backlog = number(value).ok_or_else(|| invalid("backlog"))?,
                 b"nodelay" => backlog = 0,
                 b"timeout=" => {
@@ -177,7 +181,7 @@ impl LimitLines<'_> {
             (Some(conn), None) => GroupLimit {
                 zone: shared(&conn.zone, load),
                 group,
-                rule: LimitRule::Zone { limit: conn.limit },
+                rule: LimitRule::Zone { limit: conn.limit.clone() },
                 backlog: Backlog::OfServer(conn.backlog),
                 timeout_ms: conn.timeout_ms,
                 level,

@@ -184,13 +184,14 @@ conf::directives! {
     /// Limits the requests in progress at each server of the group, exactly and over all workers.
     /// Requests above the limit are queued, and the one that has waited longest is next.
     /// - `zone=NAME`: a zone of `limit_upstream_zone`
-    /// - `limit=NUMBER`: requests in progress at each server
+    /// - `limit=NUMBER`: requests in progress at each server; of `limit=NUMBER/nodes`, each node
+    ///   enforces its part (see `nodes`)
     /// - `backlog=NUMBER`: maximum number of queued requests per server, over all workers; 1000
     /// - `timeout=TIME`: how long a request is queued before it is answered with 408; the value of
     ///   `proxy_read_timeout`
     /// - `nodelay`: no queue; requests above the limit are answered with 502
     ///
-    /// Syntax: zone=NAME limit=NUMBER [backlog=NUMBER] [timeout=TIME] [nodelay]
+    /// Syntax: zone=NAME limit=NUMBER[/nodes] [backlog=NUMBER] [timeout=TIME] [nodelay]
     /// Differs: not in nginx's sources; as in the module nginx-limit-upstream, but exact.
     /// `instant_hook` has no effect. See docs/limit.md.
     ///

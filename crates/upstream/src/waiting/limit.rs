@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use observe::Level;
 
 use crate::limit::{Backlog, LimitStats, SLOTS_MAX, ServerSlots, WaitQueue};
+use crate::nodes::{NodeCount, NodeLimit};
 use crate::pool::Handoff;
 
 #[derive(Clone)]
@@ -21,10 +22,10 @@ pub struct GroupLimit {
 }
 
 /// The counted requests, and the maximum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum LimitRule {
     /// `limit_upstream_conn`: by address, with all groups of the zone.
-    Zone { limit: u32 },
+    Zone { limit: NodeLimit },
     /// `queue`: by server, up to its `max_conns`.
     Group,
     /// `max_conns` alone: the same, without waiting.
@@ -40,11 +41,12 @@ pub(crate) struct LimitZone {
 }
 
 /// The maximum of one server of one group.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct OwnMaximum {
     group: u64,
     twin: u32,
-    max: u32,
+    max_conns: u32,
+    limit: Option<NodeLimit>,
 }
 
 /// A server's part of a limit.
@@ -87,7 +89,15 @@ impl GroupLimit {
     }
 
     pub(crate) fn has_queue(&self) -> bool {
-        self.rule != LimitRule::NoQueue
+        !matches!(self.rule, LimitRule::NoQueue)
+    }
+
+    /// Who has the number of nodes, if they share the limit.
+    pub(crate) fn nodes(&self) -> Option<&Arc<NodeCount>> {
+        match &self.rule {
+            LimitRule::Zone { limit } => limit.nodes(),
+            LimitRule::Group | LimitRule::NoQueue => None,
+        }
     }
 
     /// The slots of a server, if it has a limit. `twin`: how many servers of the group before it
@@ -101,14 +111,15 @@ impl GroupLimit {
         if max_conns == 0 && !self.has_queue() {
             return None;
         }
-        let own = if max_conns == 0 { SLOTS_MAX } else { max_conns };
-        let (max, name) = match (self.rule, twin) {
-            (LimitRule::Zone { limit }, _) => (limit.min(own), name.to_vec()),
-            (_, 0) => (own, name.to_vec()),
+        let max_conns = if max_conns == 0 { SLOTS_MAX } else { max_conns };
+        let (limit, name) = match (&self.rule, twin) {
+            (LimitRule::Zone { limit }, _) => (Some(limit.clone()), name.to_vec()),
+            (_, 0) => (None, name.to_vec()),
             // Each of two `server` lines with one address has its own `max_conns`.
-            (_, twin) => (own, [name, b"#", twin.to_string().as_bytes()].concat()),
+            (_, twin) => (None, [name, b"#", twin.to_string().as_bytes()].concat()),
         };
-        let slots = self.zone.slots(&name, OwnMaximum { group: self.group, twin, max });
+        let slots =
+            self.zone.slots(&name, OwnMaximum { group: self.group, twin, max_conns, limit });
         Some(LimitedServer { slots, zone: self.zone.clone(), group: self.group, twin })
     }
 }
@@ -128,16 +139,16 @@ impl LimitZone {
         }
         let of_server = maxima.entry(name.into()).or_default();
         match of_server.iter_mut().find(|known| known.is_of(own.group, own.twin)) {
-            Some(known) => known.max = own.max,
+            Some(known) => *known = own,
             None => of_server.push(own),
         }
-        let smallest = of_server.iter().map(|known| known.max).min();
-        self.queue.slots(name, smallest.unwrap_or(own.max))
+        let smallest = of_server.iter().map(OwnMaximum::max).min();
+        self.queue.slots(name, smallest.unwrap_or(SLOTS_MAX))
     }
 
     /// The smallest maximum of a server.
     fn max(&self, name: &[u8]) -> Option<u32> {
-        self.maxima().get(name)?.iter().map(|known| known.max).min()
+        self.maxima().get(name)?.iter().map(OwnMaximum::max).min()
     }
 
     fn forget(&self, name: &[u8], group: u64, twin: u32) {
@@ -157,6 +168,12 @@ impl LimitZone {
 impl OwnMaximum {
     fn is_of(&self, group: u64, twin: u32) -> bool {
         (self.group, self.twin) == (group, twin)
+    }
+
+    /// The number of nodes that share the limit may be another one each time.
+    fn max(&self) -> u32 {
+        let limit = self.limit.as_ref().map_or(SLOTS_MAX, NodeLimit::of_master);
+        limit.min(self.max_conns)
     }
 }
 
@@ -205,7 +222,7 @@ mod tests {
     #[test]
     fn maxima_of_addresses_that_have_gone_are_removed() {
         let zone = LimitZone::new(WaitQueue::new());
-        let own = |max| OwnMaximum { group: 1, twin: 0, max };
+        let own = |max_conns| OwnMaximum { group: 1, twin: 0, max_conns, limit: None };
         let stays = zone.slots(b"stays", own(7));
         for number in 0..1000 {
             zone.slots(number.to_string().as_bytes(), own(1));
@@ -217,7 +234,7 @@ mod tests {
     #[test]
     fn the_smallest_maximum_of_all_groups_holds_until_that_group_leaves() {
         let zone = LimitZone::new(WaitQueue::new());
-        let of = |group, max| OwnMaximum { group, twin: 0, max };
+        let of = |group, max_conns| OwnMaximum { group, twin: 0, max_conns, limit: None };
         let slots = zone.slots(b"a", of(1, 5));
         zone.slots(b"a", of(2, 3));
         assert_eq!(zone.max(b"a"), Some(3));

@@ -5,7 +5,7 @@ use zones::Zones;
 
 use super::{WaitRefused, Waited, WaitingRequest};
 use crate::testing::{FakeConnection, ask, group, lease, load, load_after, shared_key, short};
-use crate::{Ask, Attempt, Group, Lease, ServerChoice};
+use crate::{Ask, Attempt, Group, Lease, LiveNodes, ServerChoice};
 
 const NOW: u64 = 1_000_000;
 
@@ -186,6 +186,38 @@ fn a_server_has_the_smallest_of_its_maxima() {
         });
         assert_eq!(maxima.collect::<Vec<_>>(), [2, 4]);
     }
+}
+
+#[test]
+fn another_number_of_nodes_applies_at_once() {
+    let groups = crate::testing::load_all(
+        "limit_upstream_zone parts 1m; \
+         upstream parts { server 10.6.0.1; limit_upstream_conn zone=parts limit=4/nodes; }",
+    )
+    .unwrap();
+    let group = &groups[0];
+    let nodes = group.limit().unwrap().nodes().unwrap();
+    // The processes of a master count together.
+    nodes.set(LiveNodes { processes: 4, masters: 2 });
+    let mut held: Vec<Lease> = (0..2).map(|_| lease(ask(group, at(NOW)))).collect();
+    let mut attempts = [Attempt::default(), Attempt::default()];
+    let [first, second] = &mut attempts;
+    let mut one = waiting(group, first);
+    let mut other = waiting(group, second);
+    assert!(poll(&mut one, first, NOW).is_pending());
+    // One master is gone.
+    nodes.set(LiveNodes { processes: 3, masters: 1 });
+    held.extend([granted(poll(&mut one, first, NOW)), granted(poll(&mut other, second, NOW))]);
+    assert!(matches!(ask(group, at(NOW)), ServerChoice::Busy));
+    // Three have come: requests in progress go on, and none is admitted until enough have ended.
+    nodes.set(LiveNodes { processes: 6, masters: 4 });
+    let in_progress = || group.limit().unwrap().stats().in_progress;
+    for left in [4, 3, 2, 1] {
+        assert_eq!(in_progress(), left);
+        assert!(matches!(ask(group, at(NOW)), ServerChoice::Busy), "{left} are in progress");
+        held.pop();
+    }
+    assert!(matches!(ask(group, at(NOW)), ServerChoice::Server(_)));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn each_kind_of_zone_is_in_the_document_on_reloads() {
         http {
             keyval_zone zone=k:1m;
             limit_req_zone $uri zone=r:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;
-            limit_upstream_zone l 1m;
+            limit_upstream_zone l 1m; nodes valkey://127.0.0.1;
             proxy_cache_path cache keys_zone=p:1m;
             upstream a { zone z 1m; server 127.0.0.1:1 max_conns=1; queue 2; }
             upstream b { server 127.0.0.1:1; sticky learn create=$arg_a lookup=$arg_b zone=s:1m; }

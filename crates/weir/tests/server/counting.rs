@@ -1,11 +1,12 @@
 //! A backend that counts what it has in progress, and answers as many requests as it is let.
 
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use testing::{Peer, PeerConnection, eventually};
+use testing::{Peer, PeerConnection, Server, eventually};
 
 pub struct Backend {
     pub address: SocketAddr,
@@ -53,6 +54,20 @@ impl Backend {
             self.counts(|counts| counts.in_progress == count).then_some(())
         });
     }
+}
+
+/// Sends a request, on a connection of its own.
+pub fn send(server: &Server, path: &str) -> TcpStream {
+    let mut stream = server.connect();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: test\r\n\r\n").unwrap();
+    stream
+}
+
+/// All that comes until the end of the connection.
+pub fn reply(mut stream: impl Read) -> String {
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
 }
 
 fn serve(mut connection: PeerConnection, (counts, changed): &(Mutex<Counts>, Condvar)) {

@@ -33,9 +33,11 @@ conf::directives! {
 
     in MAIN | SERVER | LOCATION;
 
-    /// The largest number of requests in progress with the same key.
+    /// The largest number of requests in progress with the same key. Of `NUMBER/nodes`, each node
+    /// enforces its part (see `nodes`).
     ///
-    /// Syntax: ZONE NUMBER
+    /// Syntax: ZONE NUMBER[/nodes]
+    /// Differs: only Weir has `/nodes`.
     ///
     /// ```nginx
     /// limit_conn_zone $binary_remote_addr zone=clients:10m;

@@ -475,6 +475,11 @@ pub(super) const FAMILIES: &[Family] = &[
     ),
     gauge("weir_store_nodes", "/stores/{store}/nodes", "The nodes that use a store."),
     gauge(
+        "weir_store_masters",
+        "/stores/{store}/masters",
+        "The masters of the nodes that use a store.",
+    ),
+    gauge(
         "weir_store_last_exchange_timestamp_seconds",
         "/stores/{store}/exchanged_at",
         "When the last exchange with a store ended.",

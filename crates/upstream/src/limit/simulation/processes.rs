@@ -483,6 +483,18 @@ fn a_number_is_given_anew_without_what_was_left_there() {
 }
 
 #[test]
+fn processes_of_a_table_know_its_id() {
+    let [file, other] = [(), ()].map(|()| SharedTable::create().expect("memory"));
+    let ids = [&file, &file, &other].map(|file| {
+        let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
+        (table.id(), table.id())
+    });
+    let [(first, again), (second, _), (of_other, _)] = ids;
+    assert_eq!((first, first), (again, second));
+    assert_ne!(first, of_other);
+}
+
+#[test]
 fn rows_of_servers_that_are_gone_are_used_again() {
     let file = SharedTable::create().expect("memory");
     let table = SharedTable::join(file.as_fd(), clock).expect("there is room");
