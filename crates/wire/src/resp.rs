@@ -91,6 +91,7 @@ impl fmt::Display for RespError {
 pub struct RespCommands {
     bytes: Vec<u8>,
     count: usize,
+    reply_bytes: usize,
 }
 
 impl RespCommands {
@@ -105,8 +106,19 @@ impl RespCommands {
         self.count += 1;
     }
 
+    /// Adds a command whose reply may have so many bytes.
+    pub fn add_for(&mut self, reply_bytes: usize, words: &[&[u8]]) {
+        self.reply_bytes = self.reply_bytes.saturating_add(reply_bytes);
+        self.add(words);
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The bytes that the replies may have, beyond a short one to each command.
+    pub fn reply_bytes(&self) -> usize {
+        self.reply_bytes
     }
 
     pub fn count(&self) -> usize {
@@ -117,6 +129,7 @@ impl RespCommands {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
+        self.reply_bytes = 0;
     }
 
     fn head(&mut self, kind: u8, number: usize) {
@@ -315,8 +328,9 @@ mod tests {
         let expected = b"*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\na\r\nb\r\n";
         assert_eq!((commands.bytes(), commands.count()), (&expected[..], 2));
         commands.clear();
-        commands.add(&[b"0123456789"]);
+        commands.add_for(500, &[b"0123456789"]);
         assert_eq!(commands.bytes(), b"*1\r\n$10\r\n0123456789\r\n");
+        assert_eq!((commands.count(), commands.reply_bytes()), (1, 500));
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl StoreExchange {
                 Err(fault) => fault,
             };
             self.lose(&fault);
+            self.each_talk(|talk| talk.waits());
             if clock::now_ms().saturating_sub(begun_ms) >= LASTING_MS {
                 pause_ms = PAUSE_MS;
             }
@@ -203,6 +204,7 @@ impl StoreExchange {
         StoreTurn {
             prefix: &self.address.prefix,
             now_ms: clock::now_ms(),
+            monotonic_ms: clock::monotonic_ms(),
             store_ms: clock.now_ms(),
             nodes: self.nodes.get().processes,
             status: &self.status,
@@ -270,9 +272,11 @@ impl StoreExchange {
             self.each_talk(|talk| talk.lost(nodes));
         }
         if !self.has_logged.replace(true) {
-            let shown = self.address.shown();
-            let share = format_args!("each node enforces 1/{nodes} of every limit");
-            let text = format_args!("store {shown} cannot be used: {fault}; {share}");
+            let mut told = std::collections::BTreeSet::new();
+            self.each_talk(|talk| _ = told.insert(talk.told_lost(nodes)));
+            let told: Vec<_> = told.into_iter().collect();
+            let (shown, told) = (self.address.shown(), told.join("; "));
+            let text = format_args!("store {shown} cannot be used: {fault}; {told}");
             observe::log(Level::Error, text);
         }
     }

@@ -25,6 +25,10 @@ const COST_OF_PARSING: usize = 4;
 /// Bytes of all replies to a pipeline, and more for each command: three numbers of 64 bits fit.
 const REPLIES_BYTES: usize = 64 * 1024;
 const REPLY_BYTES: usize = 128;
+/// Bytes of a text: a record of a table fits.
+const TEXT_BYTES_MAX: usize = 80 * 1024;
+/// Items of a reply: what a store tells at once of a table fits.
+const ITEMS_MAX: usize = 8192;
 
 pub(super) struct StoreLink {
     stream: Stream,
@@ -72,8 +76,8 @@ impl StoreLink {
     ) -> Result<Vec<RespReply>, StoreFault> {
         let timer = Timer::new();
         timer.set(self.timeout_ms);
-        let bytes_max = REPLIES_BYTES + REPLY_BYTES * commands.count();
-        let limits = RespLimits { text_bytes_max: 4096, items_max: 64, bytes_max };
+        let bytes_max = REPLIES_BYTES + REPLY_BYTES * commands.count() + commands.reply_bytes();
+        let limits = RespLimits { text_bytes_max: TEXT_BYTES_MAX, items_max: ITEMS_MAX, bytes_max };
         let mut pipeline = Pipeline {
             stream: &mut self.stream,
             bytes: commands.bytes(),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! One task of the control thread for each store exchanges what its members want ([`StoreMember`]):
-//! sums of requests, for one. No request ever waits for the store: members leave to the workers
+//! sums of requests, and tables. No request ever waits for the store: members leave to the workers
 //! what they know. The heartbeat of the exchange counts the nodes, so that each can enforce its
 //! share: always of a limit of `N/nodes` ([`nodes`]), and of all while the store is gone.
 //!
@@ -55,6 +55,12 @@ pub trait StoreTalk {
     /// The store cannot be used from now on. `nodes` is the last known number of nodes.
     fn lost(&mut self, nodes: u32);
 
+    /// What becomes of the zone without the store, for the log.
+    fn told_lost(&self, nodes: u32) -> String;
+
+    /// The store still cannot be used.
+    fn waits(&mut self) {}
+
     /// The store can be used, for the first time or again.
     fn found(&mut self);
 }
@@ -65,6 +71,8 @@ pub struct StoreTurn<'a> {
     pub prefix: &'a [u8],
     /// The time of this process ([`net::clock::now_ms`]).
     pub now_ms: u64,
+    /// The time that all processes of this machine have ([`net::clock::monotonic_ms`]).
+    pub monotonic_ms: u64,
     /// The time of the store, which is the same for all nodes.
     pub store_ms: i64,
     /// The nodes that are alive.

@@ -93,6 +93,10 @@ impl StoreTalk for RateTalk {
         self.zone.state.lock().end_sharing();
     }
 
+    fn told_lost(&self, nodes: u32) -> String {
+        format!("each node enforces 1/{nodes} of every limit")
+    }
+
     fn found(&mut self) {
         self.zone.state.lock().begin_sharing(net::clock::now_ms());
         self.zone.parameters.share_by(1);
