@@ -36,6 +36,8 @@ pub struct SteeringRequest {
     pub who: Box<[u8]>,
     /// The id of the request in errors.
     pub request_id: Box<[u8]>,
+    /// The store whose changes the body has (`KeyvalMerge`). Empty for requests of the API.
+    pub store: Box<[u8]>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,9 +92,9 @@ pub fn refusal(refused: &SpecRefusal, request: &SteeringRequest) -> SteeringRepl
 impl SteeringRequest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { method, path, args, body, content_type, origin, host, .. } = self;
-        let Self { owner, version, who, request_id, .. } = self;
+        let Self { owner, version, who, request_id, store, .. } = self;
         let about = [method, path, args, body, content_type, origin, host];
-        let texts = about.into_iter().chain([owner, version, who, request_id]);
+        let texts = about.into_iter().chain([owner, version, who, request_id, store]);
         let mut out = Vec::new();
         texts.for_each(|text| write_text(&mut out, text));
         out
@@ -113,6 +115,7 @@ impl SteeringRequest {
             version: next()?,
             who: next()?,
             request_id: next()?,
+            store: next()?,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! An entry of a table.
 
+use super::change::KeyvalPair;
+
 /// The bytes that an entry takes beyond its texts: itself, its part of the trie's nodes, and what
 /// the allocator adds: 203 with 300,000 addresses as keys.
 const ENTRY_BYTES: u64 = 192;
@@ -23,6 +25,11 @@ impl KeyvalEntry {
 
     pub(super) fn is_live(&self, now_ms: u64) -> bool {
         self.deadline_ms.is_none_or(|deadline_ms| now_ms < deadline_ms)
+    }
+
+    pub(super) fn to_pair(&self) -> KeyvalPair {
+        let (key, value) = (self.key.clone(), self.value.clone());
+        KeyvalPair { key, value, deadline_ms: self.deadline_ms }
     }
 
     /// The bytes of memory that it counts for.

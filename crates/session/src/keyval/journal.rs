@@ -56,20 +56,21 @@ pub fn journal_line<'o>(
 ) -> Option<Vec<u8>> {
     let mut out = b"[".to_vec();
     for operation in operations {
-        match operation {
-            KeyvalOperation::Put(pairs) => {
-                for KeyvalPair { key, value, deadline_ms } in pairs {
-                    out.extend_from_slice(if out.len() == 1 { b"{" } else { b", {" });
-                    state::write_entry(key, value, *deadline_ms, now, &mut out);
-                    out.push(b'}');
-                }
-            }
-            KeyvalOperation::Remove(key) => {
-                out.extend_from_slice(if out.len() == 1 { b"{" } else { b", {" });
-                write_text(key, &mut out);
-                out.extend_from_slice(b": null}");
-            }
+        let (put, removed): (&[KeyvalPair], &[Box<[u8]>]) = match operation {
+            KeyvalOperation::Put(pairs) => (pairs, &[]),
+            KeyvalOperation::Remove(key) => (&[], std::slice::from_ref(key)),
+            KeyvalOperation::Merge { put, removed } => (put, removed),
             KeyvalOperation::Clear | KeyvalOperation::Replace(_) => return None,
+        };
+        for KeyvalPair { key, value, deadline_ms } in put {
+            out.extend_from_slice(if out.len() == 1 { b"{" } else { b", {" });
+            state::write_entry(key, value, *deadline_ms, now, &mut out);
+            out.push(b'}');
+        }
+        for key in removed {
+            out.extend_from_slice(if out.len() == 1 { b"{" } else { b", {" });
+            write_text(key, &mut out);
+            out.extend_from_slice(b": null}");
         }
     }
     out.extend_from_slice(b"]\n");

@@ -1,5 +1,8 @@
 //! What makes two keys the same, and which keys match a text.
 
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use conf::Cidr;
 
 use super::refusal::KeyvalRefusal;
@@ -69,6 +72,18 @@ impl KeyvalType {
             Self::Ip => network(key).map(NetworkId::of),
             Self::String | Self::Prefix => None,
         }
+    }
+
+    /// The text that all machines use for a key that is the same.
+    pub(super) fn shared_name(self, key: &[u8]) -> Cow<'_, [u8]> {
+        let text = match (self, network(key)) {
+            (Self::String | Self::Prefix, _) | (_, None) => return key.into(),
+            (Self::Ip, Some(Cidr::V4(ip, 32))) => Ipv4Addr::from_bits(ip).to_string(),
+            (Self::Ip, Some(Cidr::V4(ip, bits))) => format!("{}/{bits}", Ipv4Addr::from_bits(ip)),
+            (Self::Ip, Some(Cidr::V6(ip, 128))) => Ipv6Addr::from_bits(ip).to_string(),
+            (Self::Ip, Some(Cidr::V6(ip, bits))) => format!("{}/{bits}", Ipv6Addr::from_bits(ip)),
+        };
+        text.into_bytes().into()
     }
 
     /// The length that a lookup has to try for a key with that id; `None` if it tries none.

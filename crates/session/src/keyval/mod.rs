@@ -17,15 +17,20 @@ mod declare;
 mod entry;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
+mod graves;
 mod journal;
 mod json;
 mod key;
 mod lengths;
+mod merge;
 mod plan;
 mod readers;
+mod record;
 mod refusal;
+mod replica;
 mod request;
 mod state;
+mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -38,6 +43,7 @@ pub use entry::KeyvalEntry;
 pub use journal::{StateMark, journal_line, journal_path, read_journal};
 pub use json::KeyvalJson;
 pub use key::{KEY_BYTES_MAX, KeyvalType, VALUE_BYTES_MAX};
+pub use merge::{KeyvalMerge, MergedKey};
 pub use readers::KeyvalReaders;
 pub use refusal::KeyvalRefusal;
 pub use request::{KEYVAL_BODY_MAX, KeyvalRequest, RequestedPair};

@@ -3,6 +3,7 @@
 //! Cloning a table is cheap, and a clone stays as it was: readers keep one, and whoever decides on
 //! changes tries them on one. The caller says what time it is.
 
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -30,6 +31,9 @@ pub struct KeyvalTable {
     lengths: KeyLengths,
     hasher: RandomState,
 }
+
+/// An entry before and after a change.
+pub(super) type KeyvalDifference = (Option<Arc<KeyvalEntry>>, Option<Arc<KeyvalEntry>>);
 
 /// Fewer changes than this are not worth a search for entries that have ended.
 const SWEEP_MIN: usize = 64;
@@ -78,9 +82,12 @@ impl KeyvalTable {
     /// Makes a change. An error leaves the table as it was.
     pub fn apply(&mut self, operation: &KeyvalOperation, now_ms: u64) -> Result<(), KeyvalRefusal> {
         let mut next = match operation {
-            KeyvalOperation::Put(_) | KeyvalOperation::Remove(_) => self.clone(),
+            KeyvalOperation::Put(_)
+            | KeyvalOperation::Remove(_)
+            | KeyvalOperation::Merge { .. } => self.clone(),
+            // With the same hashes, so that it can be compared with what was there before.
             KeyvalOperation::Clear | KeyvalOperation::Replace(_) => {
-                Self::new(self.kind, self.bytes_max)
+                Self { hasher: self.hasher.clone(), ..Self::new(self.kind, self.bytes_max) }
             }
         };
         match operation {
@@ -89,6 +96,10 @@ impl KeyvalTable {
             }
             KeyvalOperation::Remove(key) => next.remove(key),
             KeyvalOperation::Clear => {}
+            KeyvalOperation::Merge { put, removed } => {
+                removed.iter().for_each(|key| next.remove(key));
+                put.iter().try_for_each(|pair| next.put(pair, now_ms))?;
+            }
         }
         next.unswept += 1;
         if next.unswept > next.count.max(SWEEP_MIN) {
@@ -100,12 +111,22 @@ impl KeyvalTable {
 
     /// All entries as they are now, as a change that makes another table the same.
     pub fn to_operation(&self, now_ms: u64) -> KeyvalOperation {
-        let pairs = self.live_entries(now_ms).map(|entry| KeyvalPair {
-            key: entry.key.clone(),
-            value: entry.value.clone(),
-            deadline_ms: entry.deadline_ms,
-        });
+        let pairs = self.live_entries(now_ms).map(|entry| entry.to_pair());
         KeyvalOperation::Replace(pairs.collect())
+    }
+
+    /// The entries that are different in an earlier state of this table: as they were, and as they
+    /// are. What both states share is not looked at, so that this costs no more than the changes.
+    pub(super) fn changes_since(&self, before: &Self) -> Vec<KeyvalDifference> {
+        let (gone, come) = HashTrie::differences(&before.entries, &self.entries);
+        let id = |entry: &Arc<KeyvalEntry>| Box::<[u8]>::from(entry.id());
+        let mut changes: HashMap<_, KeyvalDifference> =
+            gone.into_iter().map(|entry| (id(&entry), (Some(entry), None))).collect();
+        for entry in come {
+            let (_, new) = changes.entry(id(&entry)).or_default();
+            *new = Some(entry);
+        }
+        changes.into_values().filter(|(old, new)| !is_same(old, new)).collect()
     }
 
     /// The memory that its entries take, and how much more they may.
@@ -216,5 +237,14 @@ impl KeyvalTable {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(id);
         hasher.finish()
+    }
+}
+
+/// Whether it is the same entry, perhaps at another place.
+fn is_same(old: &Option<Arc<KeyvalEntry>>, new: &Option<Arc<KeyvalEntry>>) -> bool {
+    let pair = |entry: &Option<Arc<KeyvalEntry>>| entry.as_ref().map(|entry| entry.to_pair());
+    match (old, new) {
+        (Some(old), Some(new)) if Arc::ptr_eq(old, new) => true,
+        _ => pair(old) == pair(new),
     }
 }

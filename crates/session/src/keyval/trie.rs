@@ -73,7 +73,17 @@ impl HashTrie {
     pub(super) fn entries(&self) -> TrieEntries {
         TrieEntries(vec![(self.root.clone(), 0)])
     }
+
+    /// The entries that only one of two tries has, by their addresses, and perhaps some that both
+    /// have at different places. Nodes that both share are not looked at.
+    pub(super) fn differences(before: &Self, after: &Self) -> (Entries, Entries) {
+        let (mut gone, mut come) = (Vec::new(), Vec::new());
+        TrieNode::differences(&before.root, &after.root, 0, (&mut gone, &mut come));
+        (gone, come)
+    }
 }
+
+type Entries = Vec<Arc<KeyvalEntry>>;
 
 impl TrieNode {
     /// The place of the slot for an entry, or else where it would be added.
@@ -85,6 +95,41 @@ impl TrieNode {
         let bit = 1_u32 << (rest as u32 % SLOTS);
         let before = (self.occupied & (bit - 1)).count_ones() as usize;
         if self.occupied & bit == 0 { Err(before) } else { Ok(before) }
+    }
+
+    fn differences(
+        before: &Arc<Self>,
+        after: &Arc<Self>,
+        shift: u32,
+        (gone, come): (&mut Entries, &mut Entries),
+    ) {
+        if Arc::ptr_eq(before, after) {
+            return;
+        }
+        if shift >= u64::BITS {
+            before.slots.iter().for_each(|slot| slot.copy_to(gone));
+            after.slots.iter().for_each(|slot| slot.copy_to(come));
+            return;
+        }
+        for bit in (0..SLOTS).map(|place| 1 << place) {
+            match (before.slot(bit), after.slot(bit)) {
+                (Some(TrieSlot::Node(old)), Some(TrieSlot::Node(new))) => {
+                    Self::differences(old, new, shift + BITS, (gone, come));
+                }
+                (Some(TrieSlot::Leaf(old)), Some(TrieSlot::Leaf(new))) if Arc::ptr_eq(old, new) => {
+                }
+                (old, new) => {
+                    old.into_iter().for_each(|slot| slot.copy_to(gone));
+                    new.into_iter().for_each(|slot| slot.copy_to(come));
+                }
+            }
+        }
+    }
+
+    /// The slot of a bit, in a node that is no list.
+    fn slot(&self, bit: u32) -> Option<&TrieSlot> {
+        let at = (self.occupied & (bit - 1)).count_ones() as usize;
+        (self.occupied & bit != 0).then(|| &self.slots[at])
     }
 
     fn bit(hash: u64, shift: u32) -> u32 {
@@ -133,6 +178,15 @@ impl TrieNode {
             node.slots[at] = only.clone();
         }
         removed
+    }
+}
+
+impl TrieSlot {
+    fn copy_to(&self, out: &mut Entries) {
+        match self {
+            Self::Leaf(entry) => out.push(entry.clone()),
+            Self::Node(node) => node.slots.iter().for_each(|slot| slot.copy_to(out)),
+        }
     }
 }
 
@@ -197,6 +251,37 @@ mod tests {
             assert!(trie.remove(TrieKey { hash: hash(key), id: &key.to_be_bytes() }).is_some());
         }
         assert!(trie.root.slots.is_empty() && trie.root.occupied == 0);
+    }
+
+    #[test]
+    fn differences_of_two_tries_are_found() {
+        for hash in [
+            |key: u32| u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            |key| u64::from(key % 3),
+        ] {
+            let mut trie = HashTrie::default();
+            (0..500).for_each(|key| drop(trie.insert(entry(hash(key), key, 0))));
+            let before = trie.clone();
+            let (gone, come) = HashTrie::differences(&before, &trie);
+            assert!(gone.is_empty() && come.is_empty());
+            for key in [3, 77, 78] {
+                trie.insert(entry(hash(key), key, 1));
+                trie.insert(entry(hash(key + 1000), key + 1000, 1));
+                let id = u32::to_be_bytes(key + 1);
+                trie.remove(TrieKey { hash: hash(key + 1), id: &id });
+            }
+            let (gone, come) = HashTrie::differences(&before, &trie);
+            let only = |own: &[Arc<KeyvalEntry>], other: &[Arc<KeyvalEntry>]| {
+                let is_other =
+                    |entry: &&Arc<KeyvalEntry>| !other.iter().any(|one| Arc::ptr_eq(one, entry));
+                let mut keys: Vec<_> = own.iter().filter(is_other).map(|e| e.key.clone()).collect();
+                keys.sort();
+                keys
+            };
+            let keys = |keys: &[u32]| keys.iter().copied().map(as_value).collect::<Vec<_>>();
+            assert_eq!(only(&gone, &come), keys(&[3, 4, 77, 78, 79]));
+            assert_eq!(only(&come, &gone), keys(&[3, 77, 78, 1003, 1077, 1078]));
+        }
     }
 
     fn as_value(number: u32) -> Box<[u8]> {

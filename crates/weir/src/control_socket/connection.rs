@@ -150,6 +150,7 @@ impl ControlConnection {
             version: field(b"weir-version"),
             who: self.who.as_bytes().into(),
             request_id: request_id(),
+            store: Box::default(),
         };
         self.input.drain(..length + body);
         request

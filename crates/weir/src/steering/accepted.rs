@@ -166,6 +166,9 @@ fn told_of_table(change: &KeyvalChange) -> String {
         }
         KeyvalOperation::Clear => "all keys were removed".to_owned(),
         KeyvalOperation::Replace(_) => "all keys were replaced".to_owned(),
+        KeyvalOperation::Merge { put, removed } => {
+            format!("{} keys were set and {} removed", put.len(), removed.len())
+        }
     };
     format!("{block} \"{zone}\": {what}")
 }

@@ -81,6 +81,12 @@ fn accept(
     sites: &Sites,
     trial: &mut TrialState,
 ) -> Result<(Vec<AcceptedWhat>, SteeringReply), SpecRefusal> {
+    if !request.store.is_empty() {
+        let change = trial.tables.merge(request, sites)?;
+        let whats = change.map(|change| AcceptedWhat::Workers(WorkerChange::Keyval(change)));
+        let reply = SteeringReply { status: 204, ..SteeringReply::default() };
+        return Ok((whats.into_iter().collect(), reply));
+    }
     check_request(request)?;
     if let Some(path) = KeyvalPath::parse(&request.path) {
         let (change, reply) = trial.tables.accept(request, path, sites)?;

@@ -11,11 +11,14 @@
 use std::collections::BTreeMap;
 
 use conf::Subsystem;
-use session::keyval::{KeyvalChange, KeyvalRefusal, KeyvalRequest, KeyvalTable, KeyvalZone};
+use session::keyval::{
+    KeyvalChange, KeyvalMerge, KeyvalRefusal, KeyvalRequest, KeyvalTable, KeyvalZone,
+};
 use session::steering::{SteeringReply, SteeringRequest};
 use upstream::api::{SpecRefusal, percent_decoded};
 
 use super::accepted::UNKEPT;
+use super::errors::not_found;
 use crate::subsystems::Sites;
 
 /// What a path names.
@@ -71,6 +74,19 @@ impl TrialTables {
         let fields = if zone.state.is_some() { Vec::new() } else { vec![UNKEPT.to_owned()] };
         let reply = SteeringReply { status, fields, ..SteeringReply::default() };
         Ok((KeyvalChange { subsystem, zone: name, operation }, reply))
+    }
+
+    /// Makes changes of other machines here, as far as they still apply. `None`: nothing changes.
+    pub(super) fn merge(
+        &mut self,
+        request: &SteeringRequest,
+        sites: &Sites,
+    ) -> Result<Option<KeyvalChange>, SpecRefusal> {
+        let KeyvalMerge { subsystem, zone: name, keys } =
+            KeyvalMerge::from_bytes(&request.body).ok_or_else(not_found)?;
+        let zone = sites.keyval_zone(subsystem, &name).ok_or_else(not_found)?;
+        let operation = self.table(zone).merge(keys, net::clock::monotonic_ms());
+        Ok(operation.map(|operation| KeyvalChange { subsystem, zone: name, operation }))
     }
 
     /// The table of a zone.

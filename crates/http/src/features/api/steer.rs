@@ -47,6 +47,7 @@ pub(super) fn ask(x: &mut Exchange, path: Vec<u8>, who: &Template, request_id: &
         version: field(x, b"weir-version"),
         who,
         request_id,
+        store: Box::default(),
     };
     Flow::wait(move |x| LentFuture::new(send(x, request)))
 }
