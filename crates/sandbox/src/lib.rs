@@ -96,7 +96,7 @@ pub fn refuse_writers(tree: &EditableTree, is_known: impl Fn(&str) -> bool) -> R
     let lines = tree.lines();
     refuse(lines.iter().map(|line| line.directive).find(|line| {
         let writes = WRITES_ELSEWHERE.contains(&line.name())
-            || line.arguments().any(|word| word.starts_with("state="));
+            || line.arguments().any(|word| word.starts_with("state=") || word.starts_with("sync="));
         writes && is_known(line.name())
     }))
 }

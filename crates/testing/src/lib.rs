@@ -1,5 +1,5 @@
-//! What tests share: temporary folders, free addresses, scripted peers, spans as a collector gets
-//! them, and the program in a folder of its own.
+//! What tests share: temporary folders, free addresses, scripted peers, a store for several
+//! machines, spans as a collector gets them, and the program in a folder of its own.
 //!
 //! Only tests use this crate. It is made of the standard library alone, so that every crate can use
 //! it. Whatever goes wrong here fails the test: it panics.
@@ -12,6 +12,7 @@ mod peer;
 mod program;
 mod server;
 mod spans;
+mod store;
 
 pub use addresses::{connect, connected_pair, free_address};
 pub use folder::Folder;
@@ -19,6 +20,7 @@ pub use peer::{Peer, PeerConnection, field};
 pub use program::{TestProcess as Running, complaint, is_root, kill, output};
 pub use server::TestServer as Server;
 pub use spans::{ReceivedSpan, ReceivedSpans};
+pub use store::FakeStore;
 
 use std::sync::mpsc;
 use std::thread;

@@ -13,10 +13,12 @@ use super::journal::{StateMark, journal_path, read_journal};
 use super::key::KeyvalType;
 use super::readers::KeyvalReaders;
 use super::state::{KeyvalNow, KeyvalStateError, read_state};
+use super::sync::SyncedTable;
 use super::table::KeyvalTable;
 use super::zone::KeyvalZone;
 use crate::keyed::{missing_zone, name_and_size};
 use crate::status::StatusBook;
+use crate::store::{StoreAddress, StoreBook};
 use crate::variables::{self, Variable};
 use crate::worker_slots::WorkerSlotKinds;
 use crate::{Session, WorkerGeneration};
@@ -39,6 +41,8 @@ struct ZoneLine<'d> {
     kind: KeyvalType,
     timeout_ms: Option<u64>,
     state: Option<(PathBuf, &'d Word)>,
+    /// The address of the store, as it is written and as it was read.
+    sync: Option<(&'d [u8], StoreAddress)>,
 }
 
 /// Reads `keyval KEY $VARIABLE zone=NAME` and defines the variable.
@@ -67,7 +71,7 @@ pub fn declare<X: Session>(from: &Directive, load: &mut Load<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Reads `keyval_zone zone=NAME:SIZE [state=FILE] [timeout=TIME] [type=TYPE]`.
+/// Reads `keyval_zone zone=NAME:SIZE [state=FILE] [sync=STORE] [timeout=TIME] [type=TYPE]`.
 pub fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> {
     let line = ZoneLine::read(from, load)?;
     Zones::of(load).mention::<KeyvalZone>(line.name, Some(line.bytes), from)?;
@@ -85,12 +89,18 @@ pub fn declare_zone(from: &Directive, load: &mut Load<'_>) -> Result<()> {
             Some(old) => old.renewed(),
             None => KeyvalZone::new(subsystem, line.name, table),
         };
+        if let Some((address, _)) = &line.sync {
+            zone.share(address, old.as_deref());
+        }
         zone.has_new_file = old.is_some_and(|old| old.state != state);
         zone.timeout_ms = line.timeout_ms;
         zone.state = state;
         Ok(Arc::new(zone))
     })?;
     load.own.of::<StatusBook>().add_keyval(&zone);
+    if let (Some((_, store)), Some(sync)) = (&line.sync, &zone.sync) {
+        StoreBook::join(store, Arc::new(SyncedTable::new(&zone, &sync.replica, store)), load);
+    }
     // It was found unset above.
     let _ = place.zone.set(zone);
     Ok(())
@@ -123,7 +133,8 @@ impl KeyvalPlace {
 
 impl<'d> ZoneLine<'d> {
     fn read(from: &'d Directive, load: &mut Load<'_>) -> Result<Self> {
-        let (mut zone, mut kind, mut timeout_ms, mut state) = (None, None, None, None);
+        let (mut zone, mut kind, mut timeout_ms) = (None, None, None);
+        let (mut state, mut sync) = (None, None);
         for word in &from.args {
             let invalid = |what: &str| from.error_at(word, format!("invalid {what} \"{word}\""));
             let text = &word.text;
@@ -136,6 +147,8 @@ impl<'d> ZoneLine<'d> {
                 timeout_ms = Some(time_ms.ok_or_else(|| invalid("timeout"))?);
             } else if let Some(text) = text.strip_prefix(b"state=").filter(|t| !t.is_empty()) {
                 state = Some((load.path(text), word));
+            } else if let Some(text) = text.strip_prefix(b"sync=") {
+                sync = Some((text, StoreAddress::read(text, word, from, load)?));
             } else if **text == *b"sync" {
                 without_sync(word, from, load)?;
             } else {
@@ -146,7 +159,7 @@ impl<'d> ZoneLine<'d> {
             return Err(missing_zone(from));
         };
         let kind = kind.unwrap_or(KeyvalType::String);
-        Ok(Self { name, bytes, kind, timeout_ms, state })
+        Ok(Self { name, bytes, kind, timeout_ms, state, sync })
     }
 
     /// The table of a new zone: the content of the state file, if there is one. It is read even if
@@ -202,11 +215,12 @@ fn read_kept(
 }
 
 fn without_sync(word: &Word, from: &Directive, load: &mut Load<'_>) -> Result<()> {
-    let missing = "parameter \"sync\" is not supported by this version of weir";
+    let missing = "parameter \"sync\" without the address of a store is not supported";
     let part = LinePart {
         what: "keyval_zone ... sync".into(),
         module: "NGINX Plus",
         class: Class::Behavior,
     };
-    load.without_part(from, part, from.error_at(word, missing))
+    let error = from.error_at(word, missing);
+    load.without_part(from, part, error.help("give an address: sync=valkey://HOST:PORT"))
 }

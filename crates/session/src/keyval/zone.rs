@@ -10,6 +10,7 @@ use zones::{TwoProcesses, ZoneState};
 use super::change::{KeyvalChange, KeyvalOperation};
 use super::key::KeyvalType;
 use super::refusal::KeyvalRefusal;
+use super::replica::KeyvalReplica;
 use super::request::KeyvalRequest;
 use super::table::KeyvalTable;
 
@@ -26,7 +27,17 @@ pub struct KeyvalZone {
     is_renewed: bool,
     /// Whether the configuration before named another file.
     pub(super) has_new_file: bool,
+    /// With `sync`, what this process knows of the table in the store.
+    pub(super) sync: Option<KeyvalSync>,
     shared: Arc<KeyvalShared>,
+}
+
+/// A table that is shared through a store.
+#[derive(Clone)]
+pub(super) struct KeyvalSync {
+    /// The address, as the line has it. Another one is another store, of which nothing is known.
+    address: Box<[u8]>,
+    pub(super) replica: Arc<Mutex<KeyvalReplica>>,
 }
 
 struct KeyvalShared {
@@ -57,6 +68,7 @@ impl KeyvalZone {
             state: None,
             is_renewed: false,
             has_new_file: false,
+            sync: None,
             shared,
         }
     }
@@ -66,7 +78,18 @@ impl KeyvalZone {
         let (name, shared) = (self.name.clone(), self.shared.clone());
         let Self { subsystem, kind, .. } = *self;
         let (timeout_ms, state, is_renewed) = (None, None, true);
-        Self { subsystem, name, kind, timeout_ms, state, is_renewed, has_new_file: false, shared }
+        let (has_new_file, sync) = (false, None);
+        Self { subsystem, name, kind, timeout_ms, state, is_renewed, has_new_file, sync, shared }
+    }
+
+    /// Shares the table through a store, with what the configuration before knew of it.
+    pub(super) fn share(&mut self, address: &[u8], before: Option<&Self>) {
+        let before = before.and_then(|before| before.sync.as_ref());
+        let known = before.filter(|sync| *sync.address == *address).cloned();
+        self.sync = Some(known.unwrap_or_else(|| KeyvalSync {
+            address: address.into(),
+            replica: Arc::new(Mutex::new(KeyvalReplica::new(net::system::random(), self.kind))),
+        }));
     }
 
     /// The table as it is now.

@@ -42,5 +42,9 @@ impl StoreTalk for CountedNodes {
     /// The last known number holds.
     fn lost(&mut self, _: u32) {}
 
+    fn told_lost(&self, _: u32) -> String {
+        "the parts of limits stay as they are".to_owned()
+    }
+
     fn found(&mut self) {}
 }

@@ -19,6 +19,8 @@ pub struct StoreStatus {
     pub(super) failures: AtomicU64,
     keys: AtomicU64,
     pub(super) keys_waiting: AtomicU64,
+    keys_refused: AtomicU64,
+    keys_invalid: AtomicU64,
 }
 
 static SHOWN: Mutex<Vec<Arc<StoreStatus>>> = Mutex::new(Vec::new());
@@ -46,6 +48,12 @@ impl StoreStatus {
         self.keys.fetch_add(exchanged as u64, Relaxed);
         self.keys_waiting.fetch_add(waiting as u64, Relaxed);
     }
+
+    /// Counts keys of other machines that a table has no room for, and those it cannot have.
+    pub fn count_left_out(&self, refused: u64, invalid: u64) {
+        self.keys_refused.fetch_add(refused, Relaxed);
+        self.keys_invalid.fetch_add(invalid, Relaxed);
+    }
 }
 
 /// Adds the stores to the program's status tree.
@@ -62,6 +70,8 @@ pub fn show(tree: &mut StatusTree) {
             out.number(b"failures", status.failures.load(Relaxed));
             out.number(b"keys", status.keys.load(Relaxed));
             out.number(b"keys_waiting", status.keys_waiting.load(Relaxed));
+            out.number(b"keys_refused", status.keys_refused.load(Relaxed));
+            out.number(b"keys_invalid", status.keys_invalid.load(Relaxed));
         });
         (name, source)
     });

@@ -18,10 +18,13 @@ conf::directives! {
         /// key a text matches: the same text (`string`), the smallest network with the address
         /// (`ip`), or the longest key with which it begins (`prefix`). Entries are removed after
         /// `timeout`. The content is kept in the file of `state`, in the form that
-        /// docs/keyval.md describes. A full zone takes no further keys.
+        /// docs/keyval.md describes. With `sync=`, all machines that use the same store (Valkey or
+        /// Redis) have the same table; docs/shared-limits.md describes the address. A full zone
+        /// takes no further keys.
         ///
-        /// Syntax: zone=NAME:SIZE [state=FILE] [timeout=TIME] [type=string|ip|prefix]
-        /// Differs: `sync` is not supported. The size counts the texts and 192 bytes for each key.
+        /// Syntax: zone=NAME:SIZE [state=FILE] [sync=ADDRESS] [timeout=TIME] [type=TYPE]
+        /// Differs: `sync` has the address of a store. The size counts the texts and 192 bytes for
+        /// each key.
         ///
         /// ```nginx
         /// keyval_zone zone=blocked:1m type=ip timeout=1h state=/var/lib/weir/blocked.json;

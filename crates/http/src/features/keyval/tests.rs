@@ -104,7 +104,11 @@ fn invalid_directives_are_refused() {
         ("keyval_zone zone=a:32k synch;", "invalid parameter \"synch\":1"),
         (
             "keyval_zone zone=a:32k timeout=1h sync;",
-            "parameter \"sync\" is not supported by this version of weir:1",
+            "parameter \"sync\" without the address of a store is not supported:1",
+        ),
+        (
+            "keyval_zone zone=a:32k sync=10.0.0.9:6379;",
+            "no \"valkey://\" or \"valkeys://\" in the address of the store of \"keyval_zone\":1",
         ),
         (
             "keyval_zone zone=a:32k;\nkeyval_zone zone=a:32k;",
@@ -126,7 +130,7 @@ fn invalid_directives_are_refused() {
     let with_sync = "keyval_zone zone=a:32k timeout=1h sync; keyval $uri $v zone=a;";
     let site = lenient_site(&format!("{with_sync} server {{ return 200 [$v]; }}"));
     assert_eq!((site.lacks, site.get("/").body().as_str()), (1, "[]"));
-    let ignored = "parameter \"sync\" is not supported by this version of weir: ignored:1";
+    let ignored = "parameter \"sync\" without the address of a store is not supported: ignored:1";
     assert_eq!(site.warnings, [ignored]);
     assert!(refusal_of_lenient("keyval_zone zone=a;").contains("invalid zone size"));
 }

@@ -471,7 +471,7 @@ pub(super) const FAMILIES: &[Family] = &[
     gauge(
         "weir_store_up",
         "/stores/{store}/up",
-        "Whether sums are exchanged with a store (1), or each node enforces its share (0).",
+        "Whether a store can be used (1), or each node goes on alone (0).",
     ),
     gauge("weir_store_nodes", "/stores/{store}/nodes", "The nodes that use a store."),
     gauge(
@@ -496,5 +496,15 @@ pub(super) const FAMILIES: &[Family] = &[
         "weir_store_keys_waiting",
         "/stores/{store}/keys_waiting",
         "Keys that wait for the next exchange, because one has a limit.",
+    ),
+    counter(
+        "weir_store_keys_refused_total",
+        "/stores/{store}/keys_refused",
+        "Keys of other machines for which a table of keyval had no room.",
+    ),
+    counter(
+        "weir_store_keys_invalid_total",
+        "/stores/{store}/keys_invalid",
+        "Keys in a store that are none of a table of keyval.",
     ),
 ];
