@@ -25,7 +25,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) use arguments::wait_idle;
 pub use arguments::{RunArguments, USAGE};
@@ -173,15 +173,18 @@ fn report(
 
 /// How much later than to the generators and servers a signal to all processes of a terminal may
 /// come to this one.
-const SIGNAL_MAX: Duration = Duration::from_millis(100);
+const SIGNAL_MAX: Duration = Duration::from_secs(2);
 
 /// Whether a failure is due to Ctrl-C, which ends the generators and servers as well.
 fn was_interrupted(interrupted: &AtomicBool) -> bool {
-    let is_set = || interrupted.load(Ordering::Relaxed);
-    if !is_set() {
-        sleep(SIGNAL_MAX);
+    let until = Instant::now() + SIGNAL_MAX;
+    while !interrupted.load(Ordering::Relaxed) {
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(Duration::from_millis(10));
     }
-    is_set()
+    true
 }
 
 /// The machines of the study's parts.
