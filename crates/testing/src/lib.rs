@@ -20,7 +20,7 @@ pub use peer::{Peer, PeerConnection, field};
 pub use program::{TestProcess as Running, complaint, is_root, kill, output};
 pub use server::TestServer as Server;
 pub use spans::{ReceivedSpan, ReceivedSpans};
-pub use store::FakeStore;
+pub use store::{FakeStore, take_store_command};
 
 use std::sync::mpsc;
 use std::thread;

@@ -1,6 +1,6 @@
-//! A store as Valkey and Redis are, for the commands with which tables are shared.
+//! A store as Valkey and Redis are, for the commands that machines share things with.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -12,10 +12,16 @@ type StoreText = Vec<u8>;
 #[derive(Clone, Default)]
 pub struct FakeStore {
     pub hashes: BTreeMap<StoreText, BTreeMap<StoreText, StoreText>>,
+    /// The members of sorted sets, with their scores.
+    pub members: BTreeMap<SetMember, i64>,
+    /// The first three numbers of keys that have some.
+    pub numbers: BTreeMap<StoreText, [i64; 3]>,
     streams: BTreeMap<StoreText, Vec<StreamChange>>,
-    nodes: HashMap<StoreText, i64>,
     last_id: (u64, u64),
 }
+
+/// A set, and a member of it.
+pub type SetMember = (StoreText, StoreText);
 
 /// A change in a stream: its id, a name and a value.
 type StreamChange = ((u64, u64), StoreText, StoreText);
@@ -29,10 +35,8 @@ impl FakeStore {
         let store = Arc::new(Mutex::new(Self::default()));
         let own = store.clone();
         let peer = Peer::playing(move |mut peer| {
-            while let Some(command) = take_command(&mut peer) {
-                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-                let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-                let reply = own.lock().unwrap().reply(&words, now);
+            while let Some(command) = take_store_command(&mut peer) {
+                let reply = own.lock().unwrap().reply_now(&command);
                 if peer.send_raw(reply).is_none() {
                     return;
                 }
@@ -46,23 +50,38 @@ impl FakeStore {
         *self = Self { last_id: self.last_id, ..Self::default() };
     }
 
+    /// The reply to a command that comes now.
+    pub fn reply_now(&mut self, command: &[StoreText]) -> StoreText {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+        self.reply(&words, now)
+    }
+
     /// The reply to a command.
     pub fn reply(&mut self, words: &[&[u8]], now: Duration) -> StoreText {
         match words {
+            [b"AUTH", b"user", b"geheim"] | [b"SELECT", b"3"] => b"+OK\r\n".to_vec(),
+            [b"AUTH", ..] => b"-WRONGPASS invalid username-password pair\r\n".to_vec(),
             [b"TIME"] => {
                 let (seconds, micros) = (now.as_secs().to_string(), now.subsec_micros());
                 list(&[bulk(seconds.as_bytes()), bulk(micros.to_string().as_bytes())])
             }
-            [b"ZADD", _, score, node] => {
-                self.nodes.insert(node.to_vec(), number(score));
-                integer(1)
+            [b"ZADD", set, score, member] => {
+                let member = (set.to_vec(), member.to_vec());
+                integer(usize::from(self.members.insert(member, number(score)).is_none()))
             }
-            [b"ZREMRANGEBYSCORE", _, b"-inf", most] => {
-                self.nodes.retain(|_, score| *score > number(most));
+            [b"ZREMRANGEBYSCORE", set, b"-inf", most] => {
+                self.members.retain(|(of, _), score| of != set || *score > number(most));
                 integer(0)
             }
-            [b"ZCARD", _] => integer(self.nodes.len()),
-            [b"PEXPIRE", ..] => integer(1),
+            [b"ZCARD", set] => integer(self.members.keys().filter(|(of, _)| of == set).count()),
+            [b"PEXPIRE", _, ttl_ms] => {
+                assert!((60_000..=86_400_000).contains(&number(ttl_ms)));
+                integer(1)
+            }
+            [b"BITFIELD", key, b"INCRBY", b"i64", b"#0", count, rest @ ..] => {
+                self.count(key, number(count), rest)
+            }
             [b"HSETNX", key, field, value] => {
                 let hash = self.hashes.entry(key.to_vec()).or_default();
                 hash.entry(field.to_vec()).or_insert_with(|| value.to_vec());
@@ -102,6 +121,21 @@ impl FakeStore {
         }
     }
 
+    /// Adds to the first number of a key, and reads or sets the other two.
+    fn count(&mut self, key: &[u8], count: i64, rest: &[&[u8]]) -> StoreText {
+        let numbers = self.numbers.entry(key.to_vec()).or_default();
+        numbers[0] += count;
+        let shown = numbers.map(|number| format!(":{number}\r\n").into_bytes());
+        match rest {
+            [b"GET", b"i64", b"#1", b"GET", b"i64", b"#2"] => {}
+            [b"SET", b"i64", b"#1", second, b"SET", b"i64", b"#2", third] => {
+                (numbers[1], numbers[2]) = (number(second), number(third));
+            }
+            _ => return b"-ERR syntax error\r\n".to_vec(),
+        }
+        list(&shown)
+    }
+
     fn field(&self, key: &[u8], field: &[u8]) -> StoreText {
         let found = self.hashes.get(key).and_then(|hash| hash.get(field));
         found.map_or_else(|| b"$-1\r\n".to_vec(), |value| bulk(value))
@@ -136,7 +170,8 @@ impl FakeStore {
     }
 }
 
-fn take_command(peer: &mut PeerConnection) -> Option<Vec<StoreText>> {
+/// The next command of a connection, word by word.
+pub fn take_store_command(peer: &mut PeerConnection) -> Option<Vec<StoreText>> {
     let word = |peer: &mut PeerConnection| {
         let length = take_length(peer, b'$')?;
         let mut word = peer.exactly(length + 2)?;

@@ -5,16 +5,16 @@
 
 mod server;
 
-use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use server::counting::{Backend, reply, send};
 use testing::{
-    Folder, Peer, PeerConnection, Server, body, complaint, connect, eventually, free_address, kill,
+    FakeStore, Folder, Peer, PeerConnection, Server, body, complaint, connect, eventually,
+    free_address, kill, take_store_command,
 };
 
 /// How the store answers.
@@ -24,21 +24,16 @@ const SENDS_GARBAGE: u8 = 2;
 const CUTS: u8 = 3;
 const NEVER_ENDS: u8 = 4;
 
-/// A set, and a member of it.
-type SetMember = (Vec<u8>, Vec<u8>);
-
-/// The commands that a server may send, as far as it needs their replies.
+/// A store that misbehaves when it is told to.
 #[derive(Default)]
-struct FakeStore {
-    numbers: Mutex<HashMap<Vec<u8>, [i64; 3]>>,
-    /// The members of sorted sets, with their scores.
-    members: Mutex<HashMap<SetMember, i64>>,
+struct FaultyStore {
+    content: Mutex<FakeStore>,
     behaviour: AtomicU8,
-    /// The replies of one pipeline are sent in pieces of so many bytes; 0: at once.
+    /// Replies are sent byte by byte if this is not 0.
     is_slow: AtomicU8,
 }
 
-impl FakeStore {
+impl FaultyStore {
     fn start() -> (Arc<Self>, Peer) {
         let store = Arc::new(Self::default());
         let own = store.clone();
@@ -51,7 +46,7 @@ impl FakeStore {
     }
 
     fn serve(&self, peer: &mut PeerConnection) -> Option<()> {
-        let command = take_command(peer)?;
+        let command = take_store_command(peer)?;
         match self.behaviour.load(SeqCst) {
             STALLS => Some(()),
             SENDS_GARBAGE => peer.send_raw("HTTP/1.1 400 Bad Request\r\n\r\n"),
@@ -63,84 +58,38 @@ impl FakeStore {
                 peer.send_raw(b"*1000000\r\n".repeat(1000))?;
             },
             _ => {
-                let reply = self.reply(&command);
+                let reply = self.content().reply_now(&command);
                 if self.is_slow.load(SeqCst) == 0 {
                     return peer.send_raw(reply);
                 }
-                reply.as_bytes().chunks(1).try_for_each(|byte| peer.send_raw(byte))
+                reply.chunks(1).try_for_each(|byte| peer.send_raw(byte))
             }
         }
     }
 
-    fn reply(&self, command: &[Vec<u8>]) -> String {
-        let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-        let number = |word: &[u8]| str::from_utf8(word).unwrap().parse::<i64>().unwrap();
-        match words[..] {
-            [b"AUTH", b"user", b"geheim"] => "+OK\r\n".into(),
-            [b"AUTH", ..] => "-WRONGPASS invalid username-password pair\r\n".into(),
-            [b"SELECT", b"3"] => "+OK\r\n".into(),
-            [b"TIME"] => {
-                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-                let (seconds, micros) =
-                    (now.as_secs().to_string(), now.subsec_micros().to_string());
-                let text = |text: String| format!("${}\r\n{text}\r\n", text.len());
-                format!("*2\r\n{}{}", text(seconds), text(micros))
-            }
-            [b"ZADD", set, score, member] => {
-                let member = (set.to_vec(), member.to_vec());
-                let known = self.members.lock().unwrap().insert(member, number(score));
-                format!(":{}\r\n", u8::from(known.is_none()))
-            }
-            [b"ZREMRANGEBYSCORE", set, b"-inf", most] => {
-                let mut members = self.members.lock().unwrap();
-                members.retain(|(of, _), score| of != set || *score > number(most));
-                ":0\r\n".into()
-            }
-            [b"ZCARD", set] => {
-                let members = self.members.lock().unwrap();
-                format!(":{}\r\n", members.keys().filter(|(of, _)| of == set).count())
-            }
-            [b"PEXPIRE", _, ttl] => {
-                assert!((60_000..=86_400_000).contains(&number(ttl)));
-                ":1\r\n".into()
-            }
-            [b"BITFIELD", key, b"INCRBY", b"i64", b"#0", count, ref rest @ ..] => {
-                let mut numbers = self.numbers.lock().unwrap();
-                let numbers = numbers.entry(key.to_vec()).or_default();
-                numbers[0] += number(count);
-                let [sum, empty_at, counted] = *numbers;
-                match rest {
-                    [b"GET", b"i64", b"#1", b"GET", b"i64", b"#2"] => {}
-                    [b"SET", b"i64", b"#1", at, b"SET", b"i64", b"#2", of_sum] => {
-                        (numbers[1], numbers[2]) = (number(at), number(of_sum));
-                    }
-                    _ => return "-ERR syntax error\r\n".into(),
-                }
-                format!("*3\r\n:{sum}\r\n:{empty_at}\r\n:{counted}\r\n")
-            }
-            _ => format!("-ERR unknown command {:?}\r\n", command.len()),
-        }
+    fn content(&self) -> MutexGuard<'_, FakeStore> {
+        self.content.lock().unwrap()
     }
 
     /// Other machines use the store from now on.
     fn join(&self, machines: &[&str]) {
-        let mut members = self.members.lock().unwrap();
+        let mut content = self.content();
         for machine in machines {
             for set in ["weir:nodes", "weir:masters"] {
-                members.insert((set.into(), (*machine).into()), i64::MAX);
+                content.members.insert((set.into(), (*machine).into()), i64::MAX);
             }
         }
     }
 
     /// They are gone, and their last heartbeat is long ago.
     fn leave(&self) {
-        self.members.lock().unwrap().retain(|_, score| *score < i64::MAX);
+        self.content().members.retain(|_, score| *score < i64::MAX);
     }
 
     /// It loses everything, and the nodes come back one after the other.
     fn forget(&self, others: &[&str]) {
-        let is_empty = || self.members.lock().unwrap().is_empty();
-        self.members.lock().unwrap().clear();
+        let is_empty = || self.content().members.is_empty();
+        self.content().members.clear();
         eventually("a heartbeat", || (!is_empty()).then_some(()));
         self.join(others);
     }
@@ -149,28 +98,10 @@ impl FakeStore {
     fn await_sum(&self, expected: i64) {
         let mut last = Vec::new();
         eventually(&format!("a sum of {expected}"), || {
-            last = self.numbers.lock().unwrap().values().map(|numbers| numbers[0]).collect();
+            last = self.content().numbers.values().map(|numbers| numbers[0]).collect();
             (last.iter().sum::<i64>() == expected).then_some(())
         });
     }
-}
-
-fn take_command(peer: &mut PeerConnection) -> Option<Vec<Vec<u8>>> {
-    let count = take_length(peer, b'*')?;
-    (0..count)
-        .map(|_| {
-            let length = take_length(peer, b'$')?;
-            let mut word = peer.exactly(length + 2)?;
-            word.truncate(length);
-            Some(word)
-        })
-        .collect()
-}
-
-fn take_length(peer: &mut PeerConnection, kind: u8) -> Option<usize> {
-    let line = peer.until(b"\r\n")?;
-    assert_eq!(line[0], kind);
-    str::from_utf8(&line[1..line.len() - 2]).ok()?.parse().ok()
 }
 
 /// A site that lets one request in a minute through, and `burst` more.
@@ -200,7 +131,7 @@ fn passed_by(ask: impl Fn() -> String, requests: usize) -> usize {
 
 #[test]
 fn servers_count_together() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let [one, other] = [0, 1].map(|_| Server::start("", &site(&url(&peer), 9)));
     one.await_log("2 nodes", 1);
     assert_eq!(passed(&one, 4), 4);
@@ -238,7 +169,7 @@ fn a_server_enforces_its_share_while_the_store_is_gone() {
         (CUTS, "it has closed the connection"),
         (NEVER_ENDS, "too large an answer"),
     ] {
-        let (store, peer) = FakeStore::start();
+        let (store, peer) = FaultyStore::start();
         let address = format!("{}?timeout=200ms", url(&peer));
         let [one, _other] = [0, 1].map(|_| Server::start("", &site(&address, 9)));
         one.await_log("2 nodes", 1);
@@ -269,7 +200,7 @@ fn a_server_starts_without_the_store() {
 
 #[test]
 fn passwords_are_sent_and_not_shown() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let address = format!("redis://user:%67eheim@{}/3", peer.address);
     let server = Server::start("", &site(&address, 9));
     server.await_log("/3 is used", 1);
@@ -292,7 +223,7 @@ fn passwords_are_sent_and_not_shown() {
 
 #[test]
 fn a_slow_store_delays_no_request() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     store.is_slow.store(1, SeqCst);
     let server = Server::start("", &site(&url(&peer), 9));
     server.await_log("is used", 1);
@@ -302,7 +233,7 @@ fn a_slow_store_delays_no_request() {
 
 #[test]
 fn counts_go_on_in_the_next_process() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let server = Server::start("", &site(&url(&peer), 9));
     server.await_log("is used", 1);
     assert_eq!(passed(&server, 20), 10);
@@ -384,7 +315,7 @@ impl Drop for DaemonServer {
 
 #[test]
 fn one_limit_holds_over_an_upgrade_and_the_way_back() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let server = DaemonServer::start(&site(&url(&peer), 9));
     let passed = |requests| passed_by(|| server.get("/"), requests);
     server.await_log("is used", 1);
@@ -417,7 +348,7 @@ const SECOND: &str = include_str!("../../net/src/tls/testdata/second.crt");
 
 #[test]
 fn a_store_with_tls_is_verified() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let tls = free_address();
     // TLS ends at the server itself, before the fake store.
     let globals = format!(
@@ -518,7 +449,7 @@ fn in_parts(store: &str, backend: &Backend) -> String {
 
 #[test]
 fn limits_follow_the_number_of_nodes() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let backend = Backend::start();
     store.join(&["second", "third"]);
     let server = Server::start("", &in_parts(&url(&peer), &backend));
@@ -565,7 +496,7 @@ fn limits_follow_the_number_of_nodes() {
 
 #[test]
 fn counted_requests_follow_the_number_of_nodes() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let backend = Backend::start();
     let server = Server::start("", &in_parts(&url(&peer), &backend));
     server.await_log("is used", 1);
@@ -591,7 +522,7 @@ fn counted_requests_follow_the_number_of_nodes() {
 
 #[test]
 fn processes_of_one_master_are_one_node_where_they_count_together() {
-    let (_store, peer) = FakeStore::start();
+    let (_store, peer) = FaultyStore::start();
     let backend = Backend::start();
     let server = Server::start("", &in_parts(&url(&peer), &backend));
     server.await_log("is used", 1);
@@ -607,7 +538,7 @@ fn processes_of_one_master_are_one_node_where_they_count_together() {
 
 #[test]
 fn both_subsystems_use_one_connection_and_are_one_node() {
-    let (store, peer) = FakeStore::start();
+    let (store, peer) = FaultyStore::start();
     let (backend, stream) = (Backend::start(), free_address());
     let nodes = url(&peer);
     let globals = format!(
