@@ -1,6 +1,6 @@
 //! The objects of the cluster; each kind is watched by a thread of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use discover::{ApiServerPlace, Backoff, Collection, CollectionChange, WatchEnd, 
 use serde_json::Value;
 
 use crate::collections::KINDS;
+use crate::plan::service_of;
 use crate::{Objects, ResourceKey, ResourceKind};
 
 /// The first and the longest wait after a watch failed.
@@ -98,12 +99,15 @@ struct KindState {
 pub(crate) struct Cluster {
     pub(crate) objects: Objects,
     kinds: BTreeMap<ResourceKind, KindState>,
+    /// The Services whose endpoints have changed since the last call.
+    endpoints_changed: BTreeSet<ResourceKey>,
     /// Lines for the log.
     told: Vec<String>,
 }
 
 impl Cluster {
-    /// Returns whether the objects have changed, or have become complete.
+    /// Returns whether the objects have changed, or have become complete. A change of a Service's
+    /// endpoints is only noted.
     pub(crate) fn take(&mut self, heard: Heard, now_ms: u64) -> bool {
         let Heard { kind, told } = heard;
         match told {
@@ -127,6 +131,7 @@ impl Cluster {
             self.told.push(format!("{}: the API server is back", kind.place().plural));
         }
         (state.version, state.absent_since_ms) = (Some(version), None);
+        let is_list = matches!(change, CollectionChange::Listed(_));
         match change {
             CollectionChange::Listed(items) => {
                 state.is_known = true;
@@ -135,15 +140,30 @@ impl Cluster {
                     self.put(kind, object);
                 }
             }
-            CollectionChange::Put(object) => self.put(kind, object),
+            CollectionChange::Put(object) => {
+                self.note_endpoints(kind, &object);
+                self.put(kind, object);
+            }
             CollectionChange::Deleted(object) => {
+                self.note_endpoints(kind, &object);
                 if let Some(key) = key(&object) {
                     self.objects.remove(kind, &key);
                 }
             }
             CollectionChange::Confirmed => return false,
         }
-        true
+        kind != ResourceKind::EndpointSlice || is_list
+    }
+
+    /// Notes the Services that a slice is about to be of, and was of until now.
+    fn note_endpoints(&mut self, kind: ResourceKind, slice: &Value) {
+        if kind == ResourceKind::EndpointSlice
+            && let Some(key) = key(slice)
+        {
+            let slices = [Some(slice), self.objects.get(kind, &key)].into_iter().flatten();
+            let services = slices.filter_map(|slice| service_of(slice, &key.namespace));
+            self.endpoints_changed.extend(services);
+        }
     }
 
     fn put(&mut self, kind: ResourceKind, mut object: Value) {
@@ -216,6 +236,15 @@ impl Cluster {
             (kind.place().plural, is_up, self.objects.of(*kind).count())
         };
         self.kinds.iter().map(count).collect()
+    }
+
+    pub(crate) fn have_endpoints_changed(&self) -> bool {
+        !self.endpoints_changed.is_empty()
+    }
+
+    /// The Services whose endpoints have changed since the last call.
+    pub(crate) fn take_endpoints_changed(&mut self) -> BTreeSet<ResourceKey> {
+        std::mem::take(&mut self.endpoints_changed)
     }
 
     /// Lines for the log since the last call.

@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, Heard};
 use crate::installer::{Install, InstallOutcome, InstallReport};
 use crate::latest::LatestValue;
 use crate::metrics::IngressMetrics;
-use crate::plan::owner;
+use crate::plan::{ServiceGroupName, owner};
 use crate::refusals::Refusals;
 use crate::settle::Settle;
 use crate::statuses::StatusChange;
@@ -27,10 +27,28 @@ use crate::{
     clock, tell,
 };
 
+/// Changes are planned when it was quiet for so long, at the latest so long after the first.
+const PLAN_MS: (u64, u64) = (50, 500);
+/// The same for changes of endpoints alone.
+const ENDPOINTS_MS: (u64, u64) = (10, 50);
 /// How often metrics are renewed.
 const LOOK_MS: u64 = 1000;
 /// Messages that are taken before a plan that is due.
 const MESSAGES_MAX: usize = 10_000;
+
+/// The pure part: what becomes of objects.
+#[derive(Clone, Copy)]
+pub(crate) struct Planning {
+    pub(crate) plan: fn(&Objects, &Settings) -> Plan,
+    pub(crate) servers: ServersOf,
+}
+
+/// The servers of those groups whose Services are named.
+type ServersOf = fn(
+    &Objects,
+    &BTreeSet<ServiceGroupName>,
+    &BTreeSet<ResourceKey>,
+) -> BTreeMap<String, Vec<String>>;
 
 thread_local! {
     static IS_PLANNING: Cell<bool> = const { Cell::new(false) };
@@ -66,7 +84,10 @@ pub(crate) struct Controller {
     heard: Receiver<ControllerNews>,
     cluster: Cluster,
     settle: Settle,
+    endpoints_settle: Settle,
     groups: WantedGroups,
+    /// What the groups of the last plan are of.
+    services: BTreeSet<ServiceGroupName>,
     /// The groups of the configuration that the server uses: it knows no others.
     used_groups: BTreeSet<GroupKey>,
     refusals: Refusals,
@@ -74,7 +95,7 @@ pub(crate) struct Controller {
     fault: Option<String>,
     /// The last plan.
     newest: Arc<Install>,
-    plan: fn(&Objects, &Settings) -> Plan,
+    planning: Planning,
     failing_since_ms: Option<u64>,
     start: Instant,
     pub(crate) lists: LatestValue<WantedGroups>,
@@ -86,7 +107,7 @@ pub(crate) struct Controller {
 impl Controller {
     pub(crate) fn new(
         settings: ControllerSettings,
-        plan: fn(&Objects, &Settings) -> Plan,
+        planning: Planning,
         heard: Receiver<ControllerNews>,
         metrics: Arc<IngressMetrics>,
     ) -> Self {
@@ -94,13 +115,15 @@ impl Controller {
             settings,
             heard,
             cluster: Cluster::default(),
-            settle: Settle::default(),
+            settle: Settle::new(PLAN_MS.0, PLAN_MS.1),
+            endpoints_settle: Settle::new(ENDPOINTS_MS.0, ENDPOINTS_MS.1),
             groups: WantedGroups::new(),
+            services: BTreeSet::new(),
             used_groups: BTreeSet::new(),
             refusals: Refusals::default(),
             fault: None,
             newest: Arc::default(),
-            plan,
+            planning,
             failing_since_ms: None,
             start: Instant::now(),
             lists: LatestValue::default(),
@@ -151,14 +174,21 @@ impl Controller {
         if self.refusals.forget(&self.cluster.objects, Instant::now()) {
             self.settle.changed(now_ms);
         }
-        if self.cluster.is_complete() && self.settle.take(now_ms) {
+        if !self.cluster.is_complete() {
+            return;
+        }
+        if self.settle.take(now_ms) {
             self.plan();
+        } else if self.endpoints_settle.take(now_ms) {
+            self.list_endpoints();
         }
     }
 
     fn hear(&mut self) {
         let now_ms = self.now_ms();
-        let due = self.settle.due_ms().filter(|_| self.cluster.is_complete());
+        let due =
+            [self.settle.due_ms(), self.endpoints_settle.due_ms()].into_iter().flatten().min();
+        let due = due.filter(|_| self.cluster.is_complete());
         let wait = due.map_or(LOOK_MS, |due| due.saturating_sub(now_ms).min(LOOK_MS));
         let first = match self.heard.recv_timeout(Duration::from_millis(wait)) {
             Ok(first) => first,
@@ -177,12 +207,19 @@ impl Controller {
 
     fn take(&mut self, news: ControllerNews) {
         let now_ms = self.now_ms();
+        let is_slice = matches!(
+            &news,
+            ControllerNews::Cluster(Heard { kind: ResourceKind::EndpointSlice, .. })
+        );
         let is_change = match news {
             ControllerNews::Cluster(heard) => self.cluster.take(heard, now_ms),
             ControllerNews::Install(report) => self.installed(report),
         };
         if is_change {
             self.settle.changed(now_ms);
+        }
+        if is_slice && self.cluster.have_endpoints_changed() {
+            self.endpoints_settle.changed(now_ms);
         }
     }
 
@@ -244,25 +281,50 @@ impl Controller {
             faults: PlanFaults { refused, last: self.fault.clone() },
             ..self.settings.plan.clone()
         };
-        let objects = &self.cluster.objects;
-        // Objects are everybody's: a fault in planning one must not stop the rest for good.
-        IS_PLANNING.set(true);
-        let planned = catch_unwind(AssertUnwindSafe(|| (self.plan)(objects, &settings)));
-        IS_PLANNING.set(false);
+        let (planning, objects) = (self.planning, &self.cluster.objects);
+        let planned = self.guarded(|| (planning.plan)(objects, &settings));
         let micros = began.elapsed().as_micros() as u64;
         self.metrics.plan_micros.fetch_add(micros, Ordering::Relaxed);
         IngressMetrics::count(&self.metrics.plans);
-        match planned {
-            Ok(planned) => self.hand_out(planned),
-            Err(_) => {
-                IngressMetrics::count(&self.metrics.plan_failures);
-                tell("PLANNING FAILED, which is a fault of this program; the last plan stays");
-            }
+        if let Some(planned) = planned {
+            self.cluster.take_endpoints_changed();
+            self.hand_out(planned);
         }
     }
 
+    /// Objects are everybody's: a fault in planning one must not stop the rest for good.
+    fn guarded<T>(&self, make: impl FnOnce() -> T) -> Option<T> {
+        IS_PLANNING.set(true);
+        let made = catch_unwind(AssertUnwindSafe(make));
+        IS_PLANNING.set(false);
+        if made.is_err() {
+            IngressMetrics::count(&self.metrics.plan_failures);
+            tell("PLANNING FAILED, which is a fault of this program; the last plan stays");
+        }
+        made.ok()
+    }
+
+    /// Renews the lists of Services whose endpoints have changed, on which nothing else depends.
+    fn list_endpoints(&mut self) {
+        let changed = self.cluster.take_endpoints_changed();
+        if changed.is_empty() {
+            return;
+        }
+        let (planning, objects) = (self.planning, &self.cluster.objects);
+        let servers = self.guarded(|| (planning.servers)(objects, &self.services, &changed));
+        let Some(servers) = servers else { return };
+        let lists = wanted(&servers, &self.groups);
+        if lists.keys().any(|key| !self.used_groups.contains(key)) {
+            // What a new group begins with is a part of the plan.
+            self.settle.changed(self.now_ms());
+        }
+        self.groups.extend(lists);
+        self.send_lists();
+    }
+
     fn hand_out(&mut self, planned: Plan) {
-        let Plan { files, groups, statuses, listens } = planned;
+        let Plan { files, groups, services, statuses, listens } = planned;
+        self.services = services;
         let mut wanted = wanted(&groups, &self.groups);
         // The server uses them until it has read what is planned.
         let left = std::mem::take(&mut self.groups).into_iter();

@@ -1,6 +1,7 @@
 //! The plan for a cluster: files, lists of servers and statuses, as a pure function of its objects.
 
 mod dry_run;
+mod endpoints;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod gateway;
@@ -16,9 +17,10 @@ mod route_files;
 mod status;
 
 pub use dry_run::dry_run;
+pub(crate) use endpoints::{servers, service_of};
 pub(crate) use left_out::{leave_out, owner, unbound};
 pub(crate) use names::is_network;
-pub(crate) use nginx_conf::GATEWAY_ADDRESSES_MAX;
+pub(crate) use nginx_conf::{GATEWAY_ADDRESSES_MAX, ServiceGroupName};
 pub(crate) use outcome::PlannedListen;
 pub use outcome::{Plan, PlanFaults, PlannedFiles, Settings, StatusUpdate};
 
@@ -44,7 +46,8 @@ pub fn plan(objects: &Objects, settings: &Settings) -> Plan {
         text.push('\n');
         files.insert(WARNINGS_FILE.to_owned(), text.into_bytes());
     }
-    Plan { files, groups: sites.groups.servers(), statuses, listens }
+    let (groups, services) = (sites.groups.servers(), sites.groups.names());
+    Plan { files, groups, services, statuses, listens }
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use net::signals::{SIGTERM, note_once};
 
 use crate::arguments::IngressArguments;
 use crate::cluster;
-use crate::controller::{self, Controller, ControllerNews, PlannedLists};
+use crate::controller::{self, Controller, ControllerNews, PlannedLists, Planning};
 use crate::election::take_part;
 use crate::installer::Installer;
 use crate::metrics::IngressMetrics;
+use crate::plan::servers;
 use crate::server::ServerControl;
 use crate::statuses::StatusWriter;
-use crate::{Objects, Plan, Settings, plan, tell};
+use crate::{plan, tell};
 
 /// Messages of watches that wait; a watch waits for room.
 const HEARD_MAX: usize = 1024;
@@ -38,7 +39,7 @@ pub(crate) struct ControllerParts<'a> {
     /// The control socket of the server.
     pub(crate) server: HttpPlace,
     pub(crate) metrics: Arc<IngressMetrics>,
-    pub(crate) plan: fn(&Objects, &Settings) -> Plan,
+    pub(crate) planning: Planning,
 }
 
 pub(crate) fn run(arguments: &IngressArguments) -> Result<ExitCode, String> {
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &IngressArguments) -> Result<ExitCode, String> {
         kube: arguments.kube.find()?,
         server: arguments.place()?,
         metrics: metrics.clone(),
-        plan,
+        planning: Planning { plan, servers },
     };
     if arguments.is_prepare {
         thread::spawn(move || wait_for_end(ends));
@@ -94,7 +95,7 @@ impl ControllerParts<'_> {
     fn controller(&self) -> (Controller, SyncSender<ControllerNews>) {
         let (heard, hears) = sync_channel(HEARD_MAX);
         let settings = self.arguments.controller_settings();
-        (Controller::new(settings, self.plan, hears, self.metrics.clone()), heard)
+        (Controller::new(settings, self.planning, hears, self.metrics.clone()), heard)
     }
 
     fn installer(&self) -> Result<Installer, String> {

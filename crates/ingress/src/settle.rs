@@ -1,17 +1,20 @@
 //! When changes are acted on: a moment after the last one, and not much later than the first.
 
-/// How long it must be quiet.
-const QUIET_MS: u64 = 50;
-/// How long a change waits at most for quiet.
-const MOST_MS: u64 = 500;
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Settle {
+    /// How long it must be quiet.
+    quiet_ms: u64,
+    /// How long a change waits at most for quiet.
+    most_ms: u64,
     /// When the first and the last of the changes came.
     waiting: Option<(u64, u64)>,
 }
 
 impl Settle {
+    pub(crate) fn new(quiet_ms: u64, most_ms: u64) -> Self {
+        Self { quiet_ms, most_ms, waiting: None }
+    }
+
     pub(crate) fn changed(&mut self, now_ms: u64) {
         let first = self.waiting.map_or(now_ms, |(first, _)| first);
         self.waiting = Some((first, now_ms));
@@ -19,7 +22,7 @@ impl Settle {
 
     /// When the changes are due; `None`: there are none.
     pub(crate) fn due_ms(&self) -> Option<u64> {
-        self.waiting.map(|(first, last)| (last + QUIET_MS).min(first + MOST_MS))
+        self.waiting.map(|(first, last)| (last + self.quiet_ms).min(first + self.most_ms))
     }
 
     /// Whether changes are due, which are then taken.
@@ -38,7 +41,7 @@ mod tests {
 
     #[test]
     fn changes_wait_for_quiet_but_not_for_long() {
-        let mut settle = Settle::default();
+        let mut settle = Settle::new(50, 500);
         assert_eq!((settle.due_ms(), settle.take(9)), (None, false));
         settle.changed(100);
         settle.changed(130);

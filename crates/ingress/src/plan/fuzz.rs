@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use conf::{Directive, MemoryFiles};
 use serde_json::Value;
 
-use super::{Plan, PlanFaults, Settings, dry_run, plan};
+use super::{Plan, PlanFaults, ServiceGroupName, Settings, dry_run, plan, servers};
 use crate::Objects;
 
 const FOLDER: &str = "/plan";
@@ -36,6 +36,8 @@ pub(crate) fn check(objects: &Objects) -> Plan {
     let (_, tree) = conf::parse(main.as_bytes(), b"/", None, &mut files).into_result();
     let tree = tree.unwrap_or_else(|error| panic!("not a configuration: {error:?}"));
     tree.root.iter().for_each(|directive| check_directive(directive, ""));
+    let all = planned.services.iter().map(ServiceGroupName::service_key).collect();
+    assert_eq!(servers(objects, &planned.services, &all), planned.groups);
     planned
 }
 

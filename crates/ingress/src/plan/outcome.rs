@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
+use super::nginx_conf::ServiceGroupName;
 use crate::{ResourceKey, ResourceKind, ResourceRef};
 
 /// The options that affect the plan.
@@ -65,6 +66,8 @@ pub struct Plan {
     /// The servers of each group that nginx.conf declares (`app`, `stream/db`), as the arguments
     /// of `server`: `10.0.0.1:8080 weight=2`. A change needs no reload.
     pub groups: BTreeMap<String, Vec<String>>,
+    /// What the groups are of.
+    pub(crate) services: BTreeSet<ServiceGroupName>,
     pub statuses: Vec<StatusUpdate>,
     /// Where the listeners of Gateways listen.
     pub(crate) listens: BTreeSet<(PlannedListen, ResourceKey)>,

@@ -1,12 +1,13 @@
 //! What planning reads and collects, and what Gateway API and Ingress have in common: Services,
 //! Secrets and permissions to refer to objects of other namespaces.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use net::tls::{Credential, TrustedCertificates};
 use serde_json::Value;
 
+use super::endpoints::Endpoints;
 use super::names;
 use super::nginx_conf::{PlannedSites, ServiceGroupName};
 use super::object::{self, key, list, text};
@@ -23,8 +24,7 @@ pub(crate) struct Planner<'o> {
     pub(crate) listens: BTreeSet<(PlannedListen, ResourceKey)>,
     /// What was left out, for people.
     pub(crate) warnings: BTreeSet<String>,
-    /// By Service.
-    slices: BTreeMap<ResourceKey, Vec<&'o Value>>,
+    endpoints: Endpoints<'o>,
 }
 
 /// A port of a Service.
@@ -63,13 +63,6 @@ pub(crate) struct Referrer<'r> {
 
 impl<'o> Planner<'o> {
     pub(crate) fn new(objects: &'o Objects, settings: &'o Settings) -> Self {
-        let mut slices: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (own, slice) in objects.of(ResourceKind::EndpointSlice) {
-            let service = text(slice, "/metadata/labels/kubernetes.io~1service-name");
-            if let Some(service) = service {
-                slices.entry(key(&own.namespace, service)).or_default().push(slice);
-            }
-        }
         Self {
             objects,
             settings,
@@ -78,7 +71,7 @@ impl<'o> Planner<'o> {
             statuses: Vec::new(),
             listens: BTreeSet::new(),
             warnings: BTreeSet::new(),
-            slices,
+            endpoints: Endpoints::new(objects),
         }
     }
 
@@ -167,40 +160,10 @@ impl<'o> Planner<'o> {
         };
         let shown = name.name();
         if !self.sites.groups.contains(&name) {
-            let servers = self.servers(port);
+            let servers = self.endpoints.of(&name);
             self.sites.groups.insert(name, settings, servers);
         }
         shown
-    }
-
-    /// The endpoints of a port of a Service, as arguments of `server`.
-    fn servers(&self, port: &ServicePort) -> Vec<String> {
-        let own = key(&port.namespace, &port.service);
-        let service = self.objects.get(ResourceKind::Service, &own);
-        let ports = service.map_or(&[][..], |service| list(service, "/spec/ports"));
-        let found = ports.iter().find(|one| object::port(one, "/port") == Some(port.port));
-        let name = found.and_then(|one| text(one, "/name")).unwrap_or_default();
-        let (mut ready, mut leaving) = (BTreeSet::new(), BTreeSet::new());
-        for slice in self.slices.get(&own).map_or(&[][..], Vec::as_slice) {
-            let is_named = |one: &&Value| text(one, "/name").unwrap_or_default() == name;
-            let Some(number) = list(slice, "/ports")
-                .iter()
-                .find(is_named)
-                .and_then(|one| object::port(one, "/port"))
-            else {
-                continue;
-            };
-            for endpoint in list(slice, "/endpoints") {
-                endpoint_servers(endpoint, number, &mut ready, &mut leaving);
-            }
-        }
-        // As in kube-proxy: without ready ones, those that leave are better than nothing.
-        if ready.is_empty() {
-            return leaving.into_iter().collect();
-        }
-        let draining = leaving.difference(&ready).map(|server| format!("{server} drain"));
-        let draining: Vec<_> = draining.collect();
-        ready.into_iter().chain(draining).collect()
     }
 
     /// The files of a Secret's certificate and key.
@@ -242,29 +205,5 @@ impl<'o> Planner<'o> {
         wire::base64::decode(data.trim().as_bytes(), &mut out)
             .ok_or_else(|| format!("{part} of {shown} is not base64"))?;
         Ok(out)
-    }
-}
-
-fn endpoint_servers(
-    endpoint: &Value,
-    port: u16,
-    ready: &mut BTreeSet<String>,
-    leaving: &mut BTreeSet<String>,
-) {
-    let is = |name: &str| endpoint.pointer(name).and_then(Value::as_bool);
-    let into = if is("/conditions/ready").unwrap_or(true) {
-        ready
-    } else if is("/conditions/terminating") == Some(true) && is("/conditions/serving") == Some(true)
-    {
-        leaving
-    } else {
-        return;
-    };
-    for address in list(endpoint, "/addresses").iter().filter_map(Value::as_str) {
-        if let Ok(address) = address.parse::<std::net::IpAddr>() {
-            let address = std::net::SocketAddr::new(address, port);
-            // The cluster says which endpoints are well; a slow answer does not.
-            into.insert(format!("{address} max_fails=0"));
-        }
     }
 }

@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use testing::{Folder, eventually};
 
 use crate::arguments::IngressArguments;
+use crate::controller::Planning;
 use crate::election::{LeaseName, take_part};
 use crate::metrics::IngressMetrics;
 use crate::plan::leave_out;
 use crate::run::{ControllerParts, start};
-use crate::{Objects, Plan, ResourceKind, Settings, StatusUpdate};
+use crate::{Objects, Plan, ResourceKey, ResourceKind, Settings, StatusUpdate};
 use api::{CONFIG_MAPS, FakeApi, GATEWAYS, INGRESSES, SERVICES, SLICES};
 use weir::FakeWeir;
 
@@ -31,10 +32,7 @@ fn toy_plan(objects: &Objects, settings: &Settings) -> Plan {
         main_file.push_str(&format!("{}\n", key.name));
     }
     for (key, _) in objects.of(ResourceKind::Service) {
-        let slice = objects.get(ResourceKind::EndpointSlice, key);
-        let addresses = slice.and_then(|slice| slice["addresses"].as_array());
-        let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
-        plan.groups.insert(key.name.clone(), addresses.map(str::to_owned).collect());
+        plan.groups.insert(key.name.clone(), toy_servers(objects, key));
         plan.files.insert(format!("groups/http/{}.conf", key.name), b"x".to_vec());
         main_file.push_str(&format!("{}\n", key.name));
     }
@@ -57,6 +55,22 @@ fn toy_plan(objects: &Objects, settings: &Settings) -> Plan {
     }
     plan
 }
+
+/// The addresses of the slice with the name of the Service.
+fn toy_servers(objects: &Objects, service: &ResourceKey) -> Vec<String> {
+    let slice = objects.get(ResourceKind::EndpointSlice, service);
+    let addresses = slice.and_then(|slice| slice["addresses"].as_array());
+    let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
+    addresses.map(str::to_owned).collect()
+}
+
+const TOY: Planning = Planning {
+    plan: toy_plan,
+    servers: |objects, _, services| {
+        let services = services.iter().map(|key| (key.name.clone(), toy_servers(objects, key)));
+        services.collect()
+    },
+};
 
 struct Played {
     api: FakeApi,
@@ -89,14 +103,20 @@ impl Played {
             kube: self.api.place(),
             server: self.weir.place(),
             metrics: self.metrics.clone(),
-            plan: toy_plan,
+            planning: TOY,
         };
         start(parts, None).unwrap();
     }
 
     fn endpoints(&self, service: &str, addresses: &[&str]) {
         self.api.put(SERVICES, service, json!({}));
-        self.api.put(SLICES, service, json!({ "addresses": addresses }));
+        self.slice(service, addresses);
+    }
+
+    fn slice(&self, service: &str, addresses: &[&str]) {
+        let labels = json!({"kubernetes.io/service-name": service});
+        let slice = json!({"metadata": {"labels": labels}, "addresses": addresses});
+        self.api.put(SLICES, service, slice);
     }
 
     fn expect(&self, group: &str, servers: &str) {
@@ -111,8 +131,14 @@ fn endpoints_reach_the_server_without_a_reload() {
     played.expect("web", "10.0.0.1:80");
     assert_eq!(played.weir.main_file(), "web\n");
     let generation = played.weir.generation();
-    played.endpoints("web", &["10.0.0.1:80", "10.0.0.2:80"]);
-    played.expect("web", "10.0.0.1:80 10.0.0.2:80");
+    let plans = || played.metrics.plans.load(Ordering::Relaxed);
+    let planned = plans();
+    for last in 2..7 {
+        let servers = ["10.0.0.1:80".to_owned(), format!("10.0.0.{last}:80")];
+        played.slice("web", &servers.each_ref().map(String::as_str));
+        played.expect("web", &servers.join(" "));
+    }
+    assert!(plans() <= planned + 1, "there is nothing to plan; one may have been under way");
     assert_eq!(played.weir.generation(), generation);
     played.endpoints("api", &["10.0.0.3:80"]);
     played.expect("api", "10.0.0.3:80");

@@ -1,9 +1,10 @@
 //! The groups of servers: each is declared without servers, which come by the API and are kept in a
 //! file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ConfText, PlannedFiles, quoted};
+use crate::ResourceKey;
 
 /// A port of a Service, within `http` or `stream`, for all who use it with the same settings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,18 @@ impl ServiceGroupName {
     /// As the API names it.
     pub(crate) fn api_name(&self) -> String {
         if self.is_stream { format!("stream/{}", self.name()) } else { self.name() }
+    }
+
+    pub(crate) fn service_key(&self) -> ResourceKey {
+        ResourceKey { namespace: self.namespace.clone(), name: self.service.clone() }
+    }
+
+    /// The list of its servers.
+    pub(crate) fn servers(&self, endpoints: &[String]) -> Vec<String> {
+        match endpoints {
+            [] if !self.is_stream => vec![NO_SERVERS.to_owned()],
+            endpoints => endpoints.to_vec(),
+        }
     }
 
     fn file(&self) -> String {
@@ -74,14 +87,12 @@ impl ServiceGroups {
 
     /// The list of servers of each group, by the name that the API has.
     pub(crate) fn servers(&self) -> BTreeMap<String, Vec<String>> {
-        let servers = |(name, group): (&ServiceGroupName, &PlannedGroup)| {
-            let servers = match group.servers.as_slice() {
-                [] if !name.is_stream => vec![NO_SERVERS.to_owned()],
-                servers => servers.to_vec(),
-            };
-            (name.api_name(), servers)
-        };
-        self.0.iter().map(servers).collect()
+        let groups = self.0.iter();
+        groups.map(|(name, group)| (name.api_name(), name.servers(&group.servers))).collect()
+    }
+
+    pub(crate) fn names(&self) -> BTreeSet<ServiceGroupName> {
+        self.0.keys().cloned().collect()
     }
 
     /// Writes a file per group, and returns the lines that include those of one subsystem.
