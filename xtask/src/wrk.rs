@@ -1,5 +1,6 @@
 //! What wrk says that it saw.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::project;
@@ -17,8 +18,21 @@ pub(crate) struct WrkSummary {
 
 /// Asks for a URL on so many connections.
 pub(crate) fn run(url: &str, clients: usize, seconds: u64) -> Result<WrkSummary, String> {
+    run_script(url, clients, seconds, None)
+}
+
+/// The same with a script in Lua, which may say what is sent.
+pub(crate) fn run_script(
+    url: &str,
+    clients: usize,
+    seconds: u64,
+    script: Option<&Path>,
+) -> Result<WrkSummary, String> {
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", "--latency", &format!("-c{clients}"), &format!("-d{seconds}s"), url]);
+    if let Some(script) = script {
+        wrk.arg("-s").arg(script);
+    }
     let output = project::output(&mut wrk)?;
     let text = String::from_utf8_lossy(&output);
     parse(&text).ok_or_else(|| format!("wrk says nothing known\n{text}"))
