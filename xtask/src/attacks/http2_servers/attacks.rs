@@ -17,7 +17,6 @@ const FAILED: &[ClientReply] = &[ClientReply::Status(502), ClientReply::Cut];
 
 /// Trailers are dropped by `proxy_pass`, which has no use for them.
 const DROPPED_OR_CUT: &[ClientReply] = &[ClientReply::Served, ClientReply::Cut];
-const TOO_LARGE: &[ClientReply] = &[ClientReply::Served, ClientReply::Status(400)];
 
 const fn attack(
     name: &'static str,
@@ -283,11 +282,13 @@ pub(super) const ATTACKS: &[ServerAttack] = &[
     served("server: one stream", whole).begins(|| with([setting(3, 0), setting(3, 1)].concat())),
     served("server: an empty table", whole).begins(|| with(setting(1, 0))),
     served("server: a large table", whole).begins(|| with(setting(1, u32::MAX))),
-    // It takes those that come before its settings.
-    ServerAttack {
-        act: ServerAct::Sends(whole),
-        ..useless("server: takes no head", || with(setting(6, 0)), TOO_LARGE, "header that large")
-    },
+    served("server: takes no head", whole).begins(|| with(setting(6, 0))),
+    useless(
+        "server: PING before SETTINGS",
+        || frame(PING, 0, 0, &[0; 8]),
+        BAD_GATEWAY,
+        "before SETTINGS",
+    ),
     useless("server: frames too small", || with(setting(5, 1)), BAD_GATEWAY, "SETTINGS"),
     useless("server: half a setting", || frame(SETTINGS, 0, 0, &[0; 5]), BAD_GATEWAY, "SETTINGS"),
     broken("server: SETTINGS on a stream", |id| frame(SETTINGS, 0, id, &[]), "SETTINGS"),
