@@ -1,6 +1,6 @@
 //! Which lines are accepted, and the limits that hold until the store has told the number.
 
-use crate::testing::{refused, site};
+use crate::testing::{refusal, site};
 
 const ZONES: &str = "limit_conn_zone $arg_a zone=a:1m; limit_upstream_zone u 1m;";
 
@@ -42,6 +42,6 @@ fn a_limit_in_shares_needs_someone_who_counts_the_nodes() {
             "no \"valkey://\" or \"valkeys://\" in the address of the store of \"nodes\":1",
         ),
     ] {
-        refused(&text, expected);
+        assert_eq!(refusal(&text), expected, "{text}");
     }
 }
